@@ -1,0 +1,1 @@
+"""Timings to evidence to tasks: stability filters and task assembly."""

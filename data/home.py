@@ -1,0 +1,64 @@
+"""The home: one folder that holds the whole state of the program."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths inside the home. Folders are made by whoever first writes to them."""
+
+    root: Path
+
+    @classmethod
+    def default(cls) -> Home:
+        """`PERFQUARRY_HOME`, or `./var`."""
+        return cls(Path(os.environ.get("PERFQUARRY_HOME") or "var").resolve())
+
+    @property
+    def tables(self) -> Path:
+        """The Parquet tables."""
+        return self.root / "tables"
+
+    @property
+    def repositories(self) -> Path:
+        """Bare clones, one a repository."""
+        return self.root / "repositories"
+
+    @property
+    def environments(self) -> Path:
+        """Virtual environments, shared between changes."""
+        return self.root / "environments"
+
+    @property
+    def trees(self) -> Path:
+        """Checked-out sides of changes."""
+        return self.root / "trees"
+
+    @property
+    def artifacts(self) -> Path:
+        """What build commands added to a tree, by build id."""
+        return self.root / "artifacts"
+
+    @property
+    def cache(self) -> Path:
+        """Anything that can be made again."""
+        return self.root / "cache"
+
+    @property
+    def locks(self) -> Path:
+        """Lock files; a lock dies with its holder."""
+        return self.root / "locks"
+
+    @property
+    def server(self) -> Path:
+        """The local Prefect server's database, port and log."""
+        return self.root / "server"
+
+    @property
+    def logs(self) -> Path:
+        """Log files of runs."""
+        return self.root / "logs"

@@ -1,0 +1,41 @@
+"""Records: one pydantic model a table. Start reading here."""
+
+from data.records.build import Build, Side
+from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
+from data.records.evidence import Evidence, SessionStatistics
+from data.records.reasons import MEANING, Reason
+from data.records.row import Record, Row, Stamp, Status, content_id
+from data.records.task import Task
+from data.records.timing import Machine, Timing
+from data.records.verdict import Signal, TouchedFunction, Verdict
+from data.records.workload import Hit, Source, Workload, workload_id_of
+
+__all__ = [
+    "MEANING",
+    "Build",
+    "Change",
+    "ChangeKind",
+    "Evidence",
+    "FileChange",
+    "FileRole",
+    "FileStatus",
+    "Hit",
+    "Machine",
+    "Reason",
+    "Record",
+    "Row",
+    "SessionStatistics",
+    "Side",
+    "Signal",
+    "Source",
+    "Stamp",
+    "Status",
+    "Task",
+    "Timing",
+    "TouchedFunction",
+    "Verdict",
+    "Workload",
+    "change_id_of",
+    "content_id",
+    "workload_id_of",
+]

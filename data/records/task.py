@@ -1,0 +1,78 @@
+"""Table `tasks`: one finished task, or the reason why a measured change is none."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import Field
+
+from data.records.row import Record, Row
+
+
+class TaskWorkload(Record):
+    """One workload of a task with its published figures."""
+
+    workload_id: str
+    source: str
+    code: str = Field(description="Node id of a unit test, or the code itself.")
+    base_seconds: float
+    head_seconds: float
+    speedup: float
+    low: float
+    high: float
+    delta: float
+    p_value: float
+    q_value: float
+    aa_delta: float | None = None
+    calls: list[str] = Field(default_factory=list, description="Realistic targets of this workload.")
+
+
+class Task(Row):
+    """A change that is a verified improvement: what an agent gets, what grades it, what the expert reached.
+
+    The columns of GSO's and SWE-Perf's datasets are derived from these
+    (`curation.formats`); none of them needs another source.
+    """
+
+    TABLE: ClassVar[str] = "tasks"
+    KEY: ClassVar[tuple[str, ...]] = ("task_id",)
+
+    task_id: str = Field(description="'owner__name-<first 10 digits of the head>'; stable across machines.")
+    change_id: str
+    codebase: str = Field(description="'owner/name' or the name of the repository.")
+    url: str = Field(default="", description="Where the repository can be cloned from; empty for the demo.")
+    base_sha: str
+    head_sha: str
+    created_at_commit: datetime = Field(description="When the change reached the branch.")
+    version: str = Field(default="", description="Version of the package at the base, where the tree tells it.")
+    title: str
+    message: str
+    pull_number: int | None = None
+    issues: list[int] = Field(default_factory=list)
+    patch: str = Field(description="The expert's patch without test files; applies to the base with git apply.")
+    test_patch: str = Field(default="", description="The part of the diff that touches test files.")
+    python: str
+    requirements: list[str] = Field(default_factory=list, description="'name==version', installed as of the date.")
+    setup_commands: list[str] = Field(default_factory=list)
+    install_commands: list[str] = Field(default_factory=list)
+    apis: list[str] = Field(default_factory=list)
+    oracle_targets: list[str] = Field(default_factory=list, description="'path::Class.method' the patch changes.")
+    realistic_targets: list[str] = Field(default_factory=list, description="'path::Class.method' the workloads call.")
+    problem_oracle: str = ""
+    problem_realistic: str = ""
+    workloads: list[TaskWorkload] = Field(default_factory=list)
+    durations: str = Field(
+        default="[]",
+        description="JSON: a list with one element a session, {node id: {'base': [s…], 'head': [s…]}}, block values.",
+    )
+    speedup: float | None = Field(default=None, description="Harmonic mean over the accepted workloads.")
+    low: float | None = Field(default=None, description="95 % interval of `speedup`.")
+    high: float | None = None
+    delta: float | None = Field(default=None, description="Mean δ over the accepted workloads (human_performance).")
+    q_value: float | None = Field(default=None, description="Smallest q-value of its workloads.")
+    machine_id: str = ""
+    licence: str = ""
+    lines_changed: int = Field(default=0, description="Lines added and deleted outside tests.")
+    files_changed: int = 0
+    detail: str = ""

@@ -1,0 +1,54 @@
+"""Table `timings`: one process that ran one workload on one side."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from data.records.row import Record, Row
+
+
+class Machine(Record):
+    """Facts of the machine a timing was taken on; timings of different machines are never pooled."""
+
+    machine_id: str = Field(description="Content address of the facts that do not change between runs.")
+    system: str
+    kernel: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    governor: str | None = None
+    clock_resolution: float = Field(description="Resolution of the timer, seconds.")
+    sandbox: str = Field(description="Name of the sandbox: bubblewrap, process.")
+
+
+class Timing(Row):
+    """`samples` are all timed calls of one process; the block's value is their median.
+
+    In a plain block each side runs once ('base', 'head'). In an A/A block the base runs
+    twice; its rows have `aa=True` and the sides 'base' (first role) and 'head' (second role),
+    both roles running the base's code.
+    """
+
+    TABLE: ClassVar[str] = "timings"
+    KEY: ClassVar[tuple[str, ...]] = ("workload_id", "session", "aa", "block", "attempt", "side")
+
+    workload_id: str
+    change_id: str
+    session: int = Field(description="1: first session; 2: the confirming session.")
+    block: int = Field(description="Number of the block within the session and kind (plain or A/A), from 0.")
+    attempt: int = Field(default=0, description="0, or the number of times the block was repeated before.")
+    position: int = Field(description="0 or 1: which process of the block ran first.")
+    side: Literal["base", "head"]
+    aa: bool = Field(default=False, description="Both roles of the block ran the base.")
+    samples: list[float] = Field(default_factory=list, description="Seconds of each timed call.")
+    cold: float | None = Field(default=None, description="Seconds of the first call of the process.")
+    outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")
+    digest: str | None = Field(default=None, description="Digest of the result, where the workload has one.")
+    wall_seconds: float = Field(default=0.0, description="Wall time of the process seen from outside.")
+    hash_seed: int = Field(description="PYTHONHASHSEED, shared by the block.")
+    core: int | None = Field(default=None, description="The core the process was pinned to.")
+    foreign_load: float = Field(default=0.0, description="CPU seconds per second used by others during the block.")
+    disturbed: bool = Field(default=False, description="Foreign load was over the limit; the block was repeated.")
+    machine: Machine

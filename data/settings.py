@@ -1,0 +1,88 @@
+"""Settings of the stages: one model a stage; their hash is part of every row."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from data.records.row import Record, content_id
+
+
+class StageSettings(Record):
+    """Settings of one stage; equal settings have equal hashes on every machine."""
+
+    def config_hash(self, *upstream: str) -> str:
+        """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
+        return content_id(type(self).__name__, self.model_dump(mode="json"), *upstream)
+
+
+class MineSettings(StageSettings):
+    """What the crawl keeps of a diff."""
+
+    patch_limit: int = Field(default=64 * 1024, description="Bytes of source diff kept a change.")
+    diff_limit: int = Field(default=16 * 1024 * 1024, description="Bytes of one diff read before it is passed over.")
+
+
+class JudgeSettings(StageSettings):
+    """Which judge, and from which probability on a change goes on."""
+
+    judge: str = "heuristic"
+    keep_from: float = Field(default=0.05, description="Smallest probability that goes on (unsure).")
+    yes_from: float = Field(default=0.5, description="Smallest probability that is called yes.")
+
+
+class BuildSettings(StageSettings):
+    """Limits of a build."""
+
+    timeout: float = Field(default=1800.0, description="Wall seconds of one build command.")
+    memory_bytes: int = Field(default=8 * 1024**3)
+
+
+class GenerateSettings(StageSettings):
+    """How unit tests are chosen."""
+
+    source: str = "unit-test"
+    repeats: int = Field(default=3, description="Times a test must pass on each side.")
+    timeout: float = Field(default=300.0, description="Wall seconds of one run of test files.")
+    test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
+    max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
+    max_workloads: int = Field(default=12, description="Tests kept a change: those that execute most changed lines.")
+    memory_bytes: int = Field(default=4 * 1024**3)
+
+
+class MeasureSettings(StageSettings):
+    """The schedule of a session (docs: measurement)."""
+
+    blocks: int = Field(default=20, description="Plain blocks a session; each runs base and head once.")
+    aa_blocks: int = Field(default=6, description="Extra blocks a session that run the base twice.")
+    futility_blocks: int = Field(default=5, description="Blocks after which a hopeless workload is stopped.")
+    min_gain: float = Field(default=0.05, description="Smallest relative gain worth a task.")
+    warmups: int = Field(default=3, description="Untimed calls first in each process.")
+    min_timed_seconds: float = Field(default=0.05, description="Seconds the timed calls of a process should last.")
+    max_calls: int = Field(default=200, description="Most timed calls in a process.")
+    max_process_seconds: float = Field(default=60.0, description="Wall limit of one process.")
+    memory_bytes: int = Field(default=4 * 1024**3)
+    max_foreign_load: float = Field(default=0.5, description="CPU seconds per second of others that disturb a block.")
+    max_attempts: int = Field(default=2, description="Times a disturbed block is run at most.")
+    seed: int = Field(default=20261121, description="Seed of the orders and hash seeds.")
+
+
+class SelectSettings(StageSettings):
+    """Thresholds of acceptance."""
+
+    alpha: float = Field(default=0.1, description="Level of the Mann-Whitney test in δ (SWE-Perf).")
+    iqr_k: float = Field(default=1.0, description="Width of the outlier fences in interquartile ranges.")
+    min_delta: float = Field(default=0.05, description="δ must exceed it in both sessions.")
+    max_q: float = Field(default=0.05, description="Largest q-value (Benjamini-Hochberg).")
+    max_aa_delta: float = Field(default=0.02, description="A/A δ above it rejects the workload as unstable.")
+    min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
+
+
+class Settings(Record):
+    """All stages' settings of one run."""
+
+    mine: MineSettings = MineSettings()
+    judge: JudgeSettings = JudgeSettings()
+    build: BuildSettings = BuildSettings()
+    generate: GenerateSettings = GenerateSettings()
+    measure: MeasureSettings = MeasureSettings()
+    select: SelectSettings = SelectSettings()

@@ -1,0 +1,1 @@
+"""Composes the stages into Prefect flows and the command line."""

@@ -1,0 +1,1 @@
+"""Runs code: builds environments, sandboxes processes, times workloads."""

@@ -1,0 +1,150 @@
+"""The vocabulary of the harness: sandboxes, built sides, probes. Start reading here.
+
+Paths are the host's own, inside a sandbox too (folders are bound to themselves), and the
+trees of the two sides of a change have names of equal length, so that nothing about a
+path differs between the sides but its digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import Field
+
+from data.records import Record, Side
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use; beyond any of them it is killed with all its descendants."""
+
+    wall_seconds: float = 60.0
+    memory_bytes: int = 4 * 1024**3
+    processes: int = 256
+    file_bytes: int = 1024**3
+    output_bytes: int = 1024**2
+    """Bytes kept of each output stream; the rest is read and thrown away."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: nothing of the parent's environment reaches it but `env`."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    writable: tuple[Path, ...] = ()
+    """Folders it may write to; everything else of the host is read-only, /tmp is its own."""
+    limits: Limits = Limits()
+    core: int | None = None
+    """Core to pin it to."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended. A failing command is a value, never an exception."""
+
+    exit_code: int | None
+    """None when a signal ended it."""
+    signal: int | None
+    timed_out: bool
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    wall_seconds: float
+    cpu_seconds: float
+    """Of the command and its waited-for descendants."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.exit_code == 0 and not self.timed_out
+
+
+class Sandbox(Protocol):
+    """Runs commands isolated from the host."""
+
+    @property
+    def name(self) -> str:
+        """Short name, stored with every timing."""
+
+    def run(self, command: Command) -> Completed:
+        """Runs it to its end or its limit.
+
+        Raises:
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+
+
+@dataclass(frozen=True)
+class BuiltSide:
+    """One side of a change, ready to run."""
+
+    side: Side
+    sha: str
+    tree: Path
+    """The checked-out tree with what the build added."""
+    python: Path
+    """The environment's interpreter."""
+    environment_id: str
+    source_roots: tuple[Path, ...]
+    """Folders put first on sys.path."""
+
+
+ProbeMode = Literal["check", "coverage", "profile", "time"]
+
+
+class ProbeRequest(Record):
+    """What the probe is asked to do in one process; sent to it as JSON."""
+
+    mode: ProbeMode = Field(description="check: run once; coverage: lines per test; profile: calls; time: samples.")
+    arguments: list[str] = Field(description="Test files or pytest node ids, relative to the tree.")
+    include: list[str] = Field(default_factory=list, description="coverage: files to trace, relative to the tree.")
+    warmups: int = 3
+    calls: dict[str, int] = Field(default_factory=dict, description="Timed calls by node id; missing: calibrate.")
+    min_timed_seconds: float = 0.05
+    max_calls: int = 200
+    test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
+
+
+class ProbeItem(Record):
+    """What the probe saw of one test."""
+
+    node: str = Field(description="pytest node id, relative to the tree.")
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "timeout"]
+    message: str = Field(default="", description="End of the failure's text, at most 2 KiB.")
+    seconds: float = Field(default=0.0, description="First call, seconds (the test method without fixtures).")
+    samples: list[float] = Field(default_factory=list, description="time: seconds of each timed call.")
+    calls: int = Field(default=0, description="time: number of timed calls; equals len(samples).")
+    lines: dict[str, list[int]] = Field(default_factory=dict, description="coverage: lines by file, relative paths.")
+    functions: list[str] = Field(
+        default_factory=list, description="profile: 'path::qualified.name' called inside the tree, relative paths."
+    )
+
+
+class ProbeReport(Record):
+    """What one probe process did, as the host sees it."""
+
+    outcome: Literal["finished", "timeout", "crashed"]
+    items: list[ProbeItem] = Field(default_factory=list)
+    collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
+    python: str = ""
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    output: str = Field(default="", description="End of the process's output, at most 4 KiB.")
+
+
+class Prober(Protocol):
+    """Runs the probe on a built side in a fresh, sandboxed process."""
+
+    @property
+    def sandbox_name(self) -> str:
+        """Name of the sandbox it runs in."""
+
+    def run(
+        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
+    ) -> ProbeReport:
+        """One process, one report; a crash or a timeout is a report, too."""

@@ -1,0 +1,1 @@
+"""Provider-neutral completions (OpenAI, Anthropic); filled by the LLM judge and generated tests."""

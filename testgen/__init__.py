@@ -1,0 +1,1 @@
+"""Verdict to workloads and targets: unit tests chosen by coverage, functions by profile."""
