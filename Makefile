@@ -1,0 +1,71 @@
+# The verbs of perfquarry; `make help` lists them.
+PYTHON ?= python3
+REPO   ?= demo
+ARGS   ?=
+
+VENV := .venv
+BIN  := $(VENV)/bin
+UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev curate test test-all check ui doctor lock bench-statistics bench-mining bench-judge
+
+help: ## list the verbs
+	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.runtime ## prepare .venv; the command is .venv/bin/perfquarry
+
+setup-dev: $(VENV)/.dev
+
+curate: setup ## curate REPO (default: the demo repository) into verified tasks
+	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
+
+test: setup-dev check ## format, lint, types, import rules and the tests
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: setup-dev check ## the same with the slow tests
+	$(BIN)/python -m pytest
+
+check: setup-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+ui: setup ## open the page of the local Prefect server
+	@$(BIN)/perfquarry ui
+
+doctor: setup ## what this machine lacks, and what that costs
+	@$(BIN)/perfquarry doctor
+
+lock: setup ## pin the requirements anew
+	requirements/compile.sh
+
+bench-statistics: setup-dev ## error rates, power and coverage of the acceptance rule
+	$(BIN)/python -m benchmarks.statistics
+
+bench-mining: setup-dev ## speed of the crawl (ARGS: path of a numpy clone)
+	$(BIN)/python -m benchmarks.mining $(ARGS)
+
+bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of clones)
+	$(BIN)/python -m benchmarks.judge $(ARGS)
+
+$(VENV)/.bootstrap: requirements/bootstrap.txt
+	@command -v git >/dev/null || { echo "git is missing: install it (Debian, Ubuntu: apt-get install git)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "a virtual environment cannot be made (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.bootstrap requirements/runtime.txt pyproject.toml
+	@echo "preparing $(VENV) ..."
+	@$(UV) -r requirements/runtime.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
+	@$(UV) -r requirements/dev.txt
+	@touch $@
