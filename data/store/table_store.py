@@ -1,0 +1,199 @@
+"""The store: append rows, read them back, ask what is still to do, compact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from data.errors import InputError, StoreError
+from data.records import Row
+from data.schema import arrow_schema, from_table, to_table
+from data.store import reading
+from data.store.compaction import compact
+from data.store.parts import PartHead, Partition, part_name
+from data.store.select import Query
+
+R = TypeVar("R", bound=Row)
+
+
+class TableStore:
+    """Tables of rows as Parquet parts: `<root>/<table>/repo=<name>/part-<uuid7>.parquet`.
+
+    Parts are immutable and appear whole, so any number of processes may read and append at
+    once, and a kill at any moment loses at most the append it interrupts. Rows that agree
+    in their KEY, stage version and configuration are one row: readers return the newest.
+    Rows come in the order of their parts, which is the order in which they were appended.
+
+    Every method that reads raises StoreError for a part that is damaged (it names the
+    file), SchemaTooNew for one of a newer perfquarry, and InputError for columns or
+    expressions that do not fit the table.
+
+    Args:
+        root: the folder of the tables (`Home.tables`), or a URI such as `s3://bucket/tables`.
+        filesystem: where `root` lies; the local disk by default.
+    """
+
+    def __init__(self, root: Path | str, filesystem: fs.FileSystem | None = None) -> None:
+        if filesystem is None and "://" in str(root):
+            filesystem, root = fs.FileSystem.from_uri(str(root))
+        self._filesystem = filesystem or fs.LocalFileSystem()
+        self._root = str(root if filesystem else Path(root).resolve()).rstrip("/")
+        self._partitions: dict[tuple[str, str], Partition] = {}
+
+    def append(self, rows: Sequence[Row]) -> int:
+        """Adds rows; the rows of one table and repository appear together, as one part.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            InputError: a value does not fit its column.
+            StoreError: a part cannot be written.
+        """
+        groups: dict[tuple[type[Row], str], list[Row]] = {}
+        for row in rows:
+            groups.setdefault((type(row), row.repo), []).append(row)
+        for (model, repo), members in groups.items():
+            table = to_table(members)
+            head = PartHead(part_name(), model.TABLE, model.SCHEMA_VERSION)
+            self._partition(model, repo).write(table.to_batches(), table.schema, head)
+        return len(rows)
+
+    def scan(
+        self,
+        model: type[Row],
+        repo: str,
+        *,
+        columns: Sequence[str] | None = None,
+        stage_version: str | None = None,
+        config_hash: str | None = None,
+        where: pc.Expression | None = None,
+    ) -> pa.Table:
+        """Rows as one Arrow table; only `columns`, the key and what `where` names are read from the disk."""
+        names = _checked(model, columns if columns is not None else list(model.model_fields))
+        query = Query(model, stage_version, config_hash, where)
+        schema = pa.schema([arrow_schema(model).field(name) for name in names])
+        return pa.Table.from_batches(list(reading.batches(self._partition(model, repo), query, names)), schema)
+
+    def records(
+        self,
+        model: type[R],
+        repo: str,
+        *,
+        stage_version: str | None = None,
+        config_hash: str | None = None,
+        where: pc.Expression | None = None,
+    ) -> Iterator[R]:
+        """Rows as records, streamed: memory holds the table's keys and one row group, whatever the table's size."""
+        query = Query(model, stage_version, config_hash, where)
+        for batch in reading.batches(self._partition(model, repo), query, list(model.model_fields)):
+            yield from from_table(model, pa.Table.from_batches([batch]))
+
+    def get(self, model: type[R], repo: str, key: Mapping[str, Any]) -> R | None:
+        """The newest row whose columns have the values of `key`, or None."""
+        if not _checked(model, list(key)):
+            raise InputError(f"an empty key names no row of the table {model.TABLE}")
+        where = pc.scalar(True)
+        for name, value in key.items():
+            where = where & (pc.field(name) == pc.scalar(value))
+        found = None
+        for row in self.records(model, repo, where=where):
+            found = row
+        return found
+
+    def count(
+        self,
+        model: type[Row],
+        repo: str,
+        *,
+        stage_version: str | None = None,
+        config_hash: str | None = None,
+        where: pc.Expression | None = None,
+    ) -> int:
+        """Number of rows; reads keys only."""
+        query = Query(model, stage_version, config_hash, where)
+        return sum(len(batch) for batch in reading.batches(self._partition(model, repo), query, model.KEY))
+
+    def missing(
+        self,
+        source: type[Row],
+        target: type[Row],
+        repo: str,
+        *,
+        on: str = "change_id",
+        source_stage_version: str | None = None,
+        source_config_hash: str | None = None,
+        stage_version: str | None = None,
+        config_hash: str | None = None,
+        at_least: int = 1,
+        where: pc.Expression | None = None,
+    ) -> list[str]:
+        """What is still to do: values of `on` in kept rows of `source` that `target` has in no row, kept or rejected.
+
+        Args:
+            source: the table that is read.
+            target: the table that is written.
+            repo: the repository's name.
+            on: the column that both tables have.
+            source_stage_version: version of the stage whose rows count as input; None: any.
+            source_config_hash: its configuration; None: any.
+            stage_version: version of the stage whose rows count as done; None: any.
+            config_hash: its configuration; None: any.
+            at_least: number of kept rows a key needs (2: both sides of a build).
+            where: a further condition on the rows of `source`.
+
+        Returns:
+            The keys once each, in the order in which `source` first has them.
+        """
+        kept = pc.field("status") == "kept"
+        rows = self.scan(
+            source,
+            repo,
+            columns=[on],
+            stage_version=source_stage_version,
+            config_hash=source_config_hash,
+            where=kept if where is None else kept & where,
+        )
+        done = self.scan(target, repo, columns=[on], stage_version=stage_version, config_hash=config_hash)[on]
+        values = rows[on].filter(pc.invert(pc.is_in(rows[on], value_set=done.combine_chunks())))
+        counts = pc.value_counts(values)  # in the order of first appearance
+        enough = counts.filter(pc.greater_equal(counts.field("counts"), at_least))
+        keys: list[str] = enough.field("values").to_pylist()
+        return keys
+
+    def repositories(self, model: type[Row]) -> list[str]:
+        """Names of the repositories the table has rows of, sorted."""
+        folders = self._filesystem.get_file_info(fs.FileSelector(f"{self._root}/{model.TABLE}", allow_not_found=True))
+        names = [unquote(folder.base_name[5:]) for folder in folders if folder.base_name.startswith("repo=")]
+        return sorted(name for name in names if self._partition(model, name).names())
+
+    def compact(self, model: type[Row], repo: str) -> int:
+        """Makes one part of many, in today's schema, without duplicates; readers and writers may go on meanwhile.
+
+        Returns:
+            The number of parts that were replaced; 0 when there was nothing to do.
+        """
+        return compact(self._partition(model, repo), model)
+
+    def _partition(self, model: type[Row], repo: str) -> Partition:
+        name = quote(repo, safe="")
+        if not name or len(name) > 200:
+            raise StoreError(f"{repo[:80]!r} cannot be a folder's name: use 1 to 200 letters and digits")
+        key = (model.TABLE, repo)
+        if key not in self._partitions:
+            partition = Partition(self._filesystem, f"{self._root}/{model.TABLE}/repo={name}")
+            partition.clean()
+            self._partitions[key] = partition
+        return self._partitions[key]
+
+
+def _checked(model: type[Row], columns: Sequence[str]) -> list[str]:
+    if unknown := [name for name in columns if name not in model.model_fields]:
+        raise InputError(f"the table {model.TABLE} has no column {', '.join(unknown)}: {', '.join(model.model_fields)}")
+    return list(columns)
