@@ -73,6 +73,7 @@ class SelectSettings(StageSettings):
     iqr_k: float = Field(default=1.0, description="Width of the outlier fences in interquartile ranges.")
     min_delta: float = Field(default=0.05, description="δ must exceed it in both sessions.")
     max_q: float = Field(default=0.05, description="Largest q-value (Benjamini-Hochberg).")
+    aa_alpha: float = Field(default=0.005, description="Level of the test in A/A δ: its few blocks are tested often.")
     max_aa_delta: float = Field(default=0.02, description="A/A δ above it rejects the workload as unstable.")
     min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
 

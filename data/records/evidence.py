@@ -23,6 +23,7 @@ class SessionStatistics(Record):
     delta: float = Field(description="δ: smallest statistically significant gain (SWE-Perf, Algorithm 1).")
     p_value: float = Field(description="One-sided Mann-Whitney U, base greater than head.")
     aa_delta: float | None = Field(default=None, description="δ of base against base, the larger direction.")
+    aa_spread: float | None = Field(default=None, description="Typical relative difference of two runs of the base.")
 
 
 class Evidence(Row):

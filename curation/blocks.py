@@ -1,0 +1,127 @@
+"""Timings put together into blocks, sessions and runs: what the statistics read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+import numpy as np
+
+from curation.stability import Floats
+from data.records import Timing
+
+_Attempt = tuple[int, bool, int]  # session, aa, block
+
+
+@dataclass(frozen=True)
+class Block:
+    """Both processes of a block; a side's value is the median of its timed calls, seconds."""
+
+    base: float
+    head: float
+    base_first: bool = True
+    cold_base: float | None = None
+    """Seconds of the first call of the process."""
+    cold_head: float | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """The blocks of one session of one workload, in the order they were run.
+
+    In A/A blocks both sides ran the base; `head` is the second role.
+    """
+
+    number: int
+    plain: tuple[Block, ...]
+    aa: tuple[Block, ...] = ()
+    outcomes: frozenset[str] = frozenset()
+    """Outcomes other than 'passed'."""
+    disturbed: int = 0
+    """Blocks whose last attempt was disturbed, too."""
+
+    @property
+    def base(self) -> Floats:
+        """Base values of the plain blocks, shape (n,), seconds."""
+        return np.array([block.base for block in self.plain])
+
+    @property
+    def head(self) -> Floats:
+        """Head values of the plain blocks, shape (n,), seconds."""
+        return np.array([block.head for block in self.plain])
+
+    @property
+    def cold(self) -> tuple[Floats, Floats]:
+        """First calls of base and head where both are known, shapes (k,), seconds."""
+        pairs = [(b.cold_base, b.cold_head) for b in self.plain if b.cold_base is not None and b.cold_head is not None]
+        array = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+        return array[:, 0], array[:, 1]
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that one machine measured of one workload."""
+
+    workload_id: str
+    change_id: str
+    machine_id: str
+    newest: datetime
+    sessions: tuple[Session, ...]
+    """By number, ascending."""
+
+    def session(self, number: int) -> Session | None:
+        """The session of that number; None if it was not run."""
+        return next((session for session in self.sessions if session.number == number), None)
+
+
+def runs_of(timings: Iterable[Timing]) -> list[Run]:
+    """One run for each workload and machine, in the order of the workloads' first timings.
+
+    Timings of different machines never meet in one run. Of a block that was run more than
+    once the last attempt counts that has both sides.
+    """
+    groups: dict[tuple[str, str], list[Timing]] = defaultdict(list)
+    for timing in timings:
+        groups[timing.workload_id, timing.machine.machine_id].append(timing)
+    return [
+        Run(workload, rows[0].change_id, machine, max(row.created_at for row in rows), sessions_of(rows))
+        for (workload, machine), rows in groups.items()
+    ]
+
+
+def sessions_of(rows: Sequence[Timing]) -> tuple[Session, ...]:
+    """Sessions of the timings of one workload on one machine, by number."""
+    attempts: dict[_Attempt, dict[int, dict[str, Timing]]] = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        attempts[row.session, row.aa, row.block][row.attempt][row.side] = row
+    chosen = {key: _last_whole(tried) for key, tried in sorted(attempts.items())}
+    numbers = sorted({session for session, _, _ in chosen})
+    return tuple(_session(number, {k: v for k, v in chosen.items() if k[0] == number}) for number in numbers)
+
+
+def _last_whole(tried: dict[int, dict[str, Timing]]) -> dict[str, Timing]:
+    """The last attempt with both sides; the last of all where none has."""
+    whole = [number for number, sides in tried.items() if len(sides) == 2]
+    return tried[max(whole or tried)]
+
+
+def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]]) -> Session:
+    rows = [row for sides in chosen.values() for row in sides.values()]
+    blocks: dict[bool, list[Block]] = {False: [], True: []}
+    for (_, aa, _), sides in chosen.items():
+        if len(sides) == 2 and all(row.outcome == "passed" and row.samples for row in sides.values()):
+            blocks[aa].append(_block(sides["base"], sides["head"]))
+    return Session(
+        number=number,
+        plain=tuple(blocks[False]),
+        aa=tuple(blocks[True]),
+        outcomes=frozenset(row.outcome for row in rows if row.outcome != "passed"),
+        disturbed=sum(any(row.disturbed for row in sides.values()) for sides in chosen.values()),
+    )
+
+
+def _block(base: Timing, head: Timing) -> Block:
+    return Block(median(base.samples), median(head.samples), base.position < head.position, base.cold, head.cold)
