@@ -95,7 +95,15 @@ class TableStore:
         for batch in reading.batches(self._partition(model, repo), query, list(model.model_fields)):
             yield from from_table(model, pa.Table.from_batches([batch]))
 
-    def get(self, model: type[R], repo: str, key: Mapping[str, Any]) -> R | None:
+    def get(
+        self,
+        model: type[R],
+        repo: str,
+        key: Mapping[str, Any],
+        *,
+        stage_version: str | None = None,
+        config_hash: str | None = None,
+    ) -> R | None:
         """The newest row whose columns have the values of `key`, or None."""
         if not _checked(model, list(key)):
             raise InputError(f"an empty key names no row of the table {model.TABLE}")
@@ -103,7 +111,7 @@ class TableStore:
         for name, value in key.items():
             where = where & (pc.field(name) == pc.scalar(value))
         found = None
-        for row in self.records(model, repo, where=where):
+        for row in self.records(model, repo, stage_version=stage_version, config_hash=config_hash, where=where):
             found = row
         return found
 
@@ -122,50 +130,39 @@ class TableStore:
 
     def missing(
         self,
-        source: type[Row],
-        target: type[Row],
+        input_table: type[Row],
+        output_table: type[Row],
         repo: str,
         *,
         on: str = "change_id",
-        source_stage_version: str | None = None,
-        source_config_hash: str | None = None,
-        stage_version: str | None = None,
-        config_hash: str | None = None,
+        source: Mapping[str, str] | None = None,
+        target: Mapping[str, str] | None = None,
         at_least: int = 1,
         where: pc.Expression | None = None,
     ) -> list[str]:
-        """What is still to do: values of `on` in kept rows of `source` that `target` has in no row, kept or rejected.
+        """What is still to do: keys of kept input rows of which the output has no row, kept or rejected.
 
         Args:
-            source: the table that is read.
-            target: the table that is written.
+            input_table: the table a stage reads.
+            output_table: the table it writes.
             repo: the repository's name.
-            on: the column that both tables have.
-            source_stage_version: version of the stage whose rows count as input; None: any.
-            source_config_hash: its configuration; None: any.
-            stage_version: version of the stage whose rows count as done; None: any.
-            config_hash: its configuration; None: any.
-            at_least: number of kept rows a key needs (2: both sides of a build).
-            where: a further condition on the rows of `source`.
+            on: the column both have.
+            source: `stage_version` and `config_hash` of the input rows that count; all by default.
+            target: the same of the output rows.
+            at_least: number of kept input rows a key needs (2: both sides of a build).
+            where: a further condition on the input rows.
 
         Returns:
-            The keys once each, in the order in which `source` first has them.
+            The keys, each once, in the order in which the input has them first.
         """
         kept = pc.field("status") == "kept"
-        rows = self.scan(
-            source,
-            repo,
-            columns=[on],
-            stage_version=source_stage_version,
-            config_hash=source_config_hash,
-            where=kept if where is None else kept & where,
-        )
-        done = self.scan(target, repo, columns=[on], stage_version=stage_version, config_hash=config_hash)[on]
-        values = rows[on].filter(pc.invert(pc.is_in(rows[on], value_set=done.combine_chunks())))
-        counts = pc.value_counts(values)  # in the order of first appearance
+        condition = kept if where is None else kept & where
+        keys = self.scan(input_table, repo, columns=[on], where=condition, **(source or {}))[on]
+        done = self.scan(output_table, repo, columns=[on], **(target or {}))[on]
+        counts = pc.value_counts(keys.filter(pc.invert(pc.is_in(keys, value_set=done.combine_chunks()))))
         enough = counts.filter(pc.greater_equal(counts.field("counts"), at_least))
-        keys: list[str] = enough.field("values").to_pylist()
-        return keys
+        missing: list[str] = enough.field("values").to_pylist()
+        return missing
 
     def repositories(self, model: type[Row]) -> list[str]:
         """Names of the repositories the table has rows of, sorted."""

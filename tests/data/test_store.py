@@ -152,9 +152,10 @@ def test_what_is_still_to_do(store: TableStore) -> None:
     store.append([verdict(1), verdict(4, status="rejected", reason="unlikely_performance")])
     store.append([verdict(5, stamp=_configured("bb"))])
     assert store.missing(Change, Verdict, "demo") == ["c3"]
-    assert store.missing(Change, Verdict, "demo", config_hash="aa") == ["c3", "c5"]
-    assert store.missing(Change, Verdict, "demo", source_config_hash="zz") == []
-    assert store.missing(Change, Verdict, "demo", config_hash="aa", where=pc.field("title") != "change 3") == ["c5"]
+    assert store.missing(Change, Verdict, "demo", target={"config_hash": "aa"}) == ["c3", "c5"]
+    assert store.missing(Change, Verdict, "demo", source={"config_hash": "zz"}) == []
+    named = pc.field("title") != "change 3"
+    assert store.missing(Change, Verdict, "demo", target={"config_hash": "aa"}, where=named) == ["c5"]
 
 
 def test_a_change_goes_on_when_both_sides_are_kept(store: TableStore) -> None:
