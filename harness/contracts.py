@@ -38,9 +38,15 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     writable: tuple[Path, ...] = ()
     """Folders it may write to; everything else of the host is read-only, /tmp is its own."""
+    readable: tuple[Path, ...] = ()
+    """Paths that stay visible, read-only, where the sandbox hides what surrounds them (/tmp, dot files of homes)."""
     limits: Limits = Limits()
     core: int | None = None
     """Core to pin it to."""
+
+
+Exceeded = Literal["", "time", "memory", "processes"]
+"""The limit for which a command was killed; empty when it ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Completed:
     truncated: bool
     wall_seconds: float
     cpu_seconds: float
-    """Of the command and its waited-for descendants."""
+    """Of the command and its waited-for descendants; 0 when the sandbox was killed before it could tell."""
+    exceeded: Exceeded = ""
 
     @property
     def ok(self) -> bool:

@@ -1,0 +1,31 @@
+"""Sandboxes: where strangers' code runs. `choose_sandbox` is the door; both backends pass one conformance suite."""
+
+from __future__ import annotations
+
+from data.errors import InputError, SandboxUnavailable
+from harness.contracts import Sandbox
+from harness.sandbox.bubblewrap import BubblewrapSandbox
+from harness.sandbox.process import ProcessSandbox
+
+__all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox"]
+
+
+def choose_sandbox(name: str | None = None) -> Sandbox:
+    """The sandbox of that name, or the strongest that works here: bubblewrap, else plain processes.
+
+    Raises:
+        InputError: no sandbox has that name.
+        SandboxUnavailable: the one asked for by name does not work on this machine.
+    """
+    if name not in (None, BubblewrapSandbox.NAME, ProcessSandbox.NAME):
+        raise InputError(f"no sandbox is called {name!r}; choose bubblewrap or process")
+    if name == ProcessSandbox.NAME:
+        return ProcessSandbox(why="it was asked for")
+    try:
+        sandbox = BubblewrapSandbox()
+        sandbox.verify()
+    except SandboxUnavailable as error:
+        if name == BubblewrapSandbox.NAME:
+            raise
+        return ProcessSandbox(why=str(error))
+    return sandbox

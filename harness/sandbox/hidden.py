@@ -1,0 +1,68 @@
+"""What of the host a sandboxed program must not see: keys, and sockets through which it could get out.
+
+The root is mounted read-only, but reading is enough for a key, and a socket can be
+connected to on a read-only mount. Dot files of home folders are hidden unless they are
+known to hold interpreters; a path the command needs is mounted again on top.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import Path
+
+PRIVATE = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # these are covered, not used
+"""Folders of which a sandbox has its own."""
+
+SYSTEM = (
+    "/run", "/var/run", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/docker",
+    "/etc/kubernetes", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/NetworkManager",
+    "/etc/krb5.keytab", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/postgresql",
+    "/var/spool", "/var/mail", "/var/log", "/var/backups", "/lost+found",
+)  # fmt: skip
+
+INTERPRETERS = frozenset({
+    ".pyenv", ".local", ".cache", ".asdf", ".conda", ".mise", ".rye", ".rustup", ".cargo", ".linuxbrew", ".nix-profile",
+    ".venv", ".virtualenvs",
+})  # fmt: skip
+"""Dot folders of a home that stay visible: interpreters and compilers live there."""
+
+INSIDE_INTERPRETERS = (
+    ".local/share/keyrings", ".local/share/uv/credentials", ".cargo/credentials", ".cargo/credentials.toml",
+    ".cache/huggingface", ".cache/pip", ".cache/uv", ".cache/pre-commit", ".cache/mozilla", ".cache/google-chrome",
+    ".cache/chromium", ".conda/.condarc", ".cargo/registry", ".local/state",
+)  # fmt: skip
+"""Keys inside those folders, and caches that may hold a newer release of the package under test."""
+
+
+def hidden_paths() -> list[Path]:
+    """Existing files and folders of this machine that no sandbox may show."""
+    found = [Path(path) for path in SYSTEM]
+    for home in homes():
+        found += [entry for entry in _entries(home) if entry.name.startswith(".") and entry.name not in INTERPRETERS]
+        found += [home / path for path in INSIDE_INTERPRETERS]
+    found.append(Path.cwd() / ".env")
+    # a link would be followed by the mount: its target is what has to be hidden
+    return sorted({path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")})
+
+
+def homes() -> list[Path]:
+    """Home folders whose dot files this user could read."""
+    mine = {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
+    others = {*_entries(Path("/home")), *_entries(Path("/Users")), Path("/root")}
+    return sorted({home.resolve() for home in mine | others if home.is_dir() and os.access(home, os.X_OK)})
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def inside(paths: Iterable[Path], covers: Iterable[Path]) -> list[Path]:
+    """The existing paths that lie inside one of `covers` (not a cover itself), outermost first."""
+    covers = set(covers)
+    found = {path for path in paths if path not in covers and any(cover in path.parents for cover in covers)}
+    return sorted(path for path in found if path.exists() and not found.intersection(path.parents))

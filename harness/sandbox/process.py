@@ -1,0 +1,107 @@
+"""Plain processes with limits, for machines without bubblewrap (macOS, containers without user namespaces)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+
+import psutil
+
+from data.errors import SandboxUnavailable
+from harness.contracts import Command, Completed
+from harness.sandbox.supervise import supervise
+from harness.sandbox.tree import descendants, marked
+
+LIMITED = 'ulimit -c 0 2>/dev/null; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2; exec "$@"'
+MARK = "PERFQUARRY_SANDBOX"
+ROUNDS = 50
+"""Times the descendants are looked for again until none is left."""
+
+_log = logging.getLogger("perfquarry.sandbox")
+_warned = False
+
+
+@dataclass
+class ProcessSandbox:
+    """Bounds time, memory, processes and output, and cleans up; it does NOT keep hostile code from the host.
+
+    Descendants are found as members of the session, as children, and by a mark in their
+    environment. A program that tries can escape all three.
+    """
+
+    why: str = ""
+    """Why nothing stronger is used; shown in the warning."""
+    NAME = "process"
+
+    def __post_init__(self) -> None:
+        global _warned
+        if not _warned:
+            _warned = True
+            _log.warning(
+                "NOT ISOLATED: the code under test runs as plain processes (%s). It can use the network, read and "
+                "write every file of this user, keys among them, and see other processes. Use it only for "
+                "repositories you trust, or install bubblewrap.",
+                self.why or "no sandbox works here",
+            )
+
+    @property
+    def name(self) -> str:
+        """Stored with every timing."""
+        return self.NAME
+
+    def run(self, command: Command) -> Completed:
+        """Runs it; `writable` and `readable` cannot be enforced, a private TMPDIR is given unless `env` names one.
+
+        Raises:
+            SandboxUnavailable: no process could be started in that folder.
+        """
+        if not command.cwd.is_dir():
+            raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
+        limits, mark, known = command.limits, uuid.uuid4().hex, set(psutil.pids())
+        private = tempfile.mkdtemp(prefix="pq-")
+        try:
+            ended = supervise(
+                ("/bin/sh", "-c", LIMITED, "sh", str(max(1, limits.file_bytes // 512)),
+                 str(max(1, limits.memory_bytes // 1024)), *command.argv),
+                cwd=command.cwd,
+                env={"TMPDIR": private, **command.env, MARK: mark},
+                limits=limits,
+                core=command.core,
+                kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
+            )  # fmt: skip
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
+        return Completed(
+            exit_code=ended.status if ended.status >= 0 else None,
+            signal=-ended.status if ended.status < 0 else None,
+            timed_out=ended.exceeded == "time",
+            stdout=ended.stdout,
+            stderr=ended.stderr,
+            truncated=ended.truncated,
+            wall_seconds=ended.wall_seconds,
+            cpu_seconds=ended.cpu_seconds,
+            exceeded=ended.exceeded,
+        )
+
+
+def _kill_all(pid: int, marker: str, known: set[int]) -> None:
+    """Kills a process, its session and its descendants, until a look finds none of them."""
+    children = descendants(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    for _ in range(ROUNDS):
+        left = {*children, *marked(marker, known | {pid})}
+        if not left:
+            return
+        for one in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        children = [child for one in left for child in descendants(one)]
+        time.sleep(0.002)

@@ -1,0 +1,191 @@
+"""Runs one process to its end or its limit: output, time, memory and number of processes are bounded here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from data.errors import SandboxUnavailable
+from harness.contracts import Exceeded, Limits
+from harness.sandbox.tree import descendants, proportional_memory, usage
+
+TICK = 0.05
+"""Seconds between two looks at the process tree."""
+DRAIN_SECONDS = 5.0
+"""How long output is still read after everything was killed."""
+
+
+@dataclass
+class Ended:
+    """How the supervised process ended."""
+
+    status: int
+    """Exit code, or minus the signal that ended it."""
+    exceeded: Exceeded
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    wall_seconds: float
+    cpu_seconds: float
+
+
+@dataclass
+class _Stream:
+    pipe: IO[bytes]
+    limit: int
+    kept: bytearray = field(default_factory=bytearray)
+    truncated: bool = False
+
+    def read(self) -> bool:
+        """Takes what is there; False at the end of the stream."""
+        data = os.read(self.pipe.fileno(), 1 << 18)
+        room = self.limit - len(self.kept)
+        self.kept += data[:room]
+        self.truncated |= len(data) > room
+        return bool(data)
+
+
+@contextlib.contextmanager
+def _pinned(core: int | None) -> Iterator[None]:
+    """Children started inside run on that core; affinity belongs to the calling thread alone."""
+    if core is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def supervise(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    limits: Limits,
+    core: int | None,
+    kill: Callable[[int], None],
+    stdin: int = subprocess.DEVNULL,
+    pass_fds: Sequence[int] = (),
+    started: Callable[[int], None] = lambda pid: None,
+) -> Ended:
+    """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
+
+    `kill` must end the process and all it left behind; it is called exactly once, also on an
+    exception (a KeyboardInterrupt, say) and after an ordinary end (for leftover daemons).
+    `started(pid)` is called right after the start.
+
+    Raises:
+        SandboxUnavailable: it could not be started.
+    """
+    begin = time.monotonic()
+    try:
+        with _pinned(core):
+            process = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env=dict(env),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
+    except (OSError, ValueError) as error:
+        raise SandboxUnavailable(f"cannot start {argv[0]} in {cwd}: {error}") from error
+    assert process.stdout is not None and process.stderr is not None
+    with process.stdout as out, process.stderr as err:
+        streams = _Stream(out, limits.output_bytes), _Stream(err, limits.output_bytes)
+        exceeded: Exceeded = ""
+        try:
+            started(process.pid)
+            exceeded = _watch(process.pid, streams, limits, begin)
+        finally:
+            kill(process.pid)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.monotonic() - begin
+        _drain(streams)
+    return Ended(
+        process.returncode,
+        exceeded,
+        bytes(streams[0].kept),
+        bytes(streams[1].kept),
+        any(stream.truncated for stream in streams),
+        wall,
+        used.ru_utime + used.ru_stime,
+    )
+
+
+def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float) -> Exceeded:
+    """Reads output until the process has ended or a limit is exceeded; the process is not reaped."""
+    with selectors.DefaultSelector() as selector, _exit_event(pid) as event:
+        for stream in streams:
+            selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        if event is not None:
+            selector.register(event, selectors.EVENT_READ, None)
+        next_look = begin + min(TICK, limits.wall_seconds)
+        while True:
+            now = time.monotonic()
+            if now >= next_look:
+                if _has_ended(pid):
+                    return ""
+                if found := _over(pid, limits, now - begin):
+                    return found
+                next_look = min(now + TICK, begin + limits.wall_seconds)
+            for key, _ in selector.select(max(0.0, next_look - now)):
+                if key.data is None:  # it ended; what it left in the pipes is read once all is dead
+                    return ""
+                if not key.data.read():
+                    selector.unregister(key.fileobj)
+
+
+@contextlib.contextmanager
+def _exit_event(pid: int) -> Iterator[int | None]:
+    """A descriptor that becomes readable when the process ends, where the system has one."""
+    try:
+        event = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except OSError:  # an old kernel, or a seccomp filter around us
+        event = None
+    try:
+        yield event
+    finally:
+        if event is not None:
+            os.close(event)
+
+
+def _has_ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _over(pid: int, limits: Limits, seconds: float) -> Exceeded:
+    if seconds >= limits.wall_seconds:
+        return "time"
+    pids = [pid, *descendants(pid)]
+    used = usage(pids)
+    if used.tasks > limits.processes:
+        return "processes"
+    if used.memory_bytes > limits.memory_bytes and proportional_memory(pids) > limits.memory_bytes:
+        return "memory"
+    return ""
+
+
+def _drain(streams: Sequence[_Stream]) -> None:
+    """Reads what the dead left in their pipes; a survivor that keeps one open does not hold us."""
+    until = time.monotonic() + DRAIN_SECONDS
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        while selector.get_map() and time.monotonic() < until:
+            for key, _ in selector.select(until - time.monotonic()):
+                if not key.data.read():
+                    selector.unregister(key.fileobj)

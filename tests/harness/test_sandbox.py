@@ -1,0 +1,431 @@
+"""The conformance suite: what every sandbox must do, and what only a real one does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from data.errors import InputError, SandboxUnavailable
+from harness.contracts import Command, Completed, Limits, Sandbox
+from harness.sandbox import BubblewrapSandbox, ProcessSandbox, choose_sandbox
+
+PREFIXES = (Path(sys.prefix), Path(sys.base_prefix))
+MEBI = 1024**2
+
+
+def bubblewrap() -> BubblewrapSandbox:
+    sandbox = BubblewrapSandbox()
+    try:
+        sandbox.verify()
+    except SandboxUnavailable as error:
+        pytest.skip(f"bubblewrap does not work here: {error}")
+    return sandbox
+
+
+@pytest.fixture(params=["bubblewrap", "process"])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    return bubblewrap() if request.param == "bubblewrap" else ProcessSandbox()
+
+
+@pytest.fixture
+def isolated() -> BubblewrapSandbox:
+    return bubblewrap()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def python(sandbox: Sandbox, code: str, folder: Path, *arguments: str, **options: object) -> Completed:
+    """Runs Python code in the sandbox, in a folder it may write to unless told otherwise."""
+    settings: dict[str, object] = {"writable": (folder,), "readable": PREFIXES, "cwd": folder, **options}
+    return sandbox.run(Command((sys.executable, "-c", textwrap.dedent(code), *arguments), **settings))  # type: ignore[arg-type]
+
+
+def alive(mark: str) -> list[int]:
+    """Processes of this machine that have the mark among their arguments."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline", "status"]):
+        if mark in (process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.info["pid"])
+    return found
+
+
+def gone(mark: str, seconds: float = 20.0) -> bool:
+    until = time.monotonic() + seconds
+    while alive(mark) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not alive(mark)
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 120, 255])
+def test_exit_codes_are_reported(sandbox: Sandbox, folder: Path, code: int) -> None:
+    ended = python(sandbox, f"raise SystemExit({code})", folder)
+    assert (ended.exit_code, ended.signal, ended.timed_out, ended.exceeded) == (code, None, False, "")
+    assert ended.ok is (code == 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGABRT])
+def test_death_by_signal_is_reported(sandbox: Sandbox, folder: Path, number: signal.Signals) -> None:
+    ended = python(sandbox, f"import os; os.kill(os.getpid(), {int(number)})", folder)
+    assert (ended.exit_code, ended.signal, ended.timed_out) == (None, number, False)
+    assert ended.stderr == b""
+
+
+def test_output_is_kept_byte_for_byte(sandbox: Sandbox, folder: Path) -> None:
+    ended = python(
+        sandbox, r"import sys; sys.stdout.buffer.write('δ ✓'.encode() + b'\xff\x00\n'); sys.stderr.write('err')", folder
+    )
+    assert (ended.stdout, ended.stderr, ended.truncated) == ("δ ✓".encode() + b"\xff\x00\n", b"err", False)
+
+
+def test_a_flood_of_output_is_read_and_thrown_away(sandbox: Sandbox, folder: Path) -> None:
+    flood = "import sys\nfor _ in range(200): sys.stdout.write('x' * 2**20)\nsys.stderr.write('end')"
+    ended = python(sandbox, flood, folder, limits=Limits(output_bytes=1000))
+    assert (ended.stdout, ended.stderr, ended.truncated, ended.exit_code) == (b"x" * 1000, b"end", True, 0)
+
+
+def test_standard_input_is_empty(sandbox: Sandbox, folder: Path) -> None:
+    assert python(sandbox, "import sys; print(repr(sys.stdin.read()))", folder).stdout == b"''\n"
+
+
+def test_missing_program_is_a_value_and_missing_folder_an_error(sandbox: Sandbox, folder: Path) -> None:
+    assert sandbox.run(Command(("/does/not/exist",), cwd=folder)).exit_code == 127
+    with pytest.raises(SandboxUnavailable, match="nowhere"):
+        sandbox.run(Command(("/bin/true",), cwd=folder / "nowhere"))
+
+
+def test_arguments_and_environment_arrive_unchanged(sandbox: Sandbox, folder: Path) -> None:
+    odd = ["a b", "$(touch x)", "'\"", "é\n", "", "--", "-c"]
+    code = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['ODD']]))"
+    ended = python(sandbox, code, folder, *odd, env={"ODD": "x=$HOME;\né"})
+    assert json.loads(ended.stdout) == [odd, "x=$HOME;\né"]
+    assert not (folder / "x").exists()
+
+
+DAEMON = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+def child(leave):
+    if os.fork() == 0:
+        if leave:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        os.execv(sys.executable, [sys.executable, "-c", IGNORE, sys.argv[1]])
+IGNORE = '''
+import signal, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+open(str(time.time_ns()) + ".started", "w").close()
+time.sleep(600)'''
+child(False)
+child(True)
+while len([name for name in os.listdir() if name.endswith(".started")]) < 2:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("ending", ["time.sleep(600)", "sys.exit(0)", "os.kill(os.getpid(), 9)"])
+def test_nothing_survives(sandbox: Sandbox, folder: Path, ending: str) -> None:
+    """Neither a grandchild nor a daemon that ignores signals, whether the command ends or runs out of time."""
+    mark = f"pq-test-{uuid.uuid4().hex}"
+    ended = python(sandbox, DAEMON + ending, folder, mark, limits=Limits(wall_seconds=3.0))
+    assert ended.timed_out is ("sleep" in ending)
+    assert len(list(folder.glob("*.started"))) == 2
+    assert alive(mark) == []
+
+
+def test_a_timeout_ends_what_ignores_signals_and_closes_its_output(sandbox: Sandbox, folder: Path) -> None:
+    code = "import os, signal, time; signal.signal(15, signal.SIG_IGN); os.close(1); os.close(2); time.sleep(600)"
+    ended = python(sandbox, code, folder, limits=Limits(wall_seconds=0.7))
+    assert ended.timed_out and ended.exceeded == "time" and 0.7 <= ended.wall_seconds < 30
+
+
+def test_memory_is_limited(sandbox: Sandbox, folder: Path) -> None:
+    code = "try: data = bytearray(2**30)\nexcept MemoryError: print('refused')"
+    assert python(sandbox, code, folder, limits=Limits(memory_bytes=400 * MEBI)).stdout == b"refused\n"
+
+
+def test_memory_of_all_processes_together_is_limited(sandbox: Sandbox, folder: Path) -> None:
+    code = """
+        import os, time
+        for _ in range(6):
+            if os.fork() == 0:
+                data = b"x" * (120 * 2**20)
+                break
+        time.sleep(60)"""
+    ended = python(sandbox, code, folder, limits=Limits(memory_bytes=400 * MEBI, wall_seconds=50.0))
+    assert ended.exceeded == "memory" and not ended.timed_out and not ended.ok
+
+
+def test_processes_are_limited(sandbox: Sandbox, folder: Path) -> None:
+    mark = f"pq-test-{uuid.uuid4().hex}"
+    code = "import os, time\nfor _ in range(60):\n    if os.fork() == 0: break\ntime.sleep(60)"
+    ended = python(sandbox, code, folder, mark, limits=Limits(processes=20, wall_seconds=50.0))
+    assert ended.exceeded == "processes" and not ended.ok
+    assert alive(mark) == []
+
+
+def test_file_size_is_limited_and_no_core_is_written(sandbox: Sandbox, folder: Path) -> None:
+    code = "import os\nwith open('big', 'wb') as file:\n    for _ in range(64): file.write(b'x' * 2**20)"
+    assert not python(sandbox, code, folder, limits=Limits(file_bytes=4 * MEBI)).ok
+    assert (folder / "big").stat().st_size <= 4 * MEBI
+    python(sandbox, "import os; os.abort()", folder)
+    assert not list(folder.glob("*core*"))
+
+
+def test_environment_starts_empty(sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PQ_CANARY", "canary-6e1f")
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+    seen = json.loads(python(sandbox, code, folder, env={"GIVEN": "1"}).stdout)
+    assert seen.pop("GIVEN") == "1"
+    # what the shell, the interpreter and the plain process's clean-up put there themselves
+    assert set(seen) <= {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE", "TMPDIR", "PERFQUARRY_SANDBOX"}
+
+
+def test_writable_folder_keeps_what_was_written(sandbox: Sandbox, folder: Path) -> None:
+    (folder / "old").write_bytes(b"\x00\xff")
+    python(sandbox, "import shutil; shutil.copy('old', 'new'); open('empty', 'w').close()", folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "old": b"\x00\xff", "new": b"\x00\xff", "empty": b""
+    }  # fmt: skip
+
+
+def test_processor_time_and_wall_time_are_measured(sandbox: Sandbox, folder: Path) -> None:
+    code = """
+        import os, time
+        if os.fork() == 0:
+            while time.process_time() < 0.3: pass
+            os._exit(0)
+        os.wait()
+        time.sleep(0.2)"""
+    ended = python(sandbox, code, folder)
+    assert ended.cpu_seconds >= 0.25 and ended.wall_seconds >= 0.5
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot pin processes")
+def test_pinning_binds_the_command_and_not_us(sandbox: Sandbox, folder: Path) -> None:
+    before = os.sched_getaffinity(0)
+    core = max(before)
+    ended = python(sandbox, "import os; print(os.sched_getaffinity(0))", folder, core=core)
+    assert ended.stdout.decode().strip() == str({core}) and os.sched_getaffinity(0) == before
+
+
+def test_an_interrupt_kills_the_command(sandbox: Sandbox, folder: Path) -> None:
+    mark = f"pq-test-{uuid.uuid4().hex}"
+
+    def interrupt() -> None:
+        until = time.monotonic() + 60
+        while not alive(mark) and time.monotonic() < until:
+            time.sleep(0.02)
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        python(sandbox, "import time; time.sleep(600)", folder, mark, limits=Limits(wall_seconds=120.0))
+    thread.join()
+    assert alive(mark) == []
+
+
+def test_threads_may_run_commands_at_once(sandbox: Sandbox, folder: Path) -> None:
+    ended: dict[int, bytes] = {}
+
+    def run(number: int) -> None:
+        ended[number] = python(sandbox, f"print({number})", folder).stdout
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended == {number: f"{number}\n".encode() for number in range(6)}
+
+
+def test_no_descriptor_is_leaked(sandbox: Sandbox, folder: Path) -> None:
+    python(sandbox, "pass", folder)
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        python(sandbox, "pass", folder)
+        with contextlib.suppress(SandboxUnavailable):
+            sandbox.run(Command(("/bin/true",), cwd=folder / "nowhere"))
+    assert psutil.Process().num_fds() == before
+    listed = python(sandbox, "import os; print(len(os.listdir('/dev/fd')))", folder).stdout
+    assert int(listed) <= 4  # standard streams and the listing itself
+
+
+# What only bubblewrap promises
+
+
+def test_there_is_no_network(isolated: BubblewrapSandbox, folder: Path) -> None:
+    with _listener() as port:
+        code = f"""
+            import socket
+            own = socket.create_server(("127.0.0.1", 0))
+            socket.create_connection(own.getsockname()).close()
+            for address in (("127.0.0.1", {port}), ("192.0.2.1", 80)):
+                try: socket.create_connection(address, timeout=5)
+                except OSError: print("refused")
+                else: print("connected")"""
+        assert python(isolated, code, folder).stdout == b"refused\nrefused\n"
+
+
+@contextlib.contextmanager
+def _listener() -> Iterator[int]:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_the_host_is_read_only(isolated: BubblewrapSandbox, folder: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("intact")
+    code = """
+        import os, shutil, sys
+        for attempt in (lambda: open(sys.argv[1] + "/file", "w"), lambda: os.remove(sys.argv[1] + "/file"),
+                        lambda: open("/etc/pq-test", "w"), lambda: open("/dev/pq-test", "w"),
+                        lambda: os.chmod(sys.argv[1], 0), lambda: os.mkdir(sys.argv[1] + "/new"),
+                        lambda: open("/proc/sys/kernel/core_pattern", "w"),
+                        lambda: open("/proc/sys/vm/stat_interval", "w"),
+                        lambda: open("/proc/self/oom_score_adj", "w"), lambda: open("/run/pq-test", "w")):
+            try: attempt()
+            except OSError: print("refused")
+            else: print("allowed")
+        shutil.rmtree(sys.argv[1], ignore_errors=True)"""
+    ended = python(isolated, code, folder, str(victim), readable=(*PREFIXES, victim))
+    assert ended.stdout == b"refused\n" * 10
+    assert [path.read_text() for path in victim.iterdir()] == ["intact"]
+
+
+def test_tmp_is_private_and_bounded(isolated: BubblewrapSandbox, folder: Path, tmp_path: Path) -> None:
+    code = """
+        import os, sys, tempfile
+        print(os.path.exists(sys.argv[1]), tempfile.gettempdir())
+        try:
+            for number in range(8):
+                with open(f"/tmp/{number}", "wb") as file: file.write(bytes(2**20))
+        except OSError: print("full")"""
+    (tmp_path / "secret").write_text("x")
+    ended = python(isolated, code, folder, str(tmp_path / "secret"), limits=Limits(file_bytes=4 * MEBI))
+    assert ended.stdout == b"False /tmp\nfull\n"
+    assert not Path("/tmp/0").exists()
+
+
+def test_other_processes_cannot_be_seen(isolated: BubblewrapSandbox, folder: Path) -> None:
+    canary = f"canary-{uuid.uuid4().hex}"
+    code = """
+        import glob, sys
+        for name in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"):
+            try: data = open(name, "rb").read()
+            except OSError: continue
+            if sys.argv[1].encode() in data and "/self/" not in name: print(name)
+        print(len(glob.glob("/proc/[0-9]*")))"""
+    with subprocess.Popen(["/bin/sleep", "600"], env={"PQ_CANARY": canary}) as holder:
+        try:
+            lines = python(isolated, code.replace("sys.argv[1]", repr(canary)), folder).stdout.decode().split()
+        finally:
+            holder.kill()
+    # its own arguments hold the word, those of bubblewrap's first process and of the shell, too
+    assert int(lines[-1]) <= 4 and all("environ" not in line for line in lines[:-1])
+
+
+def test_keys_in_the_home_are_hidden(
+    isolated: BubblewrapSandbox, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = folder.parent / "home"
+    for name in (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".pyenv/bin/python"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("text")
+    monkeypatch.setenv("HOME", str(home))
+    code = """
+        import os, sys
+        os.chdir(sys.argv[1])
+        for folder, _, files in sorted(os.walk(".")):
+            for path in sorted(os.path.join(folder, name) for name in files):
+                try: print(path, len(open(path).read()))
+                except OSError: print(path, "refused")"""
+    # under /tmp the whole home is hidden; made visible again, its keys must not come with it
+    ended = python(isolated, code, folder, str(home), readable=(*PREFIXES, home))
+    assert ended.stdout.decode().splitlines() == ["./.netrc refused", "./.pyenv/bin/python 4"]
+
+
+def test_sockets_and_password_files_of_the_host_are_hidden(isolated: BubblewrapSandbox, folder: Path) -> None:
+    code = """
+        import os
+        print(os.listdir("/run"))
+        try: print(len(open("/etc/shadow").read()))
+        except OSError: print(0)"""
+    assert python(isolated, code, folder).stdout == b"[]\n0\n"
+
+
+def test_no_capability_and_no_namespace_inside(isolated: BubblewrapSandbox, folder: Path) -> None:
+    code = "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('Cap')])"
+    assert set(python(isolated, code, folder).stdout.decode().split()) == {"0" * 16}
+
+
+def test_the_sandbox_dies_with_its_parent(isolated: BubblewrapSandbox, folder: Path) -> None:
+    mark = f"pq-test-{uuid.uuid4().hex}"
+    parent = f"""
+        import sys
+        from pathlib import Path
+        from harness.contracts import Command
+        from harness.sandbox import BubblewrapSandbox
+        BubblewrapSandbox().run(Command(({sys.executable!r}, "-c", "import time; time.sleep(600)", "{mark}"),
+            cwd=Path({str(folder)!r}), readable=tuple(map(Path, {[str(prefix) for prefix in PREFIXES]!r}))))"""
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], cwd=root) as process:
+        until = time.monotonic() + 60
+        while len(alive(mark)) < 3 and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        assert alive(mark)
+        process.kill()
+    assert gone(mark)
+
+
+# Choice
+
+
+def test_choice_prefers_isolation(isolated: BubblewrapSandbox) -> None:
+    assert choose_sandbox().name == choose_sandbox("bubblewrap").name == isolated.name == "bubblewrap"
+    assert choose_sandbox("process").name == "process"
+    with pytest.raises(InputError, match="chroot"):
+        choose_sandbox("chroot")
+
+
+def test_without_bubblewrap_the_choice_warns_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("harness.sandbox.process._warned", False)
+    with caplog.at_level(logging.WARNING):
+        assert choose_sandbox().name == choose_sandbox().name == "process"
+    assert caplog.text.count("NOT ISOLATED") == 1 and "keys" in caplog.text
+    with pytest.raises(SandboxUnavailable, match="not installed"):
+        choose_sandbox("bubblewrap")
+
+
+def test_a_bubblewrap_without_namespaces_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(SandboxUnavailable, match="No permissions"):
+        BubblewrapSandbox().verify()
