@@ -100,12 +100,15 @@ def gains(statistics: SessionStatistics, settings: SelectSettings) -> bool:
     return statistics.delta > settings.min_delta and statistics.p_value <= settings.max_q
 
 
-def stable(statistics: SessionStatistics, settings: SelectSettings) -> bool:
-    """Whether base against base is quiet enough for the gain.
+def unbiased(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether the A/A δ stays within its limit (or has too few A/A blocks to say)."""
+    return statistics.aa_delta is None or statistics.aa_delta <= settings.max_aa_delta
 
-    Neither may the A/A δ exceed its limit (a bias), nor may two runs of the base typically
-    differ as much as base and head do (noise as large as the gain).
+
+def quiet(statistics: SessionStatistics) -> bool:
+    """Whether two runs of the base typically differ less than base and head do.
+
+    Asked of the selecting session only: each rule the confirming session has to pass on top
+    of δ would select its speedup, the published one, a little more.
     """
-    if statistics.aa_delta is not None and statistics.aa_delta > settings.max_aa_delta:
-        return False
     return statistics.aa_spread is None or 1 + statistics.aa_spread < max(statistics.speedup, 1 / statistics.speedup)
