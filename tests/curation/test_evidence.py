@@ -1,0 +1,147 @@
+"""Decisions on workloads from rows of the timings table."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from curation.blocks import runs_of
+from curation.evidence import decide, passed_selection
+from data.records import Reason
+from data.settings import SelectSettings
+from simulated_timings import MACHINE, STAMP, session_rows, timing
+
+SETTINGS = SelectSettings()
+
+
+def both(workload: str, **options):
+    return session_rows(workload, 1, **options) + session_rows(workload, 2, **options)
+
+
+def only(rows, settings=SETTINGS):
+    (evidence,) = decide(rows, settings, STAMP)
+    return evidence
+
+
+def test_a_confirmed_gain_is_kept_with_the_confirming_sessions_figures():
+    rows = session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.4)
+    evidence = only(rows)
+    assert (evidence.status, evidence.reason) == ("kept", None)
+    assert evidence.speedup == pytest.approx(1.4, rel=0.01)
+    assert evidence.low < 1.4 < evidence.high
+    assert evidence.delta == evidence.sessions[1].delta
+    assert evidence.p_value == evidence.sessions[0].p_value
+    assert [s.session for s in evidence.sessions] == [1, 2]
+    assert evidence.sessions[0].speedup == pytest.approx(1.5, rel=0.01)
+    assert "confirmed" in evidence.detail
+    assert "20 blocks" in evidence.detail
+    assert (evidence.repo, evidence.config_hash) == (STAMP.repo, STAMP.config_hash)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (both("w"), Reason.NO_GAIN),
+        (both("w", speedup=1.03), Reason.NO_GAIN),
+        (both("w", speedup=0.8), Reason.SLOWER),
+        (session_rows("w", 1, speedup=0.97), Reason.NO_GAIN),
+        (session_rows("w", 1, speedup=0.7, blocks=5), Reason.SLOWER),
+        (session_rows("w", 1, blocks=5), Reason.NO_GAIN),
+        (session_rows("w", 1, speedup=1.5, blocks=5), Reason.TOO_FEW_SAMPLES),
+        (session_rows("w", 1, speedup=1.5, blocks=2), Reason.TOO_FEW_SAMPLES),
+        (session_rows("w", 1, speedup=1.5), Reason.TOO_FEW_SAMPLES),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.5, blocks=6), Reason.TOO_FEW_SAMPLES),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2), Reason.NOT_CONFIRMED),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, blocks=5), Reason.NOT_CONFIRMED),
+        (both("w", speedup=1.5, aa_bias=1.1), Reason.UNSTABLE),
+        (both("w", speedup=1.5, aa_bias=0.9), Reason.UNSTABLE),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.5, aa_bias=1.1), Reason.UNSTABLE),
+        (both("w", speedup=1.3, noise=0.4, seed=3), Reason.UNSTABLE),
+        (both("w", cold_speedup=1.5), Reason.COLD_ONLY),
+        (session_rows("w", 1, cold_speedup=4.0, blocks=5), Reason.COLD_ONLY),
+        (both("w", speedup=1.5, outcome="failed"), Reason.WORKLOAD_FAILED),
+        (both("w", speedup=1.5, outcome="crashed"), Reason.WORKLOAD_FAILED),
+        (both("w", speedup=1.5, outcome="timeout"), Reason.WORKLOAD_TIMEOUT),
+        (both("w", speedup=1.5, samples=[]), Reason.TOO_FEW_SAMPLES),
+    ],
+)
+def test_the_reason_of_each_rejection(rows, reason):
+    evidence = only(rows)
+    assert (evidence.status, evidence.reason) == ("rejected", reason)
+    assert evidence.detail
+
+
+def test_one_failing_process_is_enough():
+    rows = both("w", speedup=1.5)
+    bad = rows[17].model_copy(update={"outcome": "failed", "samples": []})
+    assert only([*rows[:17], bad, *rows[18:]]).reason == Reason.WORKLOAD_FAILED
+
+
+def test_the_family_is_the_whole_repository():
+    """One workload with p near 0.01 is kept alone and not among 60 hopeless ones."""
+    lucky = both("lucky", speedup=1.3, noise=0.12, blocks=8, seed=0)
+    alone = only(lucky)
+    assert alone.status == "kept"
+    assert alone.p_value == alone.q_value > 0.001
+    crowd = [row for i in range(60) for row in session_rows(f"w{i}", 1, blocks=5)]
+    evidence = decide([*lucky, *crowd], SETTINGS, STAMP)[0]
+    assert evidence.q_value == pytest.approx(61 * alone.p_value)
+    assert evidence.reason == Reason.NOT_SIGNIFICANT
+
+
+def test_order_and_length_are_those_of_the_workloads():
+    rows = both("b", speedup=2) + session_rows("a", 1) + both("c", speedup=1.2)
+    assert [e.workload_id for e in decide(rows, SETTINGS, STAMP)] == ["b", "a", "c"]
+    assert decide([], SETTINGS, STAMP) == []
+
+
+def test_a_disturbed_attempt_gives_way_to_the_next_one():
+    rows = both("w", speedup=1.5)
+    slow = [row.model_copy(update={"samples": [99.0], "disturbed": True}) for row in rows if row.block < 15]
+    again = [row.model_copy(update={"attempt": 1}) if row.block < 15 else row for row in rows]
+    undisturbed, repeated = only(rows), only(slow + again)
+    assert repeated.sessions == undisturbed.sessions
+    assert "disturbed" not in repeated.detail
+    half = [row for row in slow if row.side == "base"]  # killed in the middle of the repetition
+    later = [row.model_copy(update={"attempt": 1}) for row in half]
+    assert only(rows + later).sessions == undisturbed.sessions
+
+
+def test_machines_are_never_pooled():
+    other = MACHINE.model_copy(update={"machine_id": "m2"})
+    old, new = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    first = both("w", speedup=1.5, created_at=old)
+    second = both("w", speedup=1.2, machine=other, created_at=new)
+    evidence = only(first + second)
+    assert evidence.speedup == pytest.approx(1.2, rel=0.02)
+    assert "1 other machine(s) left out" in evidence.detail
+    unfinished = session_rows("w", 1, speedup=1.2, machine=other, created_at=new)
+    assert only(first + unfinished).speedup == pytest.approx(1.5, rel=0.02)
+
+
+def test_a_block_value_is_the_median_of_its_samples():
+    rows = [timing("w", 1, 0, "base", 2.0), timing("w", 1, 0, "head", 1.0)]
+    (run,) = runs_of(rows)
+    (block,) = run.sessions[0].plain
+    assert (block.base, block.head) == (2.0, 1.0)
+
+
+def test_what_is_measured_again():
+    def first(**options):
+        return runs_of(session_rows("w", 1, **options))[0].sessions[0]
+
+    assert passed_selection(first(speedup=1.3), SETTINGS)
+    assert not passed_selection(first(), SETTINGS)
+    assert not passed_selection(first(speedup=1.3, aa_bias=1.2), SETTINGS)
+    assert not passed_selection(first(speedup=1.3, blocks=7), SETTINGS)
+    assert not passed_selection(first(speedup=1.3, outcome="failed"), SETTINGS)
+
+
+def test_stable_workloads_pass_the_aa_rule_and_nothing_passes_without_effect():
+    """300 repositories' worth of single workloads (q = p): the A/A rule costs < 2 %, false acceptance < 1 %."""
+    unstable = accepted = 0
+    for seed in range(300):
+        gain = only(both("w", speedup=1.2, noise=0.05, seed=seed))
+        unstable += gain.reason == Reason.UNSTABLE
+        accepted += only(both("w", noise=0.05, seed=seed)).status == "kept"
+    assert unstable < 6
+    assert accepted < 3
