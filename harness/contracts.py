@@ -130,6 +130,9 @@ class ProbeItem(Record):
     functions: list[str] = Field(
         default_factory=list, description="profile: 'path::qualified.name' called inside the tree, relative paths."
     )
+    callers: dict[str, list[str]] = Field(
+        default_factory=dict, description="profile: for each of `functions`, those that called it, where known."
+    )
 
 
 class ProbeReport(Record):

@@ -1,0 +1,164 @@
+"""Changed lines of Python files that a test can execute, on each side of a change.
+
+What counts is a statement inside a function: the removed and modified ones on the base, the
+added and modified ones on the head. A changed decorator or signature belongs to its function,
+whose body stands for it. Definitions at module or class level run at import, not in a test; where
+nothing else changed, the functions that use the changed names stand for them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from testgen.imports import parse
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Changed lines of one file on one side, each with the lines whose execution counts as a hit of it."""
+
+    path: str
+    spans: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    def hit_by(self, executed: Iterable[int]) -> list[int]:
+        """Changed lines that an execution of the given lines hits, ascending."""
+        lines = frozenset(executed)
+        return sorted(line for line, span in self.spans.items() if not span.isdisjoint(lines))
+
+
+def differing_lines(base: bytes, head: bytes) -> tuple[set[int], set[int]]:
+    """Line numbers (from 1) that only the base has and that only the head has."""
+    old, new = (text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n") for text in (base, head))
+    start = _common(zip(old, new, strict=False))
+    end = _common(zip(reversed(old[start:]), reversed(new[start:]), strict=False))
+    matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
+    removed: set[int] = set()
+    added: set[int] = set()
+    for kind, low, high, new_low, new_high in matcher.get_opcodes():
+        if kind != "equal":
+            removed.update(range(start + low + 1, start + high + 1))
+            added.update(range(start + new_low + 1, start + new_high + 1))
+    return removed, added
+
+
+def _common(pairs: Iterable[tuple[bytes, bytes]]) -> int:
+    count = 0
+    for one, other in pairs:
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def in_functions(path: str, source: bytes, changed: set[int]) -> Targets:
+    """The changed lines that are statements, decorators or signatures of functions; none where it does not parse."""
+    tree = parse(source)
+    spans: dict[int, frozenset[int]] = {}
+    for function in _functions(tree) if tree else ():
+        body = frozenset(line for span in _body_spans(function) for line in span)
+        first = min([function.lineno, *(node.lineno for node in function.decorator_list)])
+        spans.update((line, body) for line in range(first, function.body[0].lineno) if line in changed)
+    for function in _functions(tree) if tree else ():  # inner statements last: they win over an outer header
+        for span in _body_spans(function):
+            spans.update((line, span) for line in span if line in changed)
+    return Targets(path, spans)
+
+
+def standing_for(path: str, source: bytes, changed: set[int], functions: Iterable[str]) -> Targets:
+    """All lines of the functions that changed definitions outside functions concern.
+
+    Those are the methods of a class whose body or header changed, the functions that use a
+    name bound by a changed statement of the module, and the given ones ('Class.method').
+    """
+    tree = parse(source)
+    if tree is None:
+        return Targets(path)
+    names, classes = _changed_bindings(tree, changed)
+    wanted = set(functions)
+    spans: dict[int, frozenset[int]] = {}
+    for qualified, function in named_functions(tree):
+        owner = qualified.rpartition(".")[0]
+        used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        if qualified in wanted or owner in classes or used & names:
+            spans.update((line, span) for span in _body_spans(function) for line in span)
+    return Targets(path, spans)
+
+
+def named_functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Functions and methods with their qualified names within the file; nested functions belong to theirs."""
+
+    def walk(body: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, Function]]:
+        for node in body:
+            if isinstance(node, Function):
+                yield prefix + node.name, node
+            elif isinstance(node, ast.ClassDef):
+                yield from walk(node.body, f"{prefix}{node.name}.")
+            elif not isinstance(node, ast.expr):  # definitions under if and try
+                yield from walk(ast.iter_child_nodes(node), prefix)
+
+    return walk(tree.body, "")
+
+
+def _functions(tree: ast.Module) -> list[Function]:
+    """Outer functions before the ones nested in them."""
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def _body_spans(function: Function) -> Iterator[frozenset[int]]:
+    """Lines of each statement of a function; of compound ones the header; without docstrings and inner bodies."""
+    for node in (inner for statement in function.body for inner in ast.walk(statement)):
+        runs = isinstance(node, ast.stmt) and not _is_text(node) and not isinstance(node, Function | ast.ClassDef)
+        if runs or isinstance(node, ast.ExceptHandler | ast.match_case):
+            yield _lines_of(node)
+
+
+def _lines_of(node: ast.AST) -> frozenset[int]:
+    """A statement's own lines: up to its first inner statement."""
+    inner = [child.lineno for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler)]
+    first = node.pattern.lineno if isinstance(node, ast.match_case) else getattr(node, "lineno", 0)
+    last = getattr(node, "end_lineno", None) or first
+    return frozenset(range(first, max(first, min(inner) - 1 if inner else last) + 1))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _changed_bindings(tree: ast.Module, changed: set[int]) -> tuple[set[str], set[str]]:
+    """Names bound by changed statements of the module, and qualified names of classes changed outside methods."""
+    names: set[str] = set()
+    classes: set[str] = set()
+
+    def visit(node: ast.AST, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, Function):
+                continue
+            if isinstance(child, ast.ClassDef):
+                qualified = f"{owner}.{child.name}".lstrip(".")
+                if changed & _lines_of(child) or any(changed & set(_range(part)) for part in child.decorator_list):
+                    classes.add(qualified)
+                visit(child, qualified)
+            elif isinstance(child, ast.stmt) and changed & set(_range(child)):
+                if owner:
+                    classes.add(owner)
+                else:
+                    names.update(_bound(child))
+
+    visit(tree, "")
+    return names, classes
+
+
+def _range(node: ast.stmt | ast.expr) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """Names that a statement binds."""
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    aliases = [node for node in ast.walk(statement) if isinstance(node, ast.alias)]
+    return names | {(alias.asname or alias.name).split(".")[0] for alias in aliases}

@@ -1,0 +1,197 @@
+"""What the tests of a file consist of: the definitions each of them uses within its file.
+
+From a test one gets to its class, the helpers, fixtures and constants it names, and so on to
+the end. The whole of it decides whether a change touched the test; the called names in it
+decide which functions a test calls on purpose.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from testgen.changed_lines import Function
+from testgen.imports import ByContent, parse
+
+# Syntax that calls a method without naming it: what SortedList.__contains__ is to `x in items`.
+_OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Add: ("__add__", "__radd__", "__iadd__"),
+    ast.Sub: ("__sub__", "__rsub__", "__isub__"),
+    ast.Mult: ("__mul__", "__rmul__", "__imul__"),
+    ast.MatMult: ("__matmul__",),
+    ast.Div: ("__truediv__", "__rtruediv__"),
+    ast.FloorDiv: ("__floordiv__",),
+    ast.Mod: ("__mod__",),
+    ast.Pow: ("__pow__", "__rpow__"),
+    ast.BitAnd: ("__and__", "__iand__"),
+    ast.BitOr: ("__or__", "__ior__"),
+    ast.BitXor: ("__xor__", "__ixor__"),
+    ast.USub: ("__neg__",),
+    ast.Invert: ("__invert__",),
+    ast.Eq: ("__eq__",),
+    ast.NotEq: ("__ne__", "__eq__"),
+    ast.Lt: ("__lt__",),
+    ast.LtE: ("__le__",),
+    ast.Gt: ("__gt__",),
+    ast.GtE: ("__ge__",),
+    ast.In: ("__contains__",),
+    ast.NotIn: ("__contains__",),
+    ast.Subscript: ("__getitem__", "__setitem__", "__delitem__"),
+    ast.For: ("__iter__", "__next__"),
+    ast.comprehension: ("__iter__", "__next__"),
+    ast.With: ("__enter__", "__exit__"),
+    ast.AsyncWith: ("__aenter__", "__aexit__"),
+    ast.AsyncFor: ("__aiter__", "__anext__"),
+}
+_BUILTINS = {
+    **dict.fromkeys(
+        ("list", "tuple", "set", "frozenset", "sorted", "iter", "enumerate", "sum"), ("__iter__", "__len__")
+    ),
+    **{name: (f"__{name}__",) for name in ("len", "repr", "hash", "reversed", "next", "bool", "abs", "round", "dir")},
+    "str": ("__str__", "__repr__"),
+    "dict": ("__iter__", "keys", "__getitem__"),
+}
+
+
+@dataclass(frozen=True)
+class NodeId:
+    """A pytest node id taken apart: 'path::Class::test[parameters]'."""
+
+    path: str
+    scopes: tuple[str, ...]
+    """Names of the classes, then of the function, without parameters."""
+
+    @classmethod
+    def parse(cls, node: str) -> NodeId:
+        """Brackets start at the first '[' after the path: parameters may hold '::' and '/'."""
+        path, _, rest = node.partition("::")
+        return cls(path, tuple(rest.partition("[")[0].split("::")))
+
+
+class Definitions:
+    """What one test file defines at its top level, by name."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._top = {name: part for node in tree.body for name, part in _bindings(node)}
+        self._autouse = [node for node in tree.body if isinstance(node, Function) and _is_autouse(node)]
+
+    def fingerprint(self, scopes: tuple[str, ...]) -> str | None:
+        """Equal for tests that consist of equal definitions; None where the file does not define the test."""
+        classes, functions = self._find(scopes)
+        if not functions:
+            return None
+        dumps = sorted(ast.dump(node) for node in self._closure([*classes, *functions, *self._autouse]))
+        return hashlib.sha256("\n".join(dumps).encode("utf-8", "replace")).hexdigest()
+
+    def called_names(self, scopes: tuple[str, ...]) -> set[str]:
+        """Names called in the test and in the helpers of its file that it calls, methods by their last name."""
+        classes, functions = self._find(scopes)
+        called: set[str] = set()
+        seen: set[int] = set()
+        waiting: list[ast.AST] = list(functions)
+        while waiting:
+            node = waiting.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                names = _called(node)
+                called |= names
+                waiting += [helper for owner in classes for helper in self._members(owner, names)]
+                waiting += [self._top[name] for name in names if isinstance(self._top.get(name), Function)]
+        return called
+
+    def _find(self, scopes: tuple[str, ...]) -> tuple[list[ast.ClassDef], list[Function]]:
+        """The classes around a test, and its function, which may be inherited from a class of this file."""
+        classes: list[ast.ClassDef] = []
+        scope = self._top
+        for name in scopes[:-1]:
+            owner = scope.get(name)
+            if not isinstance(owner, ast.ClassDef):
+                return [], []
+            classes.append(owner)
+            scope = {bound: part for node in owner.body for bound, part in _bindings(node)}
+        if classes:
+            return classes, self._members(classes[-1], {scopes[-1]})
+        function = self._top.get(scopes[-1])
+        return [], [function] if isinstance(function, Function) else []
+
+    def _members(self, owner: ast.ClassDef, names: set[str]) -> list[Function]:
+        """Methods of a class, or of its bases in this file."""
+        found: dict[str, Function] = {}
+        lineage = [owner]
+        for parent in lineage:  # grows while it is walked
+            own = [node for node in parent.body if isinstance(node, Function) and node.name in names]
+            found = {node.name: node for node in own} | found
+            bases = [self._top.get(base.id) for base in parent.bases if isinstance(base, ast.Name)]
+            lineage += [base for base in bases if isinstance(base, ast.ClassDef) and base not in lineage]
+        return list(found.values())
+
+    def _closure(self, start: Iterable[ast.AST]) -> list[ast.AST]:
+        """The given nodes (classes without their other tests) and all the file's definitions they name."""
+        reached: dict[int, ast.AST] = {}
+        waiting = list(start)
+        while waiting:
+            node = waiting.pop()
+            if id(node) in reached:
+                continue
+            reached[id(node)] = node
+            named = [node]
+            if isinstance(node, ast.ClassDef):
+                reached[id(node)] = _frame(node)
+                waiting += [part for part in node.body if not _is_test(part)]
+                named = [*node.bases, *node.keywords, *node.decorator_list]
+            waiting += [self._top[name] for name in _used(named) if name in self._top]
+        return list(reached.values())
+
+
+def _definitions(content: bytes) -> Definitions | None:
+    tree = parse(content)
+    return Definitions(tree) if tree is not None else None
+
+
+definitions_of = ByContent(_definitions, 200)
+"""The definitions of a test file's content; None where it does not parse."""
+
+
+def _frame(node: ast.ClassDef) -> ast.ClassDef:
+    return ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)
+
+
+def _bindings(node: ast.stmt) -> list[tuple[str, ast.AST]]:
+    """Names that a statement binds, each with what binds it: of an import, only its own part."""
+    if isinstance(node, Function | ast.ClassDef):
+        return [(node.name, node)]
+    if isinstance(node, ast.ImportFrom):
+        parts = [(alias, ast.ImportFrom(node.module, [alias], node.level)) for alias in node.names]
+        return [(alias.asname or alias.name, part) for alias, part in parts]
+    stores = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    aliases = [part for part in ast.walk(node) if isinstance(part, ast.alias)]
+    return [(name, node) for name in [*stores, *((alias.asname or alias.name).split(".")[0] for alias in aliases)]]
+
+
+def _used(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names read in the nodes, and parameters, which pytest fills with fixtures of those names."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    return names | {part.arg for part in parts if isinstance(part, ast.arg)}
+
+
+def _is_test(node: ast.AST) -> bool:
+    return isinstance(node, Function) and node.name.startswith("test")
+
+
+def _is_autouse(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    keywords = [keyword for part in node.decorator_list if isinstance(part, ast.Call) for keyword in part.keywords]
+    return any(keyword.arg == "autouse" for keyword in keywords)
+
+
+def _called(node: ast.AST) -> set[str]:
+    """Names called in a function: of functions, classes and methods, and those that operators stand for."""
+    called: set[str] = set()
+    for part in ast.walk(node):
+        called.update(_OPERATORS.get(type(part), ()))
+        if isinstance(part, ast.Call):
+            name = getattr(part.func, "id", None) or getattr(part.func, "attr", None)
+            called.update([name, *_BUILTINS.get(name, ())] if isinstance(name, str) else ())
+    return called

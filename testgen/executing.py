@@ -1,0 +1,101 @@
+"""Tests that execute a change, found by running the nearest test files on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from data.records import Reason, Side
+from harness.contracts import ProbeItem, ProbeReport
+from testgen.candidates import Candidate
+from testgen.definitions import NodeId, definitions_of
+from testgen.runs import Runner, missing_item
+from testgen.traced import SIDES, Trace, content_of
+
+_FAILS: dict[Side, Reason] = {"base": Reason.FAILS_ON_BASE, "head": Reason.FAILS_ON_HEAD}
+
+
+class Executing:
+    """What the runs of test files saw so far.
+
+    Each file runs once a side, traced. Without lines to trace (`trace` is empty: native
+    code), it runs untraced and every test of it counts.
+    """
+
+    def __init__(self, runner: Runner, trace: Trace) -> None:
+        self._runner = runner
+        self._trees = {side: built.tree for side, built in runner.sides.items()}
+        self._trace = trace
+        self.files: list[str] = []
+        self._items: dict[Side, dict[str, ProbeItem]] = {"base": {}, "head": {}}
+        self._reports: dict[Side, list[ProbeReport]] = {"base": [], "head": []}
+
+    def run(self, files: Sequence[str]) -> None:
+        """Runs more test files, on the sides that have them."""
+        present = {side: [path for path in files if (self._trees[side] / path).is_file()] for side in SIDES}
+        include = {side: [target.path for target in self._trace.of(side)] for side in SIDES}
+        reports = self._runner.files("coverage" if self._trace else "check", present, include)
+        self.files += files
+        for side, report in reports.items():
+            self._reports[side].append(report)
+            self._items[side].update((item.node, item) for item in report.items)
+
+    def candidates(self) -> list[Candidate]:
+        """Tests that execute a changed line and are not skipped, with what speaks against each so far."""
+        found = []
+        for node in dict.fromkeys([*self._items["base"], *self._items["head"]]):
+            first = {side: self._items[side][node] for side in SIDES if node in self._items[side]}
+            hits = [hit for side, item in first.items() for hit in self._trace.hits(side, item.lines)]
+            if (hits or not self._trace) and all(item.outcome != "skipped" for item in first.values()):
+                candidate = Candidate(node, hits, first)
+                self._judge(candidate)
+                found.append(candidate)
+        return found
+
+    def nothing(self) -> tuple[Reason, str]:
+        """Why there is no candidate at all, with the words for it."""
+        tried = f"{len(self.files)} test files tried: {', '.join(self.files)}"
+        for side in SIDES:
+            errors = {path: text for report in self._reports[side] for path, text in report.collect_errors.items()}
+            other = self._collected("head" if side == "base" else "base")
+            if errors and (not self._items[side] or errors.keys() & other):
+                path, text = next(iter(errors.items()))
+                return _FAILS[side], f"{path} cannot be collected at the {side}: {text}\n{tried}"
+        for side in SIDES:
+            ended = next((report for report in self._reports[side] if report.outcome != "finished"), None)
+            if ended is not None and not self._items[side]:
+                reason = Reason.TEST_TIMEOUT if ended.outcome == "timeout" else _FAILS[side]
+                return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
+        count = len(self._items["base"].keys() | self._items["head"].keys())
+        return Reason.NO_TEST_EXECUTES_CHANGE, f"{count} tests ran; {tried}"
+
+    def _collected(self, side: Side) -> set[str]:
+        return {NodeId.parse(node).path for node in self._items[side]}
+
+    def _judge(self, candidate: Candidate) -> None:
+        """Sets what the first run and the sources say against a test."""
+        path = NodeId.parse(candidate.node).path
+        same_file, untouched = self._compared(candidate.node)
+        for side in SIDES:
+            error = next((text for report in self._reports[side] if (text := report.collect_errors.get(path))), None)
+            if error is not None and side not in candidate.first:
+                candidate.reject(_FAILS[side], f"{path} cannot be collected at the {side}: {error}")
+                candidate.breaks = side == "head" and same_file
+                return
+        if not untouched:
+            candidate.reject(Reason.TEST_CHANGED, "the change modifies this test or what it uses in its file")
+            return
+        for side in SIDES:
+            if side not in candidate.first:
+                ended = [report for report in self._reports[side] if report.outcome != "finished"]
+                candidate.first[side] = missing_item(candidate.node, (ended or self._reports[side])[-1])
+        candidate.settle()
+
+    def _compared(self, node: str) -> tuple[bool, bool]:
+        """Whether the test's file, and whether all that the test consists of within it, is equal on both sides."""
+        place = NodeId.parse(node)
+        base, head = (content_of(self._trees[side], place.path) for side in SIDES)
+        if base == head:
+            return True, True
+        old, new = definitions_of(base), definitions_of(head)
+        before = old.fingerprint(place.scopes) if old else None
+        return False, before is not None and new is not None and before == new.fingerprint(place.scopes)

@@ -1,0 +1,253 @@
+"""Which test files can reach the changed modules, by the static graph of imports.
+
+A step is one import. `from package import name` leads to the package's `__init__` and, through
+its re-exports, straight to the file that defines `name`, so that a test which names what
+changed is nearer than one that merely imports the package.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from testgen.imports import Import, defined_in, holds_tests, imports_of
+from testgen.pytest_config import is_test_name, python_files
+
+MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
+_SKIPPED = {"node_modules", "__pycache__", "site-packages"}
+_SKIPPED_AT_TOP = {"build", "dist"}
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A test file and the number of imports from it to the nearest changed file."""
+
+    __test__: ClassVar[bool] = False  # its name would make pytest collect it
+    path: str
+    distance: int
+
+
+def reachable_tests(
+    tree: Path, source_roots: Sequence[str], changed: Iterable[str], limit: int | None = None
+) -> list[TestFile]:
+    """Test files from which imports lead to a changed file, those named after it first, then the nearest.
+
+    Args:
+        tree: root of the checked-out tree.
+        source_roots: folders of the tree on sys.path, relative to it ('' or '.' for the tree).
+        changed: paths relative to the tree; those it lacks are passed over.
+        limit: most files returned; None for all.
+
+    Files that this Python cannot parse, and files without a test, are left out.
+    """
+    files = {path: tree / path for path in module_files(tree)}
+    goals = [path for path in changed if path in files or not path.endswith(".py")]
+    distances = _distances(ImportGraph(files, source_roots), goals)
+    patterns = python_files(tree)
+    tests = [TestFile(path, steps) for path, steps in distances.items() if is_test_name(path, patterns)]
+    found: list[TestFile] = []
+    for test in sorted(tests, key=lambda test: _rank(test, goals)):
+        if limit is not None and len(found) >= limit:
+            break
+        if holds_tests(files[test.path].read_bytes()):
+            found.append(test)
+    return found
+
+
+def module_files(tree: Path) -> Iterator[str]:
+    """Relative paths of files that can be modules (Python, Cython, C), without hidden, virtual or built folders."""
+    for folder, folders, names in os.walk(tree):
+        at_top = Path(folder) == tree
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _SKIPPED
+            and not (at_top and name in _SKIPPED_AT_TOP)
+            and not (Path(folder) / name / "pyvenv.cfg").exists()
+        )
+        prefix = "" if at_top else Path(folder).relative_to(tree).as_posix() + "/"
+        yield from (
+            prefix + name
+            for name in names
+            if name.endswith(MODULE_ENDINGS) and not Path(folder, name).is_symlink() and name.isprintable()
+        )
+
+
+class ImportGraph:
+    """The files of a tree and which of them each imports."""
+
+    def __init__(self, files: dict[str, Path], source_roots: Sequence[str]) -> None:
+        self._files = files
+        self._modules: dict[str, str] = {}
+        for ending in reversed(MODULE_ENDINGS):  # the first ending wins where a module has several files
+            self._modules.update((path.removesuffix(ending), path) for path in files if path.endswith(ending))
+        self._folders = {folder for path in files for folder in _folders_above(path)}
+        self._roots = list(dict.fromkeys([*(_join(root.strip("/")) for root in source_roots), ""]))
+        self._bases: dict[str, list[str]] = {}
+        self._imports: dict[str, tuple[Import, ...]] = {}
+        self._bound: dict[str, dict[str, tuple[Import, str]]] = {}
+        self._origins: dict[tuple[str, str], str | None] = {}
+
+    def files(self) -> Iterable[str]:
+        """All paths of the graph."""
+        return self._files
+
+    def imported_by(self, path: str) -> set[str]:
+        """Files executed when `path` is imported or collected, one step away."""
+        if not path.endswith((".py", ".pyx")):
+            return set()
+        reached = {file for found in self._imports_of(path) for file in self._targets(found, path)}
+        conftests = {_join(folder, "conftest.py") for folder in _folders_above(path)}
+        return (reached | (conftests & self._files.keys())) - {path}
+
+    def _imports_of(self, path: str) -> tuple[Import, ...]:
+        if path not in self._imports:
+            self._imports[path] = imports_of(self._files[path].read_bytes())
+        return self._imports[path]
+
+    def _targets(self, found: Import, importer: str) -> set[str]:
+        for base in self._bases_of(found, importer):
+            reached = set(self._executed(base, found.module))
+            if found.names:
+                module = _join(base, found.module.replace(".", "/"))
+                reached.update(path for name, _ in found.names if (path := self._origin(module, name)))
+            if reached:
+                return reached
+        return set()
+
+    def _bases_of(self, found: Import, importer: str) -> list[str]:
+        """Folders in which the imported module may lie."""
+        folder = importer.rpartition("/")[0]
+        if found.level:
+            parts = folder.split("/") if folder else []
+            return ["/".join(parts[: max(0, len(parts) - found.level + 1)])]
+        if folder not in self._bases:
+            top = folder
+            while f"{top}/__init__" in self._modules:
+                top = top.rpartition("/")[0]
+            self._bases[folder] = [*self._roots, top]  # pytest puts the folder above the package on sys.path
+        return self._bases[folder]
+
+    def _executed(self, base: str, module: str) -> list[str]:
+        """Files executed by importing a dotted name from a folder; parts after a module are attributes."""
+        if not module:
+            return self._present(base)
+        executed: list[str] = []
+        path = base
+        for part in module.split("."):
+            path = f"{path}/{part}" if path else part
+            found = self._present(path)
+            executed += found
+            if path not in self._folders:  # a module, or nothing at all
+                break
+        return executed
+
+    def _present(self, module: str) -> list[str]:
+        """The file of a module given as a path without its ending: the package's `__init__` first."""
+        path = self._modules.get(_join(module, "__init__")) or self._modules.get(module)
+        return [path] if path else []
+
+    def _origin(self, module: str, name: str) -> str | None:
+        """The file behind a name imported from a module: a submodule, or where a re-exported name is defined."""
+        key = (module, name)
+        if key not in self._origins:
+            holder = self._present(module)
+            self._origins[key] = holder[0] if holder else None  # what a circle of imports ends with
+            submodule = self._present(_join(module, name))
+            found = submodule[0] if submodule else self._follow(holder[0], name) if holder else None
+            self._origins[key] = found
+        return self._origins[key]
+
+    def _follow(self, path: str, name: str) -> str | None:
+        """The file that defines a name which `path` binds by an import; `path` where it does so itself."""
+        if path not in self._bound:
+            pairs = [(found, pair) for found in self._imports_of(path) for pair in found.names or ()]
+            self._bound[path] = {bound: (found, original) for found, (original, bound) in pairs if bound != "*"}
+        explicit = self._bound[path].get(name)
+        if explicit is not None:
+            return next(self._behind(explicit[0], path, explicit[1]), path)
+        stars = [found for found in self._imports_of(path) if found.names == (("*", "*"),)]
+        if not stars or name in defined_in(self._files[path].read_bytes()):
+            return path
+        return next((file for found in stars for file in self._behind(found, path, name, defining=True)), path)
+
+    def _behind(self, found: Import, importer: str, name: str, defining: bool = False) -> Iterator[str]:
+        """Files behind `from found import name`; `defining`: only those that do define it (for stars)."""
+        for base in self._bases_of(found, importer):
+            path = self._origin(_join(base, found.module.replace(".", "/")), name)
+            if path and not (defining and name not in defined_in(self._files[path].read_bytes())):
+                yield path
+
+
+def _join(*parts: str) -> str:
+    return "/".join(part for part in parts if part and part != ".")
+
+
+def _folders_above(path: str) -> list[str]:
+    """'a/b/c.py' gives 'a/b', 'a' and ''."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:end]) for end in range(len(parts), -1, -1)]
+
+
+def _distances(graph: ImportGraph, goals: Sequence[str]) -> dict[str, int]:
+    importers: dict[str, set[str]] = {}
+    for path in graph.files():
+        for target in graph.imported_by(path):
+            importers.setdefault(target, set()).add(path)
+    distances = dict.fromkeys((goal for goal in goals if goal in graph.files()), 0)
+    for goal in goals:
+        if not goal.endswith(".py") and not importers.get(goal):
+            distances.update((path, 1) for path in _neighbours(goal, graph.files()) if path not in distances)
+    queue = deque(sorted(distances, key=lambda path: distances[path]))
+    while queue:
+        path = queue.popleft()
+        for importer in importers.get(path, ()):
+            if importer not in distances:
+                distances[importer] = distances[path] + 1
+                queue.append(importer)
+    return distances
+
+
+def _neighbours(path: str, files: Iterable[str]) -> list[str]:
+    """Python files of the nearest folder above a native file that has any: who is likely to wrap it."""
+    by_folder: dict[str, list[str]] = {}
+    for file in files:
+        if file.endswith(".py"):
+            by_folder.setdefault(file.rpartition("/")[0], []).append(file)
+    return next((by_folder[folder] for folder in _folders_above(path) if folder and folder in by_folder), [])
+
+
+def _rank(test: TestFile, goals: Sequence[str]) -> tuple[bool, int, int, float, str]:
+    """Sort key: named after a changed file, then nearest, then in a near folder, then of a similar name."""
+    name = _bare(test.path)
+    others = [_bare(goal) for goal in goals]
+    apart = min((_apart(test.path, goal) for goal in goals), default=0)
+    likeness = max((_likeness(name, other) for other in others), default=0.0)
+    return (name not in others, test.distance, apart, -likeness, test.path)
+
+
+def _bare(path: str) -> str:
+    """'tests/test_heap.py', 'heap_test.py', '_heap.py' and 'heap/__init__.py' all give 'heap'."""
+    pure = PurePosixPath(path)
+    stem = pure.parent.name if pure.stem == "__init__" else pure.stem
+    return stem.removeprefix("test_").removesuffix("_test").removesuffix("_tests").strip("_")
+
+
+def _likeness(one: str, other: str) -> float:
+    """Share of the longer name that is the shorter one; 0 where neither holds the other."""
+    short, long = sorted((one, other), key=len)
+    return len(short) / len(long) if short and short in long else 0.0
+
+
+def _apart(one: str, other: str) -> int:
+    """Folders between two files, through their nearest common one."""
+    first, second = one.split("/")[:-1], other.split("/")[:-1]
+    common = next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    return len(first) + len(second) - 2 * common

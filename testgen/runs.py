@@ -1,0 +1,74 @@
+"""Runs of the probe on the two sides of a change, at the same time and past crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+from data.records import Side
+from data.settings import GenerateSettings
+from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeMode, Prober, ProbeReport, ProbeRequest
+
+MAX_RESTARTS = 3
+"""Processes started again without the test that ended the one before."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Probe processes of one change with the limits of its settings."""
+
+    prober: Prober
+    sides: Mapping[Side, BuiltSide]
+    settings: GenerateSettings
+    pool: Executor
+
+    def files(
+        self, mode: ProbeMode, arguments: Mapping[Side, Sequence[str]], include: Mapping[Side, Sequence[str]]
+    ) -> dict[Side, ProbeReport]:
+        """One process a side, both at once, over whole test files."""
+        started: dict[Side, Future[ProbeReport]] = {
+            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], 1) for side in self.sides
+        }
+        return {side: report.result() for side, report in started.items()}
+
+    def start(self, side: Side, mode: ProbeMode, nodes: Sequence[str], seed: int) -> Future[dict[str, ProbeItem]]:
+        """One item for each of the nodes. The first test without a result ended the process: the rest runs again."""
+        return self.pool.submit(self._nodes, side, mode, list(nodes), seed)
+
+    def _nodes(self, side: Side, mode: ProbeMode, nodes: list[str], seed: int) -> dict[str, ProbeItem]:
+        items: dict[str, ProbeItem] = {}
+        for _ in range(MAX_RESTARTS + 1):
+            report = self._run(side, mode, nodes, (), seed)
+            items.update((item.node, item) for item in report.items)
+            missing = [node for node in nodes if node not in items]
+            if not missing:
+                break
+            unseen = missing if report.outcome == "finished" else missing[:1]
+            items.update((node, missing_item(node, report)) for node in unseen)
+            nodes = missing[len(unseen) :]
+            if not nodes:
+                break
+        return items | {node: missing_item(node, report) for node in nodes if node not in items}
+
+    def _run(
+        self, side: Side, mode: ProbeMode, arguments: Sequence[str], include: Sequence[str], seed: int
+    ) -> ProbeReport:
+        if not arguments:
+            return ProbeReport(outcome="finished")
+        request = ProbeRequest(
+            mode=mode,
+            arguments=list(arguments),
+            include=list(include),
+            test_timeout=self.settings.test_timeout,
+        )
+        limits = Limits(wall_seconds=self.settings.timeout, memory_bytes=self.settings.memory_bytes)
+        return self.prober.run(self.sides[side], request, limits=limits, hash_seed=seed)
+
+
+def missing_item(node: str, report: ProbeReport) -> ProbeItem:
+    """What to hold of a test that a process ended without reporting."""
+    path = node.partition("::")[0]
+    message = report.collect_errors.get(path) or report.output or "the test was not found"
+    outcome = "timeout" if report.outcome == "timeout" else "error"
+    return ProbeItem.model_validate({"node": node, "outcome": outcome, "message": message[-2048:]})

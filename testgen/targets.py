@@ -1,0 +1,56 @@
+"""Targets of a task: the functions an expert changed (oracle), and those a workload calls (realistic).
+
+SWE-Perf (arXiv 2507.12415), phase 5: realistic targets are the functions seen by a profiler
+while the test runs, intersected with those that the test itself calls by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from data.records import Verdict
+
+_CONSTRUCTORS = ("__init__", "__new__", "__call__", "__post_init__")
+
+
+def oracle_targets(verdict: Verdict, is_test: Callable[[str], bool]) -> list[str]:
+    """Functions that the change touches, 'path::Class.method', and that exist at the base, in the verdict's order.
+
+    Where all of them are new, the new ones. Tests and code outside functions are left out.
+    """
+    touched = [item for item in verdict.functions if item.name != "<module>" and not is_test(item.path)]
+    present = [item for item in touched if item.change != "added"] or touched
+    return list(dict.fromkeys(f"{item.path}::{item.name}" for item in present))
+
+
+def realistic_targets(
+    profiled: Sequence[str], callers: Mapping[str, Sequence[str]], called: set[str], is_test: Callable[[str], bool]
+) -> list[str]:
+    """Functions of the package that a workload calls by name, in the profiler's order.
+
+    Where nothing that ran is called by name (a test driven by a table of inputs, or over a
+    socket), those that no other function of the package called.
+
+    Args:
+        profiled: functions of the tree that ran, 'path::Class.method'.
+        callers: functions of the tree that called each of them.
+        called: names called in the test (`testgen.definitions`).
+        is_test: whether a path belongs to the tests.
+    """
+
+    def in_package(function: str) -> bool:
+        path, _, name = function.partition("::")
+        return not is_test(path) and "<" not in name  # <module>, <lambda>, <listcomp>
+
+    package = [function for function in dict.fromkeys(profiled) if in_package(function)]
+    named = [function for function in package if _is_called(function, called)]
+    outermost = [one for one in package if not any(in_package(caller) for caller in callers.get(one, ()))]
+    return named or outermost
+
+
+def _is_called(function: str, called: set[str]) -> bool:
+    """A class's constructor counts as called by the class's name."""
+    parts = function.rpartition("::")[2].split(".")
+    if len(parts) > 1 and parts[-1] in _CONSTRUCTORS:
+        return parts[-2] in called or parts[-1] in called
+    return parts[-1] in called

@@ -1,0 +1,90 @@
+"""Which lines to trace for a change, and which test files to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.records import Change, FileChange, Hit, Side, Verdict
+from harness.contracts import BuiltSide
+from testgen.changed_lines import Targets, differing_lines, in_functions, standing_for
+from testgen.reach import reachable_tests
+
+SIDES: tuple[Side, Side] = ("base", "head")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Changed lines a side; both empty for a change without an executable Python line."""
+
+    base: tuple[Targets, ...]
+    head: tuple[Targets, ...]
+
+    def __bool__(self) -> bool:
+        """Whether there is a line to trace."""
+        return bool(self.base or self.head)
+
+    def of(self, side: Side) -> tuple[Targets, ...]:
+        """The side's files."""
+        return self.base if side == "base" else self.head
+
+    def hits(self, side: Side, executed: dict[str, list[int]]) -> list[Hit]:
+        """Changed lines among the executed ones of each file."""
+        found = [(target.path, target.hit_by(executed.get(target.path, ()))) for target in self.of(side)]
+        return [Hit(path=path, side=side, lines=lines) for path, lines in found if lines]
+
+
+def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
+    """Changed lines inside functions; where there is none, those of the functions that stand for the change."""
+    pairs = [(file, *_contents(file, base, head)) for file in change.files if is_python_source(file)]
+    changed = [(file, old, new, *differing_lines(old, new)) for file, old, new in pairs]
+    olds = [in_functions(path_at(file, "base"), old, removed) for file, old, _, removed, _ in changed]
+    news = [in_functions(path_at(file, "head"), new, added) for file, _, new, _, added in changed]
+    if not any(target.spans for target in [*olds, *news]):
+        for index, (file, old, new, removed, added) in enumerate(changed):
+            named = [function.name for function in verdict.functions if function.path == file.path]
+            olds[index] = standing_for(path_at(file, "base"), old, removed, named)
+            news[index] = standing_for(path_at(file, "head"), new, added, named)
+    return Trace(tuple(target for target in olds if target.spans), tuple(target for target in news if target.spans))
+
+
+def is_python_source(file: FileChange) -> bool:
+    """Whether a changed file is Python code of the package."""
+    return file.role == "source" and file.path.endswith(".py")
+
+
+def has_native_source(change: Change) -> bool:
+    """Whether source other than Python changed, which no Python line stands for."""
+    return any(file.role == "source" and not file.path.endswith(".py") for file in change.files)
+
+
+def path_at(file: FileChange, side: Side) -> str:
+    """The file's path on a side, whether or not it exists there."""
+    return file.old_path or file.path if side == "base" else file.path
+
+
+def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[str]:
+    """Test files that can reach the changed source on either side, most promising first."""
+    found: dict[str, None] = {}
+    for side in ("head", "base"):
+        side_built = built[side]
+        changed = [path_at(file, side) for file in change.files if file.role == "source"]
+        roots = _relative(side_built.source_roots, side_built.tree)
+        tests = reachable_tests(side_built.tree, roots, changed, limit)
+        found.update((test.path, None) for test in tests)
+    return list(found)[:limit]
+
+
+def _relative(roots: Iterable[Path], tree: Path) -> Sequence[str]:
+    return [root.relative_to(tree).as_posix() for root in roots if root.is_relative_to(tree)]
+
+
+def _contents(file: FileChange, base: Path, head: Path) -> tuple[bytes, bytes]:
+    return content_of(base, path_at(file, "base")), content_of(head, path_at(file, "head"))
+
+
+def content_of(tree: Path, path: str) -> bytes:
+    """A file's bytes; none for a file the tree lacks, and for a path that leads out of it."""
+    full = (tree / path).resolve()
+    return full.read_bytes() if full.is_relative_to(tree.resolve()) and full.is_file() else b""

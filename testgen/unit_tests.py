@@ -1,0 +1,188 @@
+"""Unit tests as workloads: those that execute a change, pass on both sides, and are not part of it.
+
+A test must execute a changed line on at least one side (coverage, one process a side), pass
+`repeats` times on both sides in fresh processes with other hash seeds, and be defined equally on
+both. A test the change left alone that passes at the base and fails at the head, every time,
+shows that the change alters behaviour: then no workload of the change is kept, because what
+it saves may be work it no longer does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from data.records import Change, Reason, Stamp, Verdict, Workload, workload_id_of
+from data.settings import GenerateSettings
+from harness.contracts import BuiltSide, ProbeItem, Prober
+from testgen.candidates import Candidate, choose
+from testgen.definitions import NodeId, definitions_of
+from testgen.executing import Executing
+from testgen.pytest_config import is_test_path, python_files
+from testgen.runs import Runner
+from testgen.targets import realistic_targets
+from testgen.traced import SIDES, candidate_files, content_of, has_native_source, trace_of
+
+SOURCE: Final = "unit-test"
+FIRST_FILES = 3
+"""Test files of the first coverage run; each further run takes twice as many."""
+SPARE = 2
+"""Candidates checked for each workload wanted."""
+MAX_REJECTED = 50
+DETAIL_CHARACTERS = 4096
+# The first of them that any executing test shows tells most about a change.
+_TELLING = (
+    Reason.FAILS_ON_HEAD,
+    Reason.FLAKY,
+    Reason.TEST_TIMEOUT,
+    Reason.FAILS_ON_BASE,
+    Reason.TEST_CHANGED,
+)
+
+
+def select(
+    change: Change,
+    verdict: Verdict,
+    base: BuiltSide,
+    head: BuiltSide,
+    prober: Prober,
+    settings: GenerateSettings,
+    stamp: Stamp,
+    jobs: int = 2,
+) -> list[Workload]:
+    """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
+
+    A change without any kept workload has one more rejected row, the first, with an empty
+    `code` and the most telling reason. May be called from several threads.
+
+    Args:
+        jobs: processes run at once.
+
+    Raises:
+        SandboxUnavailable: the sandbox itself could not start.
+    """
+    trace = trace_of(change, verdict, base.tree, head.tree)
+    rows = _Rows(change, stamp)
+    if not trace and not has_native_source(change):
+        return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
+    files = candidate_files(change, {"base": base, "head": head}, settings.max_test_files)
+    if not files:
+        return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        runner = Runner(prober, {"base": base, "head": head}, settings, pool)
+        executing = Executing(runner, trace)
+        candidates: list[Candidate] = []
+        for group in _growing(files):
+            executing.run(group)
+            candidates = executing.candidates()
+            if sum(one.reason is None for one in candidates) >= settings.max_workloads:
+                break
+        if not candidates:
+            return [rows.none(*executing.nothing())]
+        profiled = _check(candidates, runner)
+    rejected = sorted(
+        (one for one in candidates if one.reason is not None), key=lambda one: (-len(one.lines), one.node)
+    )
+    broken = any(one.breaks for one in candidates)
+    kept = [] if broken else choose((one for one in candidates if one.is_checked), settings.max_workloads)
+    found = [rows.kept(one, _calls(one.node, profiled.get(one.node), base.tree), bool(trace)) for one in kept]
+    return (found or [rows.summary(rejected)]) + [rows.rejected(one) for one in rejected[:MAX_REJECTED]]
+
+
+def _growing(files: Sequence[str]) -> Iterator[Sequence[str]]:
+    size = FIRST_FILES
+    while files:
+        yield files[:size]
+        files, size = files[size:], 2 * size
+
+
+def _check(candidates: Sequence[Candidate], runner: Runner) -> dict[str, ProbeItem]:
+    """Runs the best candidates until each passed often enough; what the profiler saw, by node.
+
+    A pass while lines were traced counts as one of the repeats. A failure then may be the
+    tracer's, so such tests start anew: those that fail only at the head always, the
+    others where usable tests are few.
+    """
+    settings = runner.settings
+    most = SPARE * settings.max_workloads
+    chosen = choose((one for one in candidates if one.reason is None), most)
+    few = len(chosen) < settings.max_workloads
+    doubtful = choose((one for one in candidates if one.may_be_better(few)), most)
+    for candidate in doubtful:
+        candidate.restart()
+    profile = runner.start("base", "profile", [one.node for one in [*chosen, *doubtful][:most]], 1)
+    started = []
+    for number in range(settings.repeats):
+        enough = number > 0 and number == settings.repeats - 1
+        nodes = [one.node for one in ([] if enough else chosen) + doubtful]
+        started += [(side, runner.start(side, "check", nodes, 2 + number)) for side in SIDES if nodes]
+    for side, running in started:
+        items = running.result()
+        for candidate in [*chosen, *doubtful]:
+            candidate.runs[side] += [items[candidate.node]] if candidate.node in items else []
+    for candidate in [*chosen, *doubtful]:
+        candidate.settle()
+        candidate.breaks = candidate.reason == Reason.FAILS_ON_HEAD
+    return profile.result()
+
+
+def _calls(node: str, item: ProbeItem | None, tree: Path) -> list[str]:
+    """Realistic targets of one test."""
+    place = NodeId.parse(node)
+    definitions = definitions_of(content_of(tree, place.path))
+    if item is None or definitions is None:
+        return []
+    patterns = python_files(tree)
+    return realistic_targets(
+        item.functions, item.callers, definitions.called_names(place.scopes), lambda path: is_test_path(path, patterns)
+    )
+
+
+class _Rows:
+    """Makes the rows of one change."""
+
+    def __init__(self, change: Change, stamp: Stamp) -> None:
+        self._change = change
+        self._stamp = stamp
+        fixtures = [file.path for file in change.files if PurePosixPath(file.path).name == "conftest.py"]
+        self._note = f"the change modifies {', '.join(fixtures)}; " if fixtures else ""
+
+    def none(self, reason: Reason, detail: str) -> Workload:
+        """The row of a change without workloads."""
+        return self._row("", reason=reason, detail=detail)
+
+    def kept(self, candidate: Candidate, calls: list[str], traced: bool) -> Workload:
+        """The row of a test that is a workload."""
+        why = "" if traced else "no Python line changed: chosen by imports, without coverage"
+        seconds = candidate.seconds
+        return self._row(candidate.node, hits=candidate.hits, seconds=seconds, calls=calls, detail=self._note + why)
+
+    def rejected(self, candidate: Candidate) -> Workload:
+        """The row of a test that executes the change and is no workload."""
+        return self._row(
+            candidate.node, hits=candidate.hits, reason=candidate.reason, detail=self._note + candidate.detail
+        )
+
+    def summary(self, rejected: Sequence[Candidate]) -> Workload:
+        """The row of a change all of whose executing tests were rejected, with the most telling reason."""
+        reason = next(reason for reason in _TELLING if any(one.reason == reason for one in rejected))
+        count = Counter(one.reason for one in rejected)
+        tallies = ", ".join(f"{number} {name}" for name, number in count.most_common())
+        first = next(one for one in rejected if one.reason == reason)
+        return self.none(reason, f"{tallies}; {first.node}: {first.detail}")
+
+    def _row(self, code: str, *, reason: Reason | None = None, detail: str = "", **columns: Any) -> Workload:
+        return Workload(
+            **self._stamp.fields(),
+            workload_id=workload_id_of(self._change.change_id, SOURCE, code),
+            change_id=self._change.change_id,
+            source=SOURCE,
+            code=code,
+            status="kept" if reason is None else "rejected",
+            reason=reason,
+            detail=detail[:DETAIL_CHARACTERS],
+            **columns,
+        )
