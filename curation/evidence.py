@@ -129,7 +129,7 @@ def _reason(finding: _Finding, settings: SelectSettings) -> Reason | None:
     if not (quiet(finding.select) and all(unbiased(s, settings) for s in (finding.select, finding.confirm) if s)):
         return Reason.UNSTABLE
     if finding.q > settings.max_q:
-        return Reason.COLD_ONLY if _gains_cold(finding, settings) else Reason.NOT_SIGNIFICANT
+        return Reason.NOT_SIGNIFICANT
     if _too_few(finding.run.session(CONFIRM), finding.confirm, settings):
         return Reason.TOO_FEW_SAMPLES
     assert finding.confirm
@@ -163,8 +163,11 @@ def _too_few(session: Session | None, statistics: SessionStatistics | None, sett
 
 
 def _gains_cold(finding: _Finding, settings: SelectSettings) -> bool:
-    """Whether first calls are faster by the same measures that warm ones have to meet."""
-    return finding.cold_q is not None and finding.cold_q <= settings.max_q and finding.cold_delta > settings.min_delta
+    """Whether first calls are faster by the measures that warm ones have to meet, and more so than warm calls."""
+    if finding.cold_q is None or finding.cold_speedup is None or finding.select is None:
+        return False
+    significant = finding.cold_q <= settings.max_q and finding.cold_delta > settings.min_delta
+    return significant and finding.cold_speedup > finding.select.high
 
 
 def _detail(finding: _Finding, published: SessionStatistics | None, reason: Reason | None) -> str:

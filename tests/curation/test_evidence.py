@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from simulated_timings import MACHINE, STAMP, session_rows, timing
 
 from curation.blocks import runs_of
 from curation.evidence import decide, passed_selection
 from data.records import Reason
 from data.settings import SelectSettings
-from simulated_timings import MACHINE, STAMP, session_rows, timing
 
 SETTINGS = SelectSettings()
 
