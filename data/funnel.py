@@ -1,0 +1,177 @@
+"""The funnel: how many changes each stage kept, and why the others fell. A group-by over the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+from pydantic import Field
+
+from data.records import Build, Change, Reason, Record, Row, Task, Timing, Verdict, Workload
+from data.store import TableStore
+
+KEPT = "kept"
+_UNKNOWN = "unknown"
+_TELLING = (
+    Reason.FAILS_ON_HEAD,
+    Reason.FAILS_ON_BASE,
+    Reason.FLAKY,
+    Reason.TEST_TIMEOUT,
+    Reason.TEST_CHANGED,
+    Reason.NO_TEST_EXECUTES_CHANGE,
+    Reason.NO_TESTS,
+)
+"""Reasons of workloads, the most telling first: it is the one a change without any kept workload gets."""
+
+Outcomes = dict[str, str]
+"""By change_id: 'kept', or the reason of the rejection. A change that is not in it has not been seen."""
+
+
+class Provenance(Record):
+    """Which rows count: by table, stage version and configuration hash. Tables not named: the newest there are."""
+
+    tables: dict[str, tuple[str, str]] = Field(default_factory=dict)
+
+
+class StageCount(Record):
+    """One stage of the funnel. `entered` is `in` in JSON."""
+
+    stage: str
+    entered: int = Field(serialization_alias="in", description="Changes the stage before kept.")
+    kept: int
+    rejected: dict[str, int] = Field(default_factory=dict, description="Changes by reason, the most frequent first.")
+    pending: int = Field(default=0, description="Changes the stage has not come to.")
+
+
+class Funnel(Record):
+    """All six stages of one repository; the unit is the change throughout."""
+
+    repository: str
+    stages: list[StageCount]
+
+    def as_json(self) -> dict[str, Any]:
+        """`{"repository", "stages": [{"stage", "in", "kept", "rejected": {REASON: N}, "pending"}]}`."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def funnel(store: TableStore, repo: str, provenance: Provenance | None = None) -> Funnel:
+    """Counts the changes of a repository through mine, judge, build, generate, measure and select.
+
+    A stage's `in` is what the stage before kept: rows of changes that did not get that far
+    under this provenance are not counted. in = kept + rejected + pending.
+
+    Raises:
+        StoreError: a table cannot be read.
+    """
+    read = _Reader(store, repo, provenance or Provenance())
+    stages: list[StageCount] = []
+    alive: set[str] | None = None
+    for stage, outcomes_of in _STAGES.items():
+        outcomes = outcomes_of(read)
+        alive = set(outcomes) if alive is None else alive
+        counts = Counter(outcomes[change] for change in alive if change in outcomes)
+        kept = counts.pop(KEPT, 0)
+        stages.append(
+            StageCount(
+                stage=stage,
+                entered=len(alive),
+                kept=kept,
+                rejected=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+                pending=len(alive) - kept - counts.total(),
+            )
+        )
+        alive = {change for change in alive if outcomes.get(change) == KEPT}
+    return Funnel(repository=repo, stages=stages)
+
+
+class _Reader:
+    """Rows of the tables under one provenance, as dicts."""
+
+    def __init__(self, store: TableStore, repo: str, provenance: Provenance) -> None:
+        self._store, self._repo, self._provenance = store, repo, provenance
+
+    def rows(self, model: type[Row], *columns: str) -> list[dict[str, Any]]:
+        """Distinct values of `change_id` and these columns, in the order of the rows: timings agree by the hundred."""
+        origin = self._provenance.tables.get(model.TABLE) or self._newest(model)
+        if origin is None:
+            return []
+        version, config = origin
+        names = ["change_id", *columns]
+        table = self._store.scan(model, self._repo, columns=names, stage_version=version, config_hash=config)
+        rows: list[dict[str, Any]] = table.group_by(names, use_threads=False).aggregate([]).to_pylist()
+        return rows
+
+    def _newest(self, model: type[Row]) -> tuple[str, str] | None:
+        names = ["stage_version", "config_hash", "created_at"]
+        table = self._store.scan(model, self._repo, columns=names)
+        if not table.num_rows:
+            return None
+        newest = table.take([pc.index(table["created_at"], pc.max(table["created_at"])).as_py()]).to_pylist()[0]
+        return newest["stage_version"], newest["config_hash"]
+
+
+def _outcome(row: Mapping[str, Any]) -> str:
+    return KEPT if row["status"] == "kept" else row["reason"] or _UNKNOWN
+
+
+def _of_rows(model: type[Row]) -> Callable[[_Reader], Outcomes]:
+    """Stages with one row a change."""
+    return lambda read: {row["change_id"]: _outcome(row) for row in read.rows(model, "status", "reason")}
+
+
+def _builds(read: _Reader) -> Outcomes:
+    """Kept when both sides are; else the base's reason before the head's."""
+    sides: dict[str, dict[str, str]] = {}
+    for row in read.rows(Build, "side", "status", "reason"):
+        sides.setdefault(row["change_id"], {})[row["side"]] = _outcome(row)
+    outcomes = {}
+    for change, by_side in sides.items():
+        rejections = [by_side[side] for side in ("base", "head") if by_side.get(side, KEPT) != KEPT]
+        if rejections or len(by_side) == 2:
+            outcomes[change] = rejections[0] if rejections else KEPT
+    return outcomes
+
+
+def _workloads(read: _Reader) -> Outcomes:
+    """Kept when any workload is; else the most telling reason."""
+    order = {KEPT: -1, **{str(reason): rank for rank, reason in enumerate(_TELLING)}}
+    pairs = ((row["change_id"], _outcome(row)) for row in read.rows(Workload, "status", "reason"))
+    return _least(pairs, lambda outcome: (order.get(outcome, len(order)), outcome))
+
+
+def _timings(read: _Reader) -> Outcomes:
+    """Kept when some workload passed on both sides in the first session; else timeout before failure."""
+    runs: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for row in read.rows(Timing, "workload_id", "session", "aa", "side", "outcome"):
+        if row["session"] == 1 and not row["aa"]:
+            by_side = runs.setdefault((row["change_id"], row["workload_id"]), {})
+            by_side.setdefault(row["side"], set()).add(row["outcome"])
+    pairs = ((change, _timed(by_side)) for (change, _), by_side in runs.items())
+    order = (KEPT, str(Reason.WORKLOAD_TIMEOUT), str(Reason.WORKLOAD_FAILED))
+    return _least(pairs, order.index)
+
+
+def _timed(by_side: Mapping[str, set[str]]) -> str:
+    if all("passed" in by_side.get(side, ()) for side in ("base", "head")):
+        return KEPT
+    timed_out = any("timeout" in outcomes for outcomes in by_side.values())
+    return str(Reason.WORKLOAD_TIMEOUT if timed_out else Reason.WORKLOAD_FAILED)
+
+
+def _least(pairs: Iterable[tuple[str, str]], rank: Callable[[str], Any]) -> Outcomes:
+    outcomes: Outcomes = {}
+    for change, outcome in pairs:
+        outcomes[change] = min(outcomes.get(change, outcome), outcome, key=rank)
+    return outcomes
+
+
+_STAGES: dict[str, Callable[[_Reader], Outcomes]] = {
+    "mine": _of_rows(Change),
+    "judge": _of_rows(Verdict),
+    "build": _builds,
+    "generate": _workloads,
+    "measure": _timings,
+    "select": _of_rows(Task),
+}
