@@ -1,0 +1,105 @@
+"""Which changed lines a test can execute."""
+
+import textwrap
+
+from testgen.changed_lines import differing_lines, in_functions, named_functions, standing_for
+from testgen.imports import parse
+
+
+def code(text: str) -> bytes:
+    return textwrap.dedent(text).encode()
+
+
+def test_only_differing_lines_are_named() -> None:
+    base = b"a\nb\nc\nd\n"
+    assert differing_lines(base, b"a\nB\nc\nx\nd\n") == ({2}, {2, 4})
+    assert differing_lines(base, b"a\nc\nd\n") == ({2}, set())
+    assert differing_lines(base, base.replace(b"\n", b"\r\n")) == (set(), set())
+    assert differing_lines(b"", b"a\n") == (set(), {1})
+
+
+def test_form_feeds_and_line_separators_do_not_shift_numbers() -> None:
+    text = "x = '\u2028'\n\x0c\ndef f():\n    return 1\n".encode()
+    assert differing_lines(text, text.replace(b"1", b"2")) == ({4}, {4})
+
+
+SOURCE = code(
+    '''\
+    import re
+
+    LIMIT = 3
+
+    @cache
+    def outer(a,
+              b=2):
+        """Text."""
+        # a comment
+        total = [
+            a,
+            b,
+        ]
+        for item in total:
+            if item:
+                use(item)
+            else:
+                pass
+        try:
+            def inner():
+                return a
+        except (ValueError,
+                KeyError):
+            pass
+        return inner
+    '''
+)
+
+
+def test_a_statement_of_several_lines_is_hit_by_any_of_them() -> None:
+    targets = in_functions("m.py", SOURCE, set(range(1, 26)))
+    assert targets.hit_by([10]) == [5, 6, 7, 10, 11, 12, 13]
+    assert targets.hit_by([14]) == [5, 6, 7, 14]
+    assert 16 not in targets.hit_by([14, 15])
+    assert targets.hit_by([22]) == [5, 6, 7, 22, 23]
+
+
+def test_comments_docstrings_and_module_lines_do_not_count() -> None:
+    assert in_functions("m.py", SOURCE, {1, 2, 3, 8, 9, 17}).spans == {}
+    assert in_functions("m.py", b"print 'old'\n", {1}).spans == {}
+
+
+def test_decorator_and_signature_are_hit_by_the_body() -> None:
+    targets = in_functions("m.py", SOURCE, {5, 7, 20})
+    assert targets.hit_by([5, 6, 7]) == []
+    assert targets.hit_by([14]) == [5, 7]
+    assert targets.hit_by([21]) == [5, 7, 20]
+
+
+def test_functions_stand_for_changed_definitions() -> None:
+    source = code(
+        """\
+        import re
+        TABLE = {1: 2}
+        class Node:
+            __slots__ = ("x",)
+            def size(self):
+                return 1
+        class Leaf:
+            def size(self):
+                return 2
+        def look(key):
+            return TABLE[key]
+        def match(text):
+            return re.match("a", text)
+        """
+    )
+    assert set(standing_for("m.py", source, {2}, []).spans) == {11}
+    assert set(standing_for("m.py", source, {1}, []).spans) == {13}
+    assert set(standing_for("m.py", source, {4}, []).spans) == {6}
+    assert set(standing_for("m.py", source, {3}, []).spans) == {6}
+    assert set(standing_for("m.py", source, set(), ["Leaf.size"]).spans) == {9}
+
+
+def test_names_of_functions_are_qualified() -> None:
+    tree = parse("if x:\n    class A:\n        class B:\n            async def f(self): ...\ndef g(): ...\n")
+    assert tree is not None
+    assert [name for name, _ in named_functions(tree)] == ["A.B.f", "g"]

@@ -1,0 +1,110 @@
+"""What a test consists of, and what it calls."""
+
+import textwrap
+
+import pytest
+
+from testgen.definitions import Definitions, NodeId, definitions_of
+
+SOURCE = textwrap.dedent(
+    """\
+    import pytest
+    from pkg import first, second
+    from .base import Base
+
+    SIZE = 3
+    OTHER = 4
+
+    @pytest.fixture
+    def items():
+        return list(range(SIZE))
+
+    @pytest.fixture(autouse=True)
+    def quiet():
+        yield
+
+    def helper(x):
+        return first(x)
+
+    class Common:
+        limit = OTHER
+        def test_inherited(self):
+            self.make()
+        def make(self):
+            return second()
+
+    class TestHeap(Common):
+        def setup_method(self):
+            self.heap = first([])
+        def test_one(self):
+            assert self.make() == 1
+        def test_two(self):
+            assert 3 in self.heap
+
+    def test_plain(items):
+        helper(items).push(1)
+    """
+)
+PLAIN, ONE, TWO, INHERITED = (
+    ("test_plain",),
+    ("TestHeap", "test_one"),
+    ("TestHeap", "test_two"),
+    ("TestHeap", "test_inherited"),
+)
+
+
+def definitions(text: str = SOURCE) -> Definitions:
+    found = definitions_of(text.encode())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("SIZE = 3", "SIZE = 30", {PLAIN}),  # used by a fixture of test_plain
+        ("OTHER = 4", "OTHER = 5", {ONE, TWO, INHERITED}),
+        ("push(1)", "push(2)", {PLAIN}),
+        ("3 in", "4 in", {TWO}),
+        ("first([])", "first([1])", {ONE, TWO, INHERITED}),
+        ("    yield", "    yield 1", {PLAIN, ONE, TWO, INHERITED}),  # autouse
+        ("return first(x)", "return second(x)", {PLAIN}),
+        ("return second()", "return second(1)", {ONE, TWO, INHERITED}),
+        ("self.make()\n    def", "self.make(1)\n    def", {INHERITED}),
+        ("import first, second", "import first, second, third", set()),
+        ("import first, second", "import first as other, second", {ONE, TWO, INHERITED, PLAIN}),
+        ("def test_plain", "# a comment\ndef test_plain", set()),
+        ("def test_plain", "@pytest.mark.slow\ndef test_plain", {PLAIN}),
+        ("def test_plain", "def test_new(): ...\n\ndef test_plain", set()),
+    ],
+)
+def test_a_fingerprint_changes_with_what_the_test_uses(old: str, new: str, changed: set[tuple[str, ...]]) -> None:
+    assert SOURCE.count(old) == 1
+    before, after = definitions(), definitions(SOURCE.replace(old, new))
+    tests = (PLAIN, ONE, TWO, INHERITED)
+    assert {test for test in tests if before.fingerprint(test) != after.fingerprint(test)} == changed
+
+
+def test_unknown_tests_have_no_fingerprint() -> None:
+    assert definitions().fingerprint(("test_gone",)) is None
+    assert definitions().fingerprint(("TestHeap", "test_gone")) is None
+    assert definitions().fingerprint(("Nowhere", "test_one")) is None
+    assert definitions_of(b"print 'old'") is None
+
+
+def test_called_names_follow_helpers_but_not_set_up() -> None:
+    found = definitions()
+    assert found.called_names(PLAIN) == {"helper", "push", "first"}
+    assert found.called_names(ONE) >= {"make", "second"}
+    assert "first" not in found.called_names(ONE)
+    assert "__contains__" in found.called_names(TWO)
+
+
+def test_parameters_with_odd_characters_are_not_part_of_the_name() -> None:
+    node = NodeId.parse("tests/test_x.py::TestA::test_b[a::b/c[0]-x]")
+    assert node == NodeId("tests/test_x.py", ("TestA", "test_b"))
+
+
+def test_a_circle_of_classes_ends() -> None:
+    found = definitions("class A(B): ...\nclass B(A):\n    def test_x(self): ...\n")
+    assert found.fingerprint(("A", "test_x")) is not None
