@@ -5,7 +5,7 @@ from __future__ import annotations
 from data.errors import SchemaTooNew
 from data.records import Row
 from data.schema import arrow_schema
-from data.store import reading
+from data.store import conform, reading
 from data.store.parts import Part, PartHead, Partition, part_name
 from data.store.select import Query
 
@@ -17,14 +17,16 @@ def compact(partition: Partition, model: type[Row]) -> int:
     are replaced but still there are ignored by readers and removed by the next compaction.
 
     Raises:
-        SchemaTooNew: a part has columns this program would lose.
+        SchemaTooNew: a newer program wrote a part, or it has columns this program would lose.
         StoreError: a part is damaged.
     """
     partition.clean()
     try:
         names = partition.names()
         live = partition.live()
-        _refuse_unknown_columns(live, model)
+        for part in live:
+            conform.check(model, part)
+            _refuse_unknown_columns(part, model)
         kept = [part.name for part in live]
         if len(live) > 1 or any(part.version < model.SCHEMA_VERSION for part in live):
             kept = [_rewrite(partition, model, live[-1].name, frozenset(names))]
@@ -42,11 +44,10 @@ def _rewrite(partition: Partition, model: type[Row], newest: str, replaces: froz
     return partition.write(batches, arrow_schema(model), head)
 
 
-def _refuse_unknown_columns(parts: list[Part], model: type[Row]) -> None:
-    for part in parts:
-        unknown = set(part.schema.names).difference(model.model_fields)
-        if unknown and part.version == model.SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"{part.path} has columns this perfquarry does not know ({', '.join(sorted(unknown))}): compacting "
-                "it would lose them. Update perfquarry."
-            )
+def _refuse_unknown_columns(part: Part, model: type[Row]) -> None:
+    unknown = set(part.schema.names).difference(model.model_fields)
+    if unknown and part.version == model.SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"{part.path} has columns this perfquarry does not know ({', '.join(sorted(unknown))}): compacting "
+            "it would lose them. Update perfquarry."
+        )
