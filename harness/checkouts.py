@@ -1,0 +1,164 @@
+"""Trees of commits as plain folders: no .git, no links out, the same times everywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from data.errors import GitFailed
+from data.home import Home
+from data.records import Reason, content_id
+from harness.git import MissingObjects, git
+from harness.rejections import Rejection
+
+MTIME = 946684800
+"""Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""
+
+# Python files that build scripts run; any other .py file is only copied by a build
+_BUILD_PYTHON = re.compile(
+    rb"(^|/)setup[^/]*\.py$|(^|/)[^/]*(build|generat|codegen|tools|distutils|cython)[^/]*/.*\.py$"
+)
+
+
+class Checkouts:
+    """The trees of one clone, at `<home>/trees/<repo>/<40 digits>`."""
+
+    def __init__(self, home: Home, clone: Path, repo: str) -> None:
+        self._clone = clone
+        self._folder = home.trees / repo
+
+    def tree(self, sha: str) -> Path | Rejection:
+        """The folder with the files of a commit, made when it is not there; whole or absent, never partial.
+
+        Submodules are empty folders; a symbolic link that leads out of the tree is a file
+        that holds the link's text.
+
+        Args:
+            sha: all 40 hexadecimal digits.
+
+        Returns:
+            The folder, or MISSING_OBJECTS when the clone lacks a part of the commit.
+
+        Raises:
+            GitFailed: git failed for another reason.
+            OSError: the disk did.
+        """
+        try:
+            return self._whole(sha, lambda partial: _check_out(self._clone, sha, partial))
+        except MissingObjects as error:
+            return Rejection(Reason.MISSING_OBJECTS, f"checking out {sha}: {error}")
+
+    def tree_with(self, sha: str, key: str, added: Path) -> Path | Rejection:
+        """The tree of a commit with files that a build added, at `<home>/trees/<repo>/<40 digits>-<key>`."""
+        tree = self.tree(sha)
+        if isinstance(tree, Rejection):
+            return tree
+
+        def make(partial: Path) -> None:
+            shutil.copytree(tree, partial, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(added, partial, symlinks=True, dirs_exist_ok=True)
+            settle(partial)
+
+        return self._whole(f"{sha}-{key}", make)
+
+    def version(self, sha: str) -> str:
+        """Version of the nearest tag before a commit, for builds that would ask git; '0.0.0' without one."""
+        try:
+            tag = git(self._clone, "describe", "--tags", "--abbrev=0", sha).decode(errors="replace").strip()
+            return str(Version(re.sub(r"^\D*", "", tag)))
+        except (MissingObjects, GitFailed, InvalidVersion):
+            return "0.0.0"
+
+    def _whole(self, name: str, make: Callable[[Path], None]) -> Path:
+        """A folder that `make` made under another name: it is there whole or not at all."""
+        place = self._folder / name
+        if place.is_dir():
+            return place
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = self._folder / f".{uuid.uuid4().hex}"
+        try:
+            make(partial)
+            partial.rename(place)
+        except OSError:  # another process may have been first
+            if not place.is_dir():
+                raise
+        finally:
+            discard(partial)
+        return place
+
+    def hash_of_build_inputs(self, sha: str) -> str | Rejection:
+        """Content address of all files of a commit that a native build reads: equal ones share it.
+
+        All but .py files, of which only those that build scripts are made of count.
+        """
+        try:
+            listing = git(self._clone, "ls-tree", "-r", "-z", sha)
+        except MissingObjects as error:
+            return Rejection(Reason.MISSING_OBJECTS, f"listing {sha}: {error}")
+        entries = (entry.partition(b"\t") for entry in listing.split(b"\0") if entry)
+        kept = [(path.hex(), facts.decode()) for facts, _, path in entries if _matters_to_builds(path)]
+        return content_id("files", kept)
+
+    def discard(self, sha: str) -> None:
+        """Removes the trees of a commit, those with added files too, if they are there."""
+        for path in self._folder.glob(f"{sha}*"):
+            discard(path)
+
+
+def discard(folder: Path) -> None:
+    """Removes a folder even when files in it are read-only; nothing happens when it is absent."""
+    for parent, folders, _ in os.walk(folder):
+        for name in folders:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                path.chmod(0o755)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle(tree: Path) -> None:
+    """Gives every file and folder `MTIME` and makes links that lead out of the tree plain files."""
+    root = tree.resolve()
+    for parent, folders, files in os.walk(root, topdown=False):
+        for name in [*folders, *files]:
+            path = Path(parent, name)
+            if path.is_symlink() and not _stays_inside(path, root):
+                text = str(path.readlink())
+                path.unlink()
+                path.write_text(text, encoding="utf-8", errors="surrogateescape")
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                path.unlink()  # a pipe or socket that a build left
+                continue
+            os.utime(path, (MTIME, MTIME), follow_symlinks=False)
+    os.utime(root, (MTIME, MTIME))
+
+
+def _matters_to_builds(path: bytes) -> bool:
+    return not path.endswith(b".py") or _BUILD_PYTHON.search(path) is not None
+
+
+def _check_out(clone: Path, sha: str, place: Path) -> None:
+    place.mkdir()
+    index = place.with_name(f"{place.name}.index")
+    env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(place)}
+    try:
+        git(clone, "read-tree", sha, env=env)
+        git(clone, "checkout-index", "--all", "--force", env=env)
+    finally:
+        index.unlink(missing_ok=True)
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    settle(place)
+
+
+def _stays_inside(link: Path, root: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a loop
+        return False

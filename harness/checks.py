@@ -1,0 +1,126 @@
+"""Small checks of a checked-out tree with an environment's interpreter, each one sandboxed command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.records import Reason
+from harness.contracts import Command, Completed, Limits, Sandbox
+from harness.rejections import Rejection, tail
+
+# These run on every Python from 3.6 on.
+_PARSE = """\
+import sys
+bad = 0
+for name in sys.argv[1:]:
+    try:
+        with open(name, "rb") as file:
+            compile(file.read(), name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        print("%s: %s: %s" % (name, type(error).__name__, error))
+        bad = 1
+sys.exit(bad)
+"""
+_IMPORT = """\
+import importlib, os, sys
+tree, roots, names = os.getcwd() + os.sep, sys.argv[1].split(os.pathsep), sys.argv[2:]
+sys.path[:0] = roots
+for name in names:
+    module = importlib.import_module(name)
+    place = getattr(module, "__file__", None)
+    if place and not os.path.abspath(place).startswith(tree):
+        sys.exit("%s was imported from %s, not from the tree" % (name, place))
+"""
+_COMPILE = "import compileall, sys; compileall.compile_dir(sys.argv[1], maxlevels=50, quiet=2)"
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Runs the checks of one tree.
+
+    Args:
+        sandbox: where they run.
+        python: the environment's interpreter.
+        memory_bytes: limit of each.
+        timeout: wall seconds of each.
+    """
+
+    sandbox: Sandbox
+    python: Path
+    memory_bytes: int
+    timeout: float
+
+    def parse(self, tree: Path, files: Sequence[str], reason: Reason) -> Rejection | None:
+        """Whether the interpreter compiles the files, relative to the tree; absent ones are passed over."""
+        there = [name for name in files if (tree / name).is_file()]
+        if not there:
+            return None
+        done = self._run(tree, ["-I", "-S", "-c", _PARSE, *there])
+        return None if done.ok else Rejection(reason, _log("parsing the changed files", done))
+
+    def imports(self, tree: Path, roots: Sequence[Path], packages: Sequence[str]) -> Rejection | None:
+        """Whether the packages can be imported, and are the tree's own."""
+        if not packages:
+            return None
+        done = self._run(tree, ["-B", "-c", _IMPORT, ":".join(map(str, roots)), *packages])
+        return None if done.ok else Rejection(Reason.IMPORT_FAILED, _log(f"import {', '.join(packages)}", done))
+
+    def compile_bytecode(self, tree: Path, tag: str) -> None:
+        """Compiles the tree's .py files, once an interpreter version; files that do not parse are passed over.
+
+        The bytecode names its source's time and size: it is valid as long as the source is as checked
+        out (`harness.checkouts.MTIME`), also in a read-only tree, and a patched file is compiled anew.
+        """
+        done = tree / "__pycache__" / f"perfquarry.{tag}.compiled"
+        if not done.exists():
+            self._run(tree, ["-I", "-S", "-c", _COMPILE, str(tree)], writable=(tree,))
+            done.parent.mkdir(exist_ok=True)
+            done.touch()
+
+    def _run(self, tree: Path, arguments: Sequence[str], writable: tuple[Path, ...] = ()) -> Completed:
+        return self.sandbox.run(
+            Command(
+                argv=(str(self.python), *arguments),
+                cwd=tree,
+                env=environment_variables(self.python),
+                writable=writable,
+                readable=(tree, interpreter_folder(self.python)),
+                limits=Limits(wall_seconds=self.timeout, memory_bytes=self.memory_bytes),
+            )
+        )
+
+
+def interpreter_folder(python: Path) -> Path:
+    """The installation behind an environment's interpreter."""
+    return python.resolve().parent.parent
+
+
+def environment_variables(python: Path) -> dict[str, str]:
+    """What a program run with an environment's interpreter gets of an environment; none of it is the host's."""
+    return {
+        "PATH": f"{python.parent}:/usr/local/bin:/usr/bin:/bin",
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "HOME": "/tmp",  # noqa: S108  # the sandbox's own
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def describe(done: Completed) -> str:
+    """How a command ended, in words, after what it printed."""
+    output = (done.stdout + done.stderr).decode("utf-8", "replace")
+    if done.timed_out:
+        how = f"killed after {done.wall_seconds:.0f} s"
+    elif done.signal:
+        how = f"ended by signal {done.signal}"
+    else:
+        how = f"exit code {done.exit_code}"
+    return f"{output}\n({how}{f', limit: {done.exceeded}' if done.exceeded else ''})"
+
+
+def _log(what: str, done: Completed) -> str:
+    return tail(f"{what}:\n{describe(done)}")

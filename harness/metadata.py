@@ -1,0 +1,195 @@
+"""What a tree says of its package: pyproject.toml, setup.cfg and setup.py, read without running anything."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.setup_script import SetupScript, read_setup_script
+
+_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools_rust|poetry.*build\.py")
+_ONLY_2 = "Programming Language :: Python :: 2 :: Only"
+
+
+@dataclass
+class Metadata:
+    """Facts of one tree; requirement lines are as written, not yet checked."""
+
+    name: str | None = None
+    requires_python: str | None = None
+    runtime: list[str] = field(default_factory=list)
+    extras: dict[str, list[str]] = field(default_factory=dict)
+    build_requires: list[str] = field(default_factory=list)
+    backend: str | None = None
+    package_folders: list[str] = field(default_factory=list)
+    """Folders that hold the packages, where the metadata names them ('src')."""
+    packages: list[str] = field(default_factory=list)
+    """Top-level import names, where the metadata lists them."""
+    native: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def read_metadata(tree: Path) -> Metadata:
+    """Reads the files of a tree; what cannot be read is left out and noted.
+
+    Where several files say something, pyproject.toml wins over setup.cfg, and that over setup.py.
+    """
+    found = Metadata()
+    _read_pyproject(tree, found)
+    _read_setup_cfg(tree, found)
+    script = read_setup_script(tree / "setup.py")
+    if script is not None:
+        _merge_script(script, found)
+    return found
+
+
+def read_text(path: Path) -> str:
+    """A file's text, bytes that are not UTF-8 replaced; empty when it is absent, a link or larger than 1 MiB."""
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > 1024**2:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_pyproject(tree: Path, found: Metadata) -> None:
+    text = read_text(tree / "pyproject.toml")
+    if not text:
+        return
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found.notes.append(f"pyproject.toml ignored: {error}")
+        return
+    build = _table(data, "build-system")
+    found.backend = _text(build.get("build-backend"))
+    found.build_requires = _texts(build.get("requires"))
+    found.native = bool(_NATIVE_BACKENDS.search(f"{found.backend} {' '.join(found.build_requires)}"))
+    project = _table(data, "project")
+    found.name = _text(project.get("name"))
+    found.requires_python = _text(project.get("requires-python"))
+    found.runtime = _texts(project.get("dependencies"))
+    found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
+    for name, lines in _table(data, "dependency-groups").items():
+        found.extras.setdefault(name, _texts(lines))
+    if _ONLY_2 in _texts(project.get("classifiers")):
+        found.requires_python = found.requires_python or "<3"
+    tool = _table(data, "tool")
+    _read_poetry(_table(tool, "poetry"), found)
+    found_setuptools = _table(tool, "setuptools")
+    found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
+    found.package_folders += [v for v in _table(found_setuptools, "package-dir").values() if isinstance(v, str)]
+
+
+def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
+    if not poetry:
+        return
+    found.name = found.name or _text(poetry.get("name"))
+    dependencies = dict(_table(poetry, "dependencies"))
+    python = _constraint(dependencies.pop("python", None))
+    found.requires_python = found.requires_python or python or None
+    found.runtime += [f"{name}{_constraint(value)}" for name, value in dependencies.items() if not _optional(value)]
+    groups = {"dev": _table(poetry, "dev-dependencies")}
+    groups |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    for name, group in groups.items():
+        if group:
+            found.extras.setdefault(name, [f"{n}{_constraint(value)}" for n, value in group.items()])
+    if poetry.get("build"):
+        found.native = True
+
+
+def _optional(value: object) -> bool:
+    return isinstance(value, dict) and bool(value.get("optional"))
+
+
+def _constraint(value: object) -> str:
+    """A poetry constraint as a PEP 440 specifier; '' for any."""
+    if isinstance(value, dict):
+        value = value.get("version", "")
+    if not isinstance(value, str) or value.strip() in ("", "*"):
+        return ""
+    parts = []
+    for part in value.split("||")[0].split(","):
+        part = part.strip()
+        numbers = re.match(r"[\^~]\s*(\d+(?:\.\d+)*)", part)
+        if numbers:
+            parts.append(_caret(numbers.group(1), part[0]))
+        else:
+            parts.append(part if re.match(r"[<>=!~]", part) else f"=={part}")
+    return ",".join(parts)
+
+
+def _caret(version: str, sign: str) -> str:
+    """'^1.2' allows below 2, '^0.2' below 0.3; '~1.2.3' below 1.3, '~1' below 2."""
+    numbers = [int(n) for n in version.split(".")]
+    first = next((i for i, n in enumerate(numbers) if n), len(numbers) - 1)
+    place = first if sign == "^" else min(1, len(numbers) - 1)
+    upper = [*numbers[:place], numbers[place] + 1]
+    return f">={version},<{'.'.join(map(str, upper))}"
+
+
+def _read_setup_cfg(tree: Path, found: Metadata) -> None:
+    text = read_text(tree / "setup.cfg")
+    if not text:
+        return
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        found.notes.append(f"setup.cfg ignored: {error}")
+        return
+    found.name = found.name or parser.get("metadata", "name", fallback=None)
+    if _ONLY_2 in parser.get("metadata", "classifiers", fallback=""):
+        found.requires_python = found.requires_python or "<3"
+    options = dict(parser.items("options")) if parser.has_section("options") else {}
+    found.requires_python = found.requires_python or options.get("python_requires")
+    found.runtime = found.runtime or _lines(options.get("install_requires", ""))
+    found.build_requires += _lines(options.get("setup_requires", ""))
+    if "tests_require" in options:
+        found.extras.setdefault("tests_require", _lines(options["tests_require"]))
+    for line in _lines(options.get("package_dir", "")):
+        found.package_folders.append(line.partition("=")[2].strip())
+    if parser.has_section("options.packages.find"):
+        found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
+    if parser.has_section("options.extras_require"):
+        for name, lines in parser.items("options.extras_require"):
+            found.extras.setdefault(name, _lines(lines))
+
+
+def _merge_script(script: SetupScript, found: Metadata) -> None:
+    found.notes += script.notes
+    found.native = found.native or script.native
+    found.name = found.name or script.text("name")
+    only_2 = "<3" if _ONLY_2 in script.texts("classifiers") else None
+    found.requires_python = found.requires_python or script.text("python_requires") or only_2
+    found.runtime = found.runtime or script.texts("install_requires")
+    found.build_requires += script.texts("setup_requires")
+    if script.texts("tests_require"):
+        found.extras.setdefault("tests_require", script.texts("tests_require"))
+    for name, lines in script.extras().items():
+        found.extras.setdefault(name, lines)
+    found.package_folders += script.package_folders()
+    names = [*script.texts("packages"), *script.texts("py_modules")]
+    found.packages = found.packages or sorted({name.partition(".")[0] for name in names})
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> list[str]:
+    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []

@@ -1,0 +1,119 @@
+"""Native builds: commands run once in a sandboxed copy of a tree; what they add serves every equal tree."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from data.home import Home
+from data.records import Reason, Record
+from data.settings import BuildSettings
+from harness.checkouts import MTIME
+from harness.checks import describe, environment_variables, interpreter_folder
+from harness.contracts import Command, Limits, Sandbox
+from harness.environments import Environment
+from harness.once import disk_bytes, made_once
+from harness.recipes import SITE, Recipe
+from harness.rejections import Rejection, tail
+
+_LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
+_LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
+
+
+class Artifacts(Record):
+    """What a build added to a tree."""
+
+    path: Path
+    """Folder with the added files, laid out as in the tree."""
+    seconds: float
+    bytes: int
+    log: str
+
+
+@dataclass(frozen=True)
+class NativeBuilds:
+    """The artifacts of a home, at `<home>/artifacts/<build_id>`."""
+
+    home: Home
+    sandbox: Sandbox
+    settings: BuildSettings
+
+    def ensure(
+        self, build_id: str, tree: Path, recipe: Recipe, environment: Environment, version: str
+    ) -> Artifacts | Rejection:
+        """What the recipe's commands add to the tree; built only when no equal build is there.
+
+        Args:
+            build_id: content address of all that decides the outcome.
+            tree: a plain checkout; it is copied and stays as it is.
+            recipe: with its commands.
+            environment: build requirements are installed in it; there is no network.
+            version: for builds that would ask git for one.
+
+        Returns:
+            The artifacts, or BUILD_FAILED or BUILD_TIMEOUT with the end of the output.
+        """
+        made, _ = made_once(
+            self.home.artifacts / build_id,
+            self.home.locks / f"build-{build_id}.lock",
+            Artifacts,
+            lambda place: self._make(place, tree, recipe, environment, version),
+            lambda artifacts: artifacts.path.is_dir(),
+        )
+        return made
+
+    def _make(
+        self, place: Path, tree: Path, recipe: Recipe, environment: Environment, version: str
+    ) -> Artifacts | Rejection:
+        start = time.monotonic()
+        work, files = place / "tree", place / "files"
+        shutil.copytree(tree, work, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        log = ""
+        for command in recipe.build:
+            done = self.sandbox.run(self._command(command, work, environment, version))
+            log += f"$ {command}\n{describe(done)}\n"
+            if not done.ok:
+                return Rejection(Reason.BUILD_TIMEOUT if done.timed_out else Reason.BUILD_FAILED, tail(log))
+        files.mkdir()
+        for source, name in _added(work, tree, recipe.source_roots[0]):
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, files / name)
+        shutil.rmtree(work, ignore_errors=True)
+        return Artifacts(path=files, seconds=time.monotonic() - start, bytes=disk_bytes(files), log=tail(log))
+
+    def _command(self, command: str, work: Path, environment: Environment, version: str) -> Command:
+        return Command(
+            argv=("/bin/sh", "-c", command),
+            cwd=work,
+            env={
+                **environment_variables(environment.python),
+                "SETUPTOOLS_SCM_PRETEND_VERSION": version,
+                "PBR_VERSION": version,
+                "SOURCE_DATE_EPOCH": str(MTIME),
+                "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            },
+            writable=(work,),
+            readable=(work, environment.python.parent.parent, interpreter_folder(environment.python)),
+            limits=Limits(wall_seconds=self.settings.timeout, memory_bytes=self.settings.memory_bytes, processes=1024),
+        )
+
+
+def _added(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:
+    """(File, its place in the tree) of what the commands made, installed files beside the sources they belong to."""
+    for path in _regular_files(work):
+        name = path.relative_to(work)
+        if not _LEFT_OUT & set(name.parts) and not (tree / name).exists():
+            yield path, name
+    for path in _regular_files(work / SITE):
+        name = Path(root) / path.relative_to(work / SITE)
+        if not _LEFT_OUT & set(name.parts) and name.parts[0] != "bin" and not (tree / name).exists():
+            yield path, name
+
+
+def _regular_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in _LEFT_OUT_ENDINGS and not path.is_symlink() and path.is_file():
+            yield path

@@ -1,0 +1,175 @@
+"""How a tree is made runnable: its range of Pythons, what to install, how to build, where its packages lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from pydantic import Field
+
+from data.records import Record
+from data.registry import Repository
+from harness.metadata import Metadata, read_metadata, read_text
+from harness.testing_needs import requirement_lines, testing_needs
+
+_NOT_PACKAGES = {
+    "asv_bench", "bench", "benchmark", "benchmarks", "build", "contrib", "demo", "demos", "dist", "doc", "docs",
+    "doc-src", "example", "examples", "maint", "scripts", "site", "src", "test", "tests", "testing", "tools", "util",
+    "utils", "website",
+}  # fmt: skip
+SITE = ".perfquarry-site"
+"""Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
+
+_INPLACE = "python setup.py build_ext --inplace"
+_INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
+
+
+class Recipe(Record):
+    """All that decides an environment and a build, beside the commit itself."""
+
+    name: str | None = Field(default=None, description="Distribution name; never installed from the index.")
+    requires_python: str | None = None
+    requirements: list[str] = Field(default_factory=list, description="Of the package and its build, with pytest.")
+    test_requirements: list[str] = Field(default_factory=list, description="Wanted for the tests; given up if need be.")
+    build: list[str] = Field(default_factory=list, description="Shell commands run in the tree; none: pure Python.")
+    source_roots: list[str] = Field(
+        default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
+    )
+    packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
+    notes: list[str] = Field(default_factory=list, description="What was ignored, for the log.")
+
+    def python_range(self) -> SpecifierSet | None:
+        """`requires_python` parsed; None when it is absent."""
+        return SpecifierSet(self.requires_python) if self.requires_python else None
+
+    def same_requirements(self, other: Recipe) -> bool:
+        """Whether both want the same environment."""
+        mine = (self.requirements, self.test_requirements)
+        return mine == (other.requirements, other.test_requirements)
+
+
+def read_recipe(tree: Path, repository: Repository) -> Recipe:
+    """The recipe of a checked-out tree: what the registry says, and for the rest what the tree says. Nothing is run.
+
+    Requirement lines that are no PEP 508 requirement, name the package itself, or point to
+    an address or path instead of the index, are ignored with a note.
+    """
+    metadata = read_metadata(tree)
+    notes = list(metadata.notes)
+    build = repository.build if _says_how_to_build(repository) else _build_commands(tree, metadata)
+    roots = [folder for folder in repository.source_dirs if (tree / folder).is_dir()]
+    roots = roots or _source_roots(tree, metadata, repository.packages)
+    runtime = [*_runtime(tree, metadata, notes), *repository.requirements]
+    if build and not repository.build:
+        runtime += _for_building(metadata, build)
+    tests = repository.test_requirements or testing_needs(tree, metadata)
+    own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
+    return Recipe(
+        name=metadata.name,
+        requires_python=_range(metadata.requires_python, repository.python, notes),
+        requirements=_clean([*runtime, "pytest"], own, notes),
+        test_requirements=_clean(tests, own, notes),
+        build=build,
+        source_roots=roots,
+        packages=repository.packages or _packages(tree, roots, metadata),
+        notes=notes,
+    )
+
+
+def _says_how_to_build(repository: Repository) -> bool:
+    """An entry of the registry that names packages, but no commands, means pure Python used from the tree."""
+    return bool(repository.packages) or "build" in repository.model_fields_set
+
+
+def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
+    """Declared dependencies; requirements.txt only where it is what the package is installed by.
+
+    Elsewhere it is a list of what its developers had installed.
+    """
+    if metadata.runtime or not (tree / "requirements.txt").is_file():
+        return metadata.runtime
+    said = [read_text(tree / name) for name in ("setup.py", "setup.cfg", "pyproject.toml")]
+    if any(said) and not any("requirements.txt" in text for text in said):
+        notes.append("requirements.txt ignored: nothing that installs the package reads it")
+        return []
+    return requirement_lines(tree, tree / "requirements.txt")
+
+
+def _build_commands(tree: Path, metadata: Metadata) -> list[str]:
+    if not metadata.native:
+        return []
+    setuptools = metadata.backend is None or metadata.backend.startswith("setuptools")
+    return [_INPLACE if setuptools and (tree / "setup.py").exists() else _INSTALL]
+
+
+def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
+    pip = ["pip"] if any("pip" in command.split() for command in build) else []
+    return ["setuptools", "wheel", *pip, *metadata.build_requires]
+
+
+def _range(own: str | None, registered: str, notes: list[str]) -> str | None:
+    """Both ranges together."""
+    found = SpecifierSet(registered)
+    if own:
+        try:
+            found &= SpecifierSet(own)
+        except InvalidSpecifier:
+            notes.append(f"range of Python versions ignored: {own!r}")
+    return str(found) or None
+
+
+def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
+    """Requirements in one spelling, sorted, each once."""
+    kept: set[str] = set()
+    for line in lines:
+        try:
+            requirement = Requirement(line.strip())
+        except InvalidRequirement:
+            notes.append(f"requirement ignored, not understood: {line[:200]!r}")
+            continue
+        if canonicalize_name(requirement.name) in own:
+            continue
+        if requirement.url:
+            notes.append(f"requirement ignored, not from the index: {line[:200]!r}")
+            continue
+        requirement.name = canonicalize_name(requirement.name)
+        kept.add(str(requirement))
+    bare = {r for r in kept if re.fullmatch(r"[a-z0-9-]+", r)}
+    narrowed = {Requirement(r).name for r in kept - bare if Requirement(r).marker is None}
+    return sorted(kept - (bare & narrowed))
+
+
+def _source_roots(tree: Path, metadata: Metadata, packages: Sequence[str]) -> list[str]:
+    for folder in [*metadata.package_folders, ".", "src", "lib", "python"]:
+        path = (tree / folder).resolve()
+        if path.is_relative_to(tree.resolve()) and path.is_dir():
+            names = _importable(path)
+            if names & set(packages) if packages else names:
+                return [str(path.relative_to(tree.resolve()))]
+    return ["."]
+
+
+def _packages(tree: Path, roots: Sequence[str], metadata: Metadata) -> list[str]:
+    """Import names: the one that is called like the distribution, else those the metadata lists, else all."""
+    there = sorted({n for root in roots for n in _importable(tree / root)})
+    alike = [n for n in there if metadata.name and canonicalize_name(n) == canonicalize_name(metadata.name)]
+    listed = [n for n in there if n in metadata.packages]
+    return alike or listed or there
+
+
+def _importable(folder: Path) -> set[str]:
+    """Packages with an `__init__` and, where there is none, modules of a folder."""
+    names = {path.parent.name for path in folder.glob("*/__init__.py")} - _NOT_PACKAGES
+    modules = {p.stem for p in folder.glob("*.py")} - {
+        "setup",
+        "conftest",
+        "versioneer",
+        "tasks",
+        "fabfile",
+        "ez_setup",
+    }
+    return names or {m for m in modules if m.isidentifier() and not m.startswith(("test_", "_"))}

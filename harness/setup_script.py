@@ -1,0 +1,206 @@
+"""setup.py read by its syntax tree: never run, because it is hostile and may need what is not installed."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_KEYS = {
+    "name",
+    "python_requires",
+    "install_requires",
+    "setup_requires",
+    "tests_require",
+    "extras_require",
+    "classifiers",
+    "package_dir",
+    "packages",
+    "py_modules",
+}
+_NATIVE_CALLS = {
+    "Extension",
+    "cythonize",
+    "RustExtension",
+    "CMakeExtension",
+    "Pybind11Extension",
+    "CFFIExtension",
+    "add_extension",
+}
+_NATIVE_KEYS = {"ext_modules", "rust_extensions", "cffi_modules", "cmake_source_dir"}
+_NOMINAL = (3, 6)
+"""Tests of `sys.version_info` are decided as this version does: none of our interpreters is older."""
+
+
+@dataclass
+class SetupScript:
+    """Literal values given to the keywords of `setup(...)`, however they get there."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    native: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def text(self, key: str) -> str | None:
+        """A value that is a string."""
+        value = self.values.get(key)
+        return value if isinstance(value, str) else None
+
+    def texts(self, key: str) -> list[str]:
+        """The strings of a value that is a list, a tuple, or lines of one string."""
+        value = self.values.get(key)
+        if isinstance(value, str):
+            return [line.strip() for line in value.splitlines() if line.strip()]
+        return [v for v in value if isinstance(v, str)] if isinstance(value, list | tuple) else []
+
+    def extras(self) -> dict[str, list[str]]:
+        """Requirements by the name of the extra."""
+        value = self.values.get("extras_require")
+        if not isinstance(value, dict):
+            return {}
+        named = {str(k): [v] if isinstance(v, str) else v for k, v in value.items()}
+        return {k: [v for v in lines if isinstance(v, str)] for k, lines in named.items() if isinstance(lines, list)}
+
+    def package_folders(self) -> list[str]:
+        """Folders that hold packages."""
+        value = self.values.get("package_dir")
+        return [v for v in value.values() if isinstance(v, str)] if isinstance(value, dict) else []
+
+
+def read_setup_script(path: Path) -> SetupScript | None:
+    """The literal facts of a setup.py; None when there is none."""
+    try:
+        if path.is_symlink() or not path.is_file():
+            return None
+        tree = ast.parse(path.read_bytes())
+    except OSError:
+        return None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return SetupScript(notes=[f"setup.py ignored: it does not parse ({error})"])
+    reader = _Reader()
+    try:
+        reader.visit(tree)
+    except RecursionError:
+        return SetupScript(notes=["setup.py ignored: too deeply nested"])
+    return SetupScript(values=reader.found, native=reader.native)
+
+
+class _Reader(ast.NodeVisitor):
+    """Collects keyword arguments, dict entries, assignments and appends under the names that `setup` takes."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+        self.native = False
+        self._names: dict[str, Any] = {}
+
+    def visit_If(self, node: ast.If) -> None:
+        """Only the branch that an interpreter of ours would take, where that can be told."""
+        decided = _decide(node.test)
+        for child in node.body if decided is not False else []:
+            self.visit(child)
+        for child in node.orelse if decided is not True else []:
+            self.visit(child)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """`install_requires = [...]` and `kwargs['install_requires'] = [...]`."""
+        for target in node.targets:
+            self._assign(target, node.value)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """`install_requires += [...]`."""
+        if isinstance(node.target, ast.Name):
+            self._extend(node.target.id, self._value(node.value))
+        self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """`{'install_requires': [...]}`."""
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                self._record(key.value, value)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """`setup(install_requires=[...])`, `install_requires.append('x')`, `Extension(...)`."""
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in _NATIVE_CALLS:
+            self.native = True
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and node.args:
+            value = self._value(node.args[0])
+            if name in ("append", "extend"):
+                self._extend(function.value.id, [value] if name == "append" else value)
+        if name in ("setup", "dict"):
+            for keyword in node.keywords:
+                self._record(keyword.arg or "", keyword.value)
+        self.generic_visit(node)
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            known = self._value(value)
+            if known is not None:
+                self._names[target.id] = known
+            self._record(target.id, value)
+        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+            self._record(str(target.slice.value), value)
+
+    def _record(self, key: str, value: ast.expr) -> None:
+        empty = isinstance(value, ast.List | ast.Tuple) and not value.elts
+        if key in _NATIVE_KEYS and not empty:
+            self.native = True
+        if key == "configuration":  # numpy.distutils
+            self.native = True
+        if key in _KEYS:
+            known = self._value(value)
+            if known is not None:
+                self.found[key] = known
+
+    def _extend(self, name: str, more: Any) -> None:
+        known = self._names.get(name)
+        if isinstance(known, list) and isinstance(more, list):
+            known.extend(v for v in more if v is not None)
+            if name in _KEYS:
+                self.found[name] = known
+
+    def _value(self, node: ast.expr) -> Any:
+        """The value of a literal, a name bound to one, or a sum of such; None for anything else."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id)
+        if isinstance(node, ast.List | ast.Tuple):
+            return [v for v in map(self._value, node.elts) if v is not None]
+        if isinstance(node, ast.Dict):
+            pairs = (
+                (self._value(k) if k else None, self._value(v)) for k, v in zip(node.keys, node.values, strict=True)
+            )
+            return {k: v for k, v in pairs if isinstance(k, str)}
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            left, right = self._value(node.left), self._value(node.right)
+            if type(left) is type(right) and isinstance(left, str | list):
+                return left + right
+            return left if right is None else right if left is None else None
+        return node.value if isinstance(node, ast.Constant) else None
+
+
+def _decide(test: ast.expr) -> bool | None:
+    """A comparison of `sys.version_info` with a literal, as `_NOMINAL` decides it; None for other tests."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or "version_info" not in ast.dump(test.left):
+        return None
+    try:
+        other = ast.literal_eval(test.comparators[0])
+    except (ValueError, TypeError):
+        return None
+    ours: Any = _NOMINAL[0] if isinstance(other, int) else _NOMINAL
+    if not isinstance(other, int) and not (isinstance(other, tuple) and all(isinstance(n, int) for n in other)):
+        return None
+    match test.ops[0]:
+        case ast.Lt():
+            return bool(ours < other)
+        case ast.LtE():
+            return bool(ours <= other)
+        case ast.Gt():
+            return bool(ours > other)
+        case ast.GtE():
+            return bool(ours >= other)
+        case ast.Eq():
+            return bool(ours[: len(other)] == other) if isinstance(other, tuple) else bool(ours == other)
+    return None
