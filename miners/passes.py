@@ -1,0 +1,128 @@
+"""Reads commits in spite of damage: git dies at the first object it cannot read, the pass goes on after it.
+
+Until git dies nothing is spent on it. From then on the rest is read in windows: first the names only,
+which needs no file contents, then one question for all contents the window's diffs need, then the
+patches of the commits that lack none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import islice
+
+from git import Git
+
+from data.errors import GitFailed
+from miners.git import output
+from miners.stream import FORMAT, NAMES, PATCHES, LogReader, RawCommit
+
+WINDOW = 2000
+_NO_BLOB = (b"000000", b"160000")
+_HEADERS = ("log", "--stdin", "--no-walk=unsorted", "-s", "-z", "--no-notes", FORMAT)
+
+
+def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) -> Iterator[RawCommit]:
+    """Exactly one `RawCommit` a commit, in the given order; `lacking` where objects are missing.
+
+    With several `processes`, the n-th git reads every n-th commit, and the results are taken in turn.
+
+    Raises:
+        GitFailed: a commit object itself cannot be read.
+    """
+    readers = [_read(git, shas[number::processes], limit) for number in range(processes)]
+    # All of them start now, not when their first commit is asked for.
+    firsts = [list(islice(reader, 1)) for reader in readers]
+    try:
+        for number in range(len(shas)):
+            turn = number % processes
+            commit = firsts[turn].pop() if firsts[turn] else next(readers[turn])
+            if commit.sha != shas[number]:
+                raise GitFailed(f"reading {git.working_dir}: git gave {commit.sha} where {shas[number]} was asked for")
+            yield commit
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def _read(git: Git, shas: Sequence[str], limit: int) -> Generator[RawCommit, None, None]:
+    done = 0
+    for commit in LogReader(git, PATCHES, shas, limit):
+        done += 1
+        yield commit
+    while done < len(shas):
+        window = shas[done : done + WINDOW]
+        yield from _read_window(git, window, limit)
+        done += len(window)
+
+
+def _read_window(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]:
+    named = _names(git, shas)
+    absent = _absent(git, named.values())
+    bad = {sha for sha, commit in named.items() if commit.lacking or not absent.isdisjoint(_contents(commit))}
+    whole = _surviving(git, [sha for sha in shas if sha not in bad], limit)
+    for sha in shas:
+        commit = None if sha in bad else next(whole)
+        if commit is None:
+            commit = named[sha]
+            commit.lacking = True
+        yield commit
+
+
+def _surviving(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit | None]:
+    """Patches of commits that should be readable; None for those at which git dies all the same."""
+    done = 0
+    while done < len(shas):
+        before = done
+        for commit in LogReader(git, PATCHES, shas[done:], limit):
+            done += 1
+            yield commit
+        if done == before:
+            # Git may have died here or, before it wrote the end of this one, at the next.
+            alone = list(LogReader(git, PATCHES, [shas[done]], limit))
+            yield alone[0] if alone else None
+            done += 1
+
+
+def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
+    """Headers and raw entries by id; without entries and lacking where a tree cannot be read."""
+    named: dict[str, RawCommit] = {}
+    done = 0
+    while done < len(shas):
+        before = done
+        for commit in LogReader(git, NAMES, shas[done:], 1):
+            named[commit.sha] = commit
+            done += 1
+        if done == before:
+            sha = shas[done]
+            alone = LogReader(git, NAMES, [sha], 1)
+            found = list(alone) or list(LogReader(git, _HEADERS, [sha], 1))
+            if not found:
+                raise GitFailed(
+                    f"reading commit {sha} of {git.working_dir}: {alone.failed or 'no answer'}; "
+                    "delete the clone and run again to clone it anew"
+                )
+            named[sha] = found[0]
+            named[sha].lacking = bool(alone.failed)
+            done += 1
+    return named
+
+
+def _contents(commit: RawCommit) -> set[bytes]:
+    """Ids of the blobs git reads for the patch: not of submodules, nor of files that only moved or changed mode."""
+    before = {entry.old_id for entry in commit.entries if entry.old_mode not in _NO_BLOB}
+    after = {entry.new_id for entry in commit.entries if entry.new_mode not in _NO_BLOB}
+    return before ^ after
+
+
+def _absent(git: Git, commits: Iterable[RawCommit]) -> set[bytes]:
+    """Those of the blobs the commits need that are not in the clone."""
+    wanted = {blob for commit in commits for blob in _contents(commit)}
+    answer = output(
+        git,
+        "cat-file",
+        "--batch-check",
+        "--buffer",
+        doing=f"looking for missing objects in {git.working_dir}",
+        lines=sorted(blob.decode() for blob in wanted),
+    )
+    return {line.split()[0] for line in answer.splitlines() if line.endswith(b" missing")}

@@ -1,0 +1,244 @@
+"""One streaming pass of `git log` over given commits: raw bytes in, one `RawCommit` a commit out.
+
+The output is cut by position, never by searching for a word that a commit could contain: the header's
+fields and the raw entries end with NUL, which neither messages nor paths can hold; inside a patch every
+line begins with a space, +, -, @, a backslash or a letter of git's own, so "newline, \\x01" ends it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, NamedTuple
+
+from git import Git
+from git.exc import GitCommandNotFound
+
+from data.errors import GitFailed
+from miners.git import DIFF_OPTIONS, given
+
+READ = 1 << 20
+FORMAT = "--format=tformat:%x01%H%x00%P%x00%at%x00%ct%x00%B%x00"
+WALK = (
+    "log",
+    "--stdin",
+    "--no-walk=unsorted",
+    "--diff-merges=first-parent",
+    "--raw",
+    "--no-abbrev",
+    "-z",
+    "--no-notes",
+)
+PATCHES = (*WALK, "-p", *DIFF_OPTIONS, FORMAT)
+"""Every commit against its first parent, with renames found and the whole patch."""
+NAMES = (*WALK, "--no-renames", FORMAT)
+"""The same without reading any blob."""
+
+_HEADER = re.compile(rb"\x01([0-9a-f]+)\0([0-9a-f ]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0\0")
+_PATHS = rb"(?:[RC]\d+\0([^\0]+)\0|[ABD-QS-Z]\d*\0)([^\0]+)\0"
+_ENTRY = re.compile(rb":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) (?=(.))" + _PATHS, re.S)
+_BLOCK = re.compile(rb"(?:" + _ENTRY.pattern + rb")*+", re.S)
+
+
+class Entry(NamedTuple):
+    """One file of a raw diff; modes are six octal digits, an id of zeros stands for "not there"."""
+
+    old_mode: bytes
+    new_mode: bytes
+    old_id: bytes
+    new_id: bytes
+    status: bytes
+    """A, D, M, T (type), R (rename), C (copy), U, X."""
+    old_path: bytes
+    """Empty unless renamed or copied."""
+    path: bytes
+
+
+@dataclass(slots=True)
+class RawCommit:
+    """One commit as git wrote it."""
+
+    sha: str
+    parents: list[str]
+    authored: bytes
+    committed: bytes
+    message: bytes
+    entries: list[Entry] = field(default_factory=list)
+    patch: bytes = b""
+    patch_bytes: int = 0
+    oversized: bool = False
+    """The patch was longer than the limit: counted, not kept."""
+    lacking: bool = False
+    """Objects of the base or the head are not in the clone, or cannot be read."""
+
+
+class LogReader:
+    """Runs one git process over `shas` and yields its whole commits in that order.
+
+    Ends silently where git died: `failed` then says why, and the commit that was under way is not
+    yielded. Memory is bounded by `limit` (bytes of one patch) plus one commit's header and names.
+    """
+
+    def __init__(self, git: Git, arguments: Sequence[str], shas: Sequence[str], limit: int) -> None:
+        self._limit = limit
+        self._pending = bytearray()
+        self._at = 0
+        self._ended = False
+        self.failed = ""
+        with given(shas) as istream:
+            try:
+                self._guard = git.execute(["git", *arguments], as_process=True, istream=istream)
+            except (GitCommandNotFound, OSError) as error:
+                raise GitFailed(f"reading commits of {git.working_dir}: git cannot be started ({error})") from error
+        process = self._guard.proc
+        if process is None or process.stdout is None or process.stderr is None:
+            raise GitFailed(f"reading commits of {git.working_dir}: git was started without pipes")
+        self._process = process
+        self._pipe = process.stdout
+        self._stdout = self._pipe.fileno()
+        _widen(self._stdout)
+        self._stderr = _Tail(process.stderr)
+
+    def __iter__(self) -> Iterator[RawCommit]:
+        try:
+            while self._available(1):
+                commit = self._header()
+                if commit is None or not self._entries(commit) or not self._patch(commit):
+                    break
+                yield commit
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the process, whether or not it was read to its end."""
+        if self._pipe.closed:
+            return
+        if not self._ended:
+            self._process.kill()
+        code = self._process.wait()
+        said = self._stderr.close()
+        self._pipe.close()
+        if code and self._ended:
+            self.failed = said or f"exit code {code}"
+
+    def _fill(self) -> bool:
+        """Reads more; as much again as is pending, so that re-reading stays linear."""
+        if self._at:
+            del self._pending[: self._at]
+            self._at = 0
+        if self._ended:
+            return False
+        wanted = max(READ, len(self._pending))
+        while wanted > 0:
+            chunk = os.read(self._stdout, min(wanted, READ))
+            if not chunk:
+                self._ended = True
+                self._process.wait()
+                return False
+            self._pending += chunk
+            wanted -= len(chunk)
+            if len(chunk) < READ:
+                break
+        return True
+
+    def _available(self, count: int) -> bool:
+        while len(self._pending) - self._at < count:
+            if not self._fill():
+                return len(self._pending) - self._at >= count
+        return True
+
+    def _header(self) -> RawCommit | None:
+        while True:
+            found = _HEADER.match(self._pending, self._at)
+            if found is not None:
+                break
+            if not self._fill():
+                return None
+        sha, parents, authored, committed, message = found.groups()
+        self._at = found.end()
+        return RawCommit(
+            sha.decode(), bytes(parents).decode().split(), bytes(authored), bytes(committed), bytes(message)
+        )
+
+    def _entries(self, commit: RawCommit) -> bool:
+        """Reads the raw entries; false where git died before their end."""
+        if not self._available(1):
+            return self._clean_end()
+        if self._pending[self._at] != 0x0A:
+            return True
+        while True:
+            start = self._at + 1
+            found = _BLOCK.match(self._pending, start)
+            end = found.end() if found else start
+            if end < len(self._pending) and self._pending[end] != 0x3A:
+                break
+            if not self._fill():
+                if end < len(self._pending) or not self._clean_end():
+                    return False
+                break
+        entries = _ENTRY.findall(bytes(self._pending[start:end]))
+        commit.entries = [Entry(a, b, c, d, status, old, path) for a, b, c, d, status, old, path in entries]
+        self._at = end
+        return True
+
+    def _patch(self, commit: RawCommit) -> bool:
+        """Reads the patch up to the next commit or the end; false where git died inside it."""
+        if not self._available(1):
+            return self._clean_end()
+        if self._pending[self._at] != 0:
+            return True
+        self._at += 1
+        seen = self._at
+        dropped = 0
+        while (end := self._pending.find(b"\n\x01", seen)) < 0:
+            if len(self._pending) - self._at > self._limit:
+                commit.oversized = True
+                dropped += len(self._pending) - self._at - 1
+                self._at = len(self._pending) - 1
+            seen = max(len(self._pending) - 1, self._at) - self._at
+            if not self._fill():
+                if not self._clean_end():
+                    return False
+                end = len(self._pending) - 1
+                break
+        commit.patch_bytes = dropped + end + 1 - self._at
+        commit.oversized = commit.oversized or commit.patch_bytes > self._limit
+        if not commit.oversized:
+            commit.patch = bytes(self._pending[self._at : end + 1])
+        self._at = end + 1
+        return True
+
+    def _clean_end(self) -> bool:
+        return self._ended and self._process.wait() == 0
+
+
+class _Tail:
+    """Reads a stream in a thread, so that the process never waits for it, and keeps its end."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._kept = b""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]
+            self._kept = (self._kept + chunk)[-4096:]
+
+    def close(self) -> str:
+        """The end of what was written, after the writer ended."""
+        self._thread.join()
+        self._stream.close()
+        return " ".join(self._kept.decode(errors="replace").split())
+
+
+def _widen(pipe: int) -> None:
+    """A wider pipe lets git work ahead while we parse; where the system has none, nothing is lost but time."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, READ)
+    except (OSError, AttributeError):
+        return
