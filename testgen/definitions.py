@@ -51,6 +51,11 @@ _BUILTINS = {
     ),
     **{name: (f"__{name}__",) for name in ("len", "repr", "hash", "reversed", "next", "bool", "abs", "round", "dir")},
     "str": ("__str__", "__repr__"),
+    **dict.fromkeys(("assertIn", "assertNotIn"), ("__contains__",)),
+    **dict.fromkeys(("assertEqual", "assertEquals"), ("__eq__",)),
+    "assertNotEqual": ("__ne__", "__eq__"),
+    "assertLess": ("__lt__",),
+    "assertGreater": ("__gt__",),
     "dict": ("__iter__", "keys", "__getitem__"),
 }
 

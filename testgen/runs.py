@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from pathlib import Path
 
 from data.records import Side
 from data.settings import GenerateSettings
@@ -20,6 +21,8 @@ class Runner:
 
     prober: Prober
     sides: Mapping[Side, BuiltSide]
+    tools: Mapping[Side, Path]
+    """Folder with coverage and yappi for each side's interpreter; without, the environment must have them."""
     settings: GenerateSettings
     pool: Executor
 
@@ -33,21 +36,16 @@ class Runner:
         return {side: report.result() for side, report in started.items()}
 
     def start(self, side: Side, mode: ProbeMode, nodes: Sequence[str], seed: int) -> Future[dict[str, ProbeItem]]:
-        """One item for each of the nodes. The first test without a result ended the process: the rest runs again."""
+        """One item for each of the nodes; those that a dying process did not come to run again without its last."""
         return self.pool.submit(self._nodes, side, mode, list(nodes), seed)
 
     def _nodes(self, side: Side, mode: ProbeMode, nodes: list[str], seed: int) -> dict[str, ProbeItem]:
         items: dict[str, ProbeItem] = {}
         for _ in range(MAX_RESTARTS + 1):
-            report = self._run(side, mode, nodes, (), seed)
-            items.update((item.node, item) for item in report.items)
             missing = [node for node in nodes if node not in items]
-            if not missing:
-                break
-            unseen = missing if report.outcome == "finished" else missing[:1]
-            items.update((node, missing_item(node, report)) for node in unseen)
-            nodes = missing[len(unseen) :]
-            if not nodes:
+            report = self._run(side, mode, missing, (), seed)
+            items.update((item.node, item) for item in report.items)
+            if report.outcome == "finished" or not report.items:
                 break
         return items | {node: missing_item(node, report) for node in nodes if node not in items}
 
@@ -61,6 +59,7 @@ class Runner:
             arguments=list(arguments),
             include=list(include),
             test_timeout=self.settings.test_timeout,
+            extra_paths=[str(self.tools[side])] if side in self.tools else [],
         )
         limits = Limits(wall_seconds=self.settings.timeout, memory_bytes=self.settings.memory_bytes)
         return self.prober.run(self.sides[side], request, limits=limits, hash_seed=seed)

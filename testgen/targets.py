@@ -39,13 +39,11 @@ def realistic_targets(
     """
 
     def in_package(function: str) -> bool:
-        path, _, name = function.partition("::")
-        return not is_test(path) and "<" not in name  # <module>, <lambda>, <listcomp>
+        return not is_test(function.partition("::")[0])
 
     package = [function for function in dict.fromkeys(profiled) if in_package(function)]
     named = [function for function in package if _is_called(function, called)]
-    outermost = [one for one in package if not any(in_package(caller) for caller in callers.get(one, ()))]
-    return named or outermost
+    return named or [one for one in package if not any(map(in_package, callers.get(one, ())))]
 
 
 def _is_called(function: str, called: set[str]) -> bool:

@@ -10,12 +10,12 @@ it saves may be work it no longer does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from data.records import Change, Reason, Stamp, Verdict, Workload, workload_id_of
+from data.records import Change, Reason, Side, Stamp, Verdict, Workload, workload_id_of
 from data.settings import GenerateSettings
 from harness.contracts import BuiltSide, ProbeItem, Prober
 from testgen.candidates import Candidate, choose
@@ -51,6 +51,7 @@ def select(
     prober: Prober,
     settings: GenerateSettings,
     stamp: Stamp,
+    tools: Mapping[Side, Path],
     jobs: int = 2,
 ) -> list[Workload]:
     """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
@@ -59,6 +60,8 @@ def select(
     `code` and the most telling reason. May be called from several threads.
 
     Args:
+        tools: folder with coverage and yappi for each side's interpreter (`Environments.tool_overlay`);
+            a side left out must have them in its environment.
         jobs: processes run at once.
 
     Raises:
@@ -72,7 +75,7 @@ def select(
     if not files:
         return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        runner = Runner(prober, {"base": base, "head": head}, settings, pool)
+        runner = Runner(prober, {"base": base, "head": head}, tools, settings, pool)
         executing = Executing(runner, trace)
         candidates: list[Candidate] = []
         for group in _growing(files):

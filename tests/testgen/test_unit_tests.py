@@ -1,0 +1,359 @@
+"""Selection of unit tests on real trees, run by the real probe in a real sandbox."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import coverage
+import pytest
+
+from data.records import Change, FileChange, Reason, Side, Stamp, TouchedFunction, Verdict, Workload, change_id_of
+from data.settings import GenerateSettings
+from harness.contracts import BuiltSide
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+from testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
+from testgen.unit_tests import select
+
+STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
+TOOLS = Path(coverage.__file__).parent.parent
+SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)
+Files = dict[str, str]
+
+HEAP = """\
+    \"\"\"A heap.\"\"\"
+    LIMIT = 3
+
+    class Heap:
+        def __init__(self):
+            self.items = []
+
+        def push(self, item):
+            self.items.append(item)
+            self.items.sort()
+
+        def pop(self):
+            return self.items.pop(0)
+
+        def __contains__(self, item):
+            return item in self.items
+
+    def smallest(items):
+        heap = Heap()
+        for item in items:
+            heap.push(item)
+        return heap.pop()
+    """
+SORTED = ("self.items.sort()", "self.items = sorted(self.items)")
+
+
+@pytest.fixture(scope="module")
+def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
+    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+
+
+class Trial:
+    """Two trees that differ by a change, and what is selected for it."""
+
+    def __init__(self, folder: Path, base: Files, changed: Files, prober: SandboxProber, root: str = ".") -> None:
+        self.prober = prober
+        self.built: dict[Side, BuiltSide] = {}
+        texts: dict[Side, Files] = {"base": base, "head": base | changed}
+        for side, files in texts.items():
+            tree = folder / f"tree-{side}"
+            for path, text in files.items():
+                (tree / path).parent.mkdir(parents=True, exist_ok=True)
+                (tree / path).write_text(textwrap.dedent(text))
+            roots = ((tree / root).resolve(),)
+            self.built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", roots)
+        self.change = change(base, changed)
+        self.verdict = verdict(self.change)
+
+    def select(self, settings: GenerateSettings = SETTINGS) -> list[Workload]:
+        tools: dict[Side, Path] = {"base": TOOLS, "head": TOOLS}
+        sides = self.built["base"], self.built["head"]
+        return select(self.change, self.verdict, *sides, self.prober, settings, STAMP, tools)
+
+
+def change(base: Files, changed: Files) -> Change:
+    status: dict[bool, Literal["modified", "added"]] = {True: "modified", False: "added"}
+    files = [
+        FileChange(
+            path=path,
+            status=status[path in base],
+            added=1,
+            deleted=1,
+            role="test" if is_test_path(path, DEFAULT_PATTERNS) else "source",
+            language="python" if path.endswith(".py") else "c",
+        )
+        for path in changed
+    ]
+    return Change(
+        **STAMP.fields(),
+        change_id=change_id_of("demo", "base", "head"),
+        kind="commit",
+        base_sha="base",
+        head_sha="head",
+        authored_at=datetime(2024, 1, 1, tzinfo=UTC),
+        merged_at=datetime(2024, 1, 1, tzinfo=UTC),
+        title="Faster",
+        message="Faster",
+        files=files,
+    )
+
+
+def verdict(of: Change, *functions: TouchedFunction) -> Verdict:
+    return Verdict(
+        **STAMP.fields(),
+        change_id=of.change_id,
+        judge="heuristic",
+        is_performance="yes",
+        probability=0.9,
+        functions=list(functions),
+    )
+
+
+def reasons(rows: list[Workload]) -> dict[str, str | None]:
+    return {row.code: row.reason for row in rows}
+
+
+def kept(rows: list[Workload]) -> list[str]:
+    return [row.code for row in rows if row.status == "kept"]
+
+
+def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: SandboxProber) -> None:
+    base = {
+        "pkg/__init__.py": "from .heap import Heap, smallest\n",
+        "pkg/heap.py": HEAP,
+        "pkg/test/__init__.py": "",
+        "pkg/test/heap_test.py": """\
+            import unittest
+            from ..heap import Heap
+
+            class HeapTest(unittest.TestCase):
+                def setUp(self):
+                    self.heap = Heap()
+
+                def test_push(self):
+                    self.heap.push(1)
+                    self.assertIn(1, self.heap)
+
+                def test_empty(self):
+                    self.assertEqual(self.heap.items, [])
+            """,
+        "tests/conftest.py": """\
+            import pytest
+            from pkg import Heap
+
+            @pytest.fixture
+            def filled():
+                heap = Heap()
+                heap.items = [1, 2]
+                return heap
+            """,
+        "tests/test_more.py": """\
+            import pytest
+            from pkg import smallest
+            import pkg.heap
+
+            @pytest.mark.parametrize("text", ["a::b", "c/d [e]", "ü-é", "x y"])
+            def test_smallest(text):
+                assert smallest([text, text + "z"]) == text
+
+            def test_fixture(filled):
+                filled.push(0)
+                assert filled.pop() == 0
+
+            @pytest.mark.skip
+            def test_skipped():
+                smallest([1])
+            """,
+    }
+    rows = Trial(tmp_path, base, {"pkg/heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert {row.status for row in rows} == {"kept"}
+    nodes = set(kept(rows))
+    assert {node.partition("[")[0] for node in nodes} == {
+        "pkg/test/heap_test.py::HeapTest::test_push",
+        "tests/test_more.py::test_fixture",
+        "tests/test_more.py::test_smallest",
+    }
+    assert len(nodes) == 6
+    for row in rows:
+        assert [(hit.side, hit.path, hit.lines) for hit in row.hits] == [
+            ("base", "pkg/heap.py", [10]),
+            ("head", "pkg/heap.py", [10]),
+        ]
+        assert row.seconds is not None
+        assert row.seconds > 0
+    calls = {row.code.partition("[")[0].rpartition("::")[2]: row.calls for row in rows}
+    assert {name: set(functions) for name, functions in calls.items()} == {
+        "test_push": {"pkg/heap.py::Heap.push", "pkg/heap.py::Heap.__contains__"},
+        "test_fixture": {"pkg/heap.py::Heap.push", "pkg/heap.py::Heap.pop"},
+        "test_smallest": {"pkg/heap.py::smallest"},
+    }
+
+
+def test_every_way_to_be_rejected_alone(tmp_path: Path, prober: SandboxProber) -> None:
+    tests = """\
+        import os, time
+        from heap import Heap, smallest
+
+        def test_good():
+            assert smallest([2, 1]) == 1
+
+        def test_broken_before():
+            assert smallest([2, 1]) == 2
+
+        def test_flaky():
+            assert smallest([2, 1]) == 1
+            assert os.environ["PYTHONHASHSEED"] != "3"
+
+        def test_slow():
+            assert smallest([2, 1]) == 1
+            time.sleep(30)
+
+        def test_modified():
+            assert smallest([2, 1]) == 1
+
+        def test_elsewhere():
+            assert Heap().items == []
+        """
+    newer = tests.replace("test_modified():\n            assert", "test_modified():\n            assert True and")
+    newer += "\n        def test_added():\n            assert smallest([3]) == 3\n"
+    head = {"src/heap.py": HEAP.replace(*SORTED), "tests/test_heap.py": newer}
+    rows = Trial(tmp_path, {"src/heap.py": HEAP, "tests/test_heap.py": tests}, head, prober, "src").select()
+    names = {code.rpartition("::")[2]: reason for code, reason in reasons(rows).items()}
+    assert names == {
+        "test_good": None,
+        "test_broken_before": Reason.FAILS_ON_BASE,
+        "test_flaky": Reason.FLAKY,
+        "test_slow": Reason.TEST_TIMEOUT,
+        "test_modified": Reason.TEST_CHANGED,
+        "test_added": Reason.TEST_CHANGED,
+    }
+    assert next(row.detail for row in rows if row.reason == Reason.FAILS_ON_BASE).startswith("failed at the base: ")
+
+
+def test_an_untouched_test_that_breaks_rejects_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+    tests = """\
+        from heap import smallest
+
+        def test_one():
+            assert smallest([1]) == 1
+
+        def test_two():
+            assert smallest([2, 1]) == 1
+        """
+    head = {"heap.py": HEAP.replace(SORTED[0], "pass")}
+    rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": tests}, head, prober).select()
+    assert reasons(rows) == {"": Reason.FAILS_ON_HEAD, "test_heap.py::test_two": Reason.FAILS_ON_HEAD}
+    assert "test_two" in rows[0].detail
+
+
+def test_no_test_file_reaches_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+    base = {"heap.py": HEAP, "test_other.py": "def test_it(): ...\n"}
+    rows = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert [(row.code, row.status, row.reason) for row in rows] == [("", "rejected", Reason.NO_TESTS)]
+
+
+def test_no_test_executes_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+    base = {"heap.py": HEAP, "test_heap.py": "import heap\ndef test_it():\n    heap.Heap()\n"}
+    assert reasons(Trial(tmp_path / "a", base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()) == {
+        "": Reason.NO_TEST_EXECUTES_CHANGE
+    }
+    comment = {"heap.py": HEAP.replace('"""A heap."""', '"""The heap."""')}
+    assert reasons(Trial(tmp_path / "b", base, comment, prober).select()) == {"": Reason.NO_TEST_EXECUTES_CHANGE}
+
+
+def test_only_modified_tests_execute_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+    test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
+    head = {"heap.py": HEAP.replace(*SORTED), "test_heap.py": test.replace("1", "2"), "test_new.py": test}
+    rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": test}, head, prober).select()
+    assert reasons(rows) == dict.fromkeys(["", "test_heap.py::test_it", "test_new.py::test_it"], Reason.TEST_CHANGED)
+
+
+@pytest.mark.parametrize(("side", "reason"), [("base", Reason.FAILS_ON_BASE), ("head", Reason.FAILS_ON_HEAD)])
+def test_a_file_that_cannot_be_collected_on_one_side(
+    tmp_path: Path, prober: SandboxProber, side: Side, reason: Reason
+) -> None:
+    test = "from heap import smallest, LIMIT\ndef test_it():\n    assert smallest([1]) == 1\n"
+    without = HEAP.replace("LIMIT = 3", "")
+    texts = {"base": (without, HEAP), "head": (HEAP, without)}[side]
+    head = {"heap.py": texts[1].replace(*SORTED)}
+    rows = Trial(tmp_path, {"heap.py": texts[0], "test_heap.py": test}, head, prober).select()
+    assert reasons(rows) == {"": reason, "test_heap.py::test_it": reason}
+    assert "cannot import name 'LIMIT'" in rows[1].detail
+
+
+def test_a_test_that_ends_the_process_takes_no_other_with_it(tmp_path: Path, prober: SandboxProber) -> None:
+    tests = """\
+        import os
+        from heap import smallest
+
+        def test_before():
+            assert smallest([1]) == 1
+
+        def test_deadly():
+            smallest([1])
+            if os.environ["PYTHONHASHSEED"] != "1":
+                os._exit(3)
+
+        def test_after():
+            assert smallest([1]) == 1
+        """
+    head = {"heap.py": HEAP.replace(*SORTED)}
+    rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": tests}, head, prober).select()
+    assert reasons(rows) == {
+        "test_heap.py::test_before": None,
+        "test_heap.py::test_after": None,
+        "test_heap.py::test_deadly": Reason.FLAKY,
+    }
+
+
+def test_lines_only_one_side_has(tmp_path: Path, prober: SandboxProber) -> None:
+    test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
+    base = {"heap.py": HEAP, "test_heap.py": test}
+    removed = HEAP.replace("            self.items.sort()\n", "")
+    rows = Trial(tmp_path, base, {"heap.py": removed}, prober).select()
+    assert [(hit.side, hit.lines) for hit in rows[0].hits] == [("base", [10])]
+    assert rows[0].status == "kept"
+
+
+def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: SandboxProber) -> None:
+    test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
+    slots = HEAP.replace("class Heap:\n", 'class Heap:\n        __slots__ = ("items",)\n\n')
+    rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": test}, {"heap.py": slots}, prober).select()
+    assert kept(rows) == ["test_heap.py::test_it"]
+    assert {hit.side for hit in rows[0].hits} == {"head"}
+
+
+def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: SandboxProber) -> None:
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/heap.py": HEAP,
+        "pkg/src/impl.c": "int a;\n",
+        "tests/test_heap.py": "from pkg.heap import smallest\ndef test_it():\n    assert smallest([1]) == 1\n",
+    }
+    rows = Trial(tmp_path, base, {"pkg/src/impl.c": "int b;\n"}, prober).select()
+    assert kept(rows) == ["tests/test_heap.py::test_it"]
+    assert rows[0].hits == []
+    assert "without coverage" in rows[0].detail
+
+
+def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, prober: SandboxProber) -> None:
+    tests = "import pytest\nfrom heap import Heap, smallest\n"
+    tests += "@pytest.mark.parametrize('n', range(8))\ndef test_push(n):\n    Heap().push(n)\n"
+    tests += "def test_both():\n    smallest([1])\n    assert 1 not in Heap()\n"
+    head = {"heap.py": HEAP.replace(*SORTED).replace("return item in", "return item  in")}
+    trials = [Trial(tmp_path / name, {"heap.py": HEAP, "test_heap.py": tests}, head, prober) for name in "ab"]
+    settings = SETTINGS.model_copy(update={"max_workloads": 2})
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda trial: trial.select(settings), trials)
+    assert first[0].code.endswith("::test_both")
+    assert len(kept(first)) == 2
+    assert first[0].workload_id == second[0].workload_id
