@@ -114,7 +114,13 @@ class ProbeRequest(Record):
     calls: dict[str, int] = Field(default_factory=dict, description="Timed calls by node id; missing: calibrate.")
     min_timed_seconds: float = 0.05
     max_calls: int = 200
+    max_seconds: float = Field(
+        default=30.0, description="time: seconds after which no further call is begun (each test gets one at least)."
+    )
     test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
+    extra_paths: list[str] = Field(
+        default_factory=list, description="Folders that hold coverage or yappi for the target's interpreter."
+    )
 
 
 class ProbeItem(Record):
@@ -128,10 +134,13 @@ class ProbeItem(Record):
     calls: int = Field(default=0, description="time: number of timed calls; equals len(samples).")
     lines: dict[str, list[int]] = Field(default_factory=dict, description="coverage: lines by file, relative paths.")
     functions: list[str] = Field(
-        default_factory=list, description="profile: 'path::qualified.name' called inside the tree, relative paths."
+        default_factory=list, description="profile: 'path::qualified.name' called inside the tree, most time first."
     )
     callers: dict[str, list[str]] = Field(
         default_factory=dict, description="profile: for each of `functions`, those that called it, where known."
+    )
+    statistics: dict[str, tuple[int, float, float]] = Field(
+        default_factory=dict, description="profile: by function: calls, own seconds, seconds with what it calls."
     )
 
 

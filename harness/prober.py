@@ -1,0 +1,223 @@
+"""Runs the probe on a built side in a fresh, sandboxed process, and reads what it left, trusting nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from harness.contracts import BuiltSide, Command, Completed, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+
+PROBE = Path(__file__).parent / "probe" / "probe.py"
+RESULT_BYTES = 256 * 1024**2
+"""Largest result file that is read."""
+OUTPUT_BYTES = 4096
+STATUS_DONE = (0, 1, 5)
+"""pytest's exit codes of a session that went through: passed, failed, nothing collected."""
+Outcome = Literal["finished", "timeout", "crashed"]
+CLOCK_SLACK = 0.001
+"""Seconds by which the inner clock's sum may exceed the outer wall time."""
+
+
+class Forged(Exception):
+    """The result file holds what the probe cannot have written."""
+
+
+@dataclass
+class SandboxProber:
+    """Implements `contracts.Prober`.
+
+    Args:
+        sandbox: where processes run.
+        scratch: folder for the private folders of processes; made when missing.
+    """
+
+    sandbox: Sandbox
+    scratch: Path
+    overlay: Callable[[BuiltSide], Sequence[Path]] | None = None
+    """Folders with coverage and yappi for a side's interpreter; asked for only when a request needs them."""
+
+    @property
+    def sandbox_name(self) -> str:
+        """Name of the sandbox it runs in."""
+        return self.sandbox.name
+
+    def run(
+        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
+    ) -> ProbeReport:
+        """One process, one report; whatever the code under test does is a report.
+
+        Args:
+            built: the side; its tree is the working folder and read-only where the sandbox can.
+            request: what to do.
+            limits: of the process.
+            hash_seed: PYTHONHASHSEED.
+            core: to pin it to.
+
+        Raises:
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        if request.mode in ("coverage", "profile") and not request.extra_paths and self.overlay:
+            request = request.model_copy(update={"extra_paths": [str(path) for path in self.overlay(built)]})
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="probe-", dir=self.scratch)).resolve()
+        try:
+            outbox = folder / "out"
+            outbox.mkdir()
+            result = outbox / "result.jsonl"
+            asked = folder / "request.json"
+            asked.write_text(json.dumps(_message(built, request, result)))
+            command = Command(
+                argv=(str(built.python), "-s", str(PROBE), str(asked)),
+                cwd=built.tree,
+                env=_environment(outbox, hash_seed),
+                writable=(outbox,),
+                readable=(folder, PROBE, *_visible(built), *map(Path, request.extra_paths)),
+                limits=limits,
+                core=core,
+            )
+            ended = self.sandbox.run(command)
+            return read_report(result, ended)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _message(built: BuiltSide, request: ProbeRequest, result: Path) -> dict[str, Any]:
+    return {
+        **request.model_dump(mode="json"),
+        "tree": str(built.tree),
+        "source_roots": [str(root) for root in built.source_roots],
+        "result": str(result),
+    }
+
+
+def _environment(home: Path, hash_seed: int) -> dict[str, str]:
+    """All that the process sees; PYTHONPATH is set by the probe once its own parts are loaded."""
+    return {
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONHASHSEED": str(hash_seed),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def _visible(built: BuiltSide) -> list[Path]:
+    """The tree, the environment, and the interpreter that the environment was made from."""
+    return [built.tree, built.python.parent.parent, built.python.resolve().parent.parent, *built.source_roots]
+
+
+def read_report(result: Path, ended: Completed) -> ProbeReport:
+    """The report of a process from its result file and its end; garbage makes it 'crashed', never an exception."""
+    output = (ended.stdout + ended.stderr)[-OUTPUT_BYTES:].decode(errors="replace")
+    facts: dict[str, Any] = {"wall_seconds": ended.wall_seconds, "cpu_seconds": ended.cpu_seconds}
+    try:
+        lines = _lines(result)
+        entries = _Entries.of(lines)
+        entries.check(ended.wall_seconds)
+    except Forged as error:
+        return ProbeReport(outcome="crashed", output=f"result refused: {error}\n{output}"[-OUTPUT_BYTES:], **facts)
+    done = entries.status in STATUS_DONE
+    outcome: Outcome = "timeout" if ended.timed_out else "finished" if done else "crashed"
+    if outcome != "finished":
+        entries.blame(ended)
+    return ProbeReport(
+        outcome=outcome,
+        items=list(entries.items.values()),
+        collect_errors=entries.collect_errors,
+        python=entries.python,
+        output=output,
+        **facts,
+    )
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Lines of the result file; what a hostile test may have put in its place is not followed or waited for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Forged(f"it cannot be opened: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > RESULT_BYTES:
+            raise Forged(f"it is no ordinary file of at most {RESULT_BYTES} bytes")
+        data = file.read(RESULT_BYTES)
+    return data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill
+
+
+@dataclass
+class _Entries:
+    """What the lines of a result file say."""
+
+    items: dict[str, ProbeItem]
+    collect_errors: dict[str, str]
+    running: str | None = None
+    status: int | None = None
+    python: str = ""
+
+    @classmethod
+    def of(cls, lines: list[bytes]) -> _Entries:
+        found = cls({}, {})
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                ((kind, value),) = entry.items()
+                getattr(found, f"_take_{kind}")(value)
+            except (ValueError, ValidationError, AttributeError, TypeError, KeyError, RecursionError) as error:
+                raise Forged(f"not a line of the probe: {type(error).__name__}") from error
+        return found
+
+    def _take_begin(self, node: str) -> None:
+        self.running = str(node)
+
+    def _take_item(self, value: dict[str, Any]) -> None:
+        item = ProbeItem.model_validate(value)
+        if item.node in self.items:
+            raise Forged(f"{item.node} was reported twice")
+        self.items[item.node] = item
+        self.running = None
+
+    def _take_lines(self, value: dict[str, Any]) -> None:
+        item = self.items[value["node"]]
+        merged = {**item.lines, str(value["file"]): [int(line) for line in value["lines"]]}
+        self.items[item.node] = item.model_copy(update={"lines": merged})
+
+    def _take_collect(self, value: dict[str, str]) -> None:
+        self.collect_errors.update({str(node): str(text) for node, text in value.items()})
+
+    def _take_end(self, value: dict[str, Any]) -> None:
+        self.status, self.python = int(value["status"]), str(value["python"])
+
+    def check(self, wall_seconds: float) -> None:
+        """Inner times must be possible in the time that passed outside."""
+        times = [time for item in self.items.values() for time in item.samples or [item.seconds]]
+        if not all(0 <= time < float("inf") for time in times) or sum(times) > wall_seconds + CLOCK_SLACK:
+            raise Forged("its times do not fit into the wall time of the process")
+        if any(item.calls != len(item.samples) for item in self.items.values()):
+            raise Forged("the number of calls is not the number of samples")
+
+    def blame(self, ended: Completed) -> None:
+        """Adds the test that was running when the process ended."""
+        if self.running is None:
+            return
+        how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
+        why = f" ({ended.exceeded} limit)" if ended.exceeded else ""
+        self.items[self.running] = ProbeItem(
+            node=self.running,
+            outcome="timeout" if ended.timed_out else "error",
+            message=f"the process ended with {how}{why} while this test ran",
+        )
