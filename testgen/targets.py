@@ -1,4 +1,4 @@
-"""Targets of a task: the functions an expert changed (oracle), and those a workload calls (realistic).
+"""Realistic targets: the functions of the package that a workload calls (oracle targets: `curation.targets`).
 
 SWE-Perf (arXiv 2507.12415), phase 5: realistic targets are the functions seen by a profiler
 while the test runs, intersected with those that the test itself calls by name.
@@ -8,19 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from data.records import Verdict
-
 _CONSTRUCTORS = ("__init__", "__new__", "__call__", "__post_init__")
-
-
-def oracle_targets(verdict: Verdict, is_test: Callable[[str], bool]) -> list[str]:
-    """Functions that the change touches, 'path::Class.method', and that exist at the base, in the verdict's order.
-
-    Where all of them are new, the new ones. Tests and code outside functions are left out.
-    """
-    touched = [item for item in verdict.functions if item.name != "<module>" and not is_test(item.path)]
-    present = [item for item in touched if item.change != "added"] or touched
-    return list(dict.fromkeys(f"{item.path}::{item.name}" for item in present))
 
 
 def realistic_targets(
