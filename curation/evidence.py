@@ -44,10 +44,7 @@ def decide(timings: Sequence[Timing], settings: SelectSettings, stamp: Stamp) ->
 
 def decide_runs(runs: Sequence[Run], settings: SelectSettings, stamp: Stamp) -> list[Evidence]:
     """`decide`, from timings already put together."""
-    found: dict[str, list[_Finding]] = {}
-    for run in runs:
-        found.setdefault(run.workload_id, []).append(_examine(run, settings))
-    findings = [_newest_whole(candidates, settings) for candidates in found.values()]
+    findings = _deciding(runs, settings)
     qs = _families([f.select.p_value if f.select else None for f in findings])
     cold_qs = _families([f.cold_p for f in findings])
     return [
@@ -56,12 +53,24 @@ def decide_runs(runs: Sequence[Run], settings: SelectSettings, stamp: Stamp) -> 
     ]
 
 
+def deciding_runs(timings: Sequence[Timing], settings: SelectSettings) -> dict[str, Run]:
+    """The run that decides on each workload, by workload_id: the same that `decide` reads."""
+    return {finding.run.workload_id: finding.run for finding in _deciding(runs_of(timings), settings)}
+
+
 def passed_selection(session: Session, settings: SelectSettings) -> bool:
     """Whether a first session is worth confirming: the gain is there by itself and the workload is stable."""
     statistics = summarise(session, settings)
     if statistics is None or session.outcomes or len(session.plain) < settings.min_blocks:
         return False
     return gains(statistics, settings) and unbiased(statistics, settings) and quiet(statistics)
+
+
+def _deciding(runs: Sequence[Run], settings: SelectSettings) -> list[_Finding]:
+    found: dict[str, list[_Finding]] = {}
+    for run in runs:
+        found.setdefault(run.workload_id, []).append(_examine(run, settings))
+    return [_newest_whole(candidates, settings) for candidates in found.values()]
 
 
 def _examine(run: Run, settings: SelectSettings) -> _Finding:

@@ -1,0 +1,204 @@
+"""A measured change → a task, or the row that says why it is none."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, harmonic_mean
+from typing import Any
+
+from curation.blocks import Run
+from curation.evidence import CONFIRM, deciding_runs
+from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
+from data.errors import InputError
+from data.records import Build, Change, Evidence, Reason, Stamp, Task, Timing, Verdict, Workload
+from data.records.task import TaskWorkload
+from data.registry import Repository
+from data.settings import SelectSettings
+
+TELLING = (
+    Reason.NOT_CONFIRMED,
+    Reason.NOT_SIGNIFICANT,
+    Reason.UNSTABLE,
+    Reason.COLD_ONLY,
+    Reason.SLOWER,
+    Reason.NO_GAIN,
+    Reason.TOO_FEW_SAMPLES,
+    Reason.WORKLOAD_TIMEOUT,
+    Reason.WORKLOAD_FAILED,
+)
+"""Reasons of workloads from the most telling on: those nearest to acceptance first.
+
+One workload that is slower makes the change slower (the rule asks for significance), while
+"no gain" of the others only says that they do not feel it.
+"""
+
+
+@dataclass(frozen=True)
+class ChangeTexts:
+    """What only the repository's objects tell of a change."""
+
+    patch: str
+    """Diff of everything but tests; applies to the base with git apply."""
+    test_patch: str = ""
+    version: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True)
+class _Accepted:
+    """A kept workload with its evidence and the run behind it."""
+
+    workload: Workload
+    evidence: Evidence
+    run: Run
+
+
+def task_id_of(codebase: str, head_sha: str) -> str:
+    """'owner__name-<first 10 digits of the head>'."""
+    return f"{codebase.replace('/', '__')}-{head_sha[:10]}"
+
+
+def assemble(
+    change: Change,
+    verdict: Verdict,
+    builds: Sequence[Build],
+    workloads: Sequence[Workload],
+    evidence: Sequence[Evidence],
+    timings: Sequence[Timing],
+    texts: ChangeTexts,
+    repository: Repository,
+    settings: SelectSettings,
+    stamp: Stamp,
+) -> Task:
+    """The task of a change with at least one kept workload; else its rejected row with the most telling reason.
+
+    Rows of other changes among the sequences are passed over. The speedup of a task is the
+    harmonic mean over its workloads (GSO); the ends of its interval are the harmonic means
+    of the workloads' ends, which is exact where their errors go together and wider than
+    need be where they do not. δ is the mean of the workloads' δ (SWE-Perf's human_performance).
+
+    Raises:
+        InputError: no evidence of this change was given.
+    """
+    mine = [row for row in evidence if row.change_id == change.change_id]
+    if not mine:
+        raise InputError(f"no evidence of change {change.change_id} ({change.head_sha[:10]}): measure it first")
+    known = {workload.workload_id: workload for workload in workloads}
+    runs = deciding_runs([t for t in timings if t.change_id == change.change_id], settings)
+    accepted = _of_one_machine(
+        [_Accepted(known[e.workload_id], e, runs[e.workload_id]) for e in mine if e.status == "kept"]
+    )
+    base = next((build for build in builds if build.change_id == change.change_id and build.side == "base"), None)
+    common = {**_of_change(change, verdict, texts, repository), **_of_build(base, change, repository)}
+    oracle = oracle_targets(change, verdict)
+    common |= {"oracle_targets": oracle, "problem_oracle": oracle_problem(repository.codebase, oracle)}
+    if not accepted:
+        reason = most_telling([Reason(row.reason) for row in mine if row.reason])
+        detail = next((row.detail for row in mine if row.reason == reason), "")
+        return Task(**stamp.fields(), **common, status="rejected", reason=reason, detail=f"{_counts(mine)}: {detail}")
+    return Task(**stamp.fields(), **common, **_of_workloads(accepted, repository), detail=_counts(mine))
+
+
+def most_telling(reasons: Sequence[Reason]) -> Reason:
+    """The reason of a change whose workloads were all rejected, of theirs."""
+    return min(reasons, key=TELLING.index)
+
+
+def _of_one_machine(accepted: list[_Accepted]) -> list[_Accepted]:
+    """Those measured on the machine that measured most of them: machines are never pooled."""
+    if not accepted:
+        return []
+    machine = Counter(one.run.machine_id for one in accepted).most_common(1)[0][0]
+    return [one for one in accepted if one.run.machine_id == machine]
+
+
+def _of_change(change: Change, verdict: Verdict, texts: ChangeTexts, repository: Repository) -> dict[str, Any]:
+    sources = [file for file in change.files if file.role != "test"]
+    return {
+        "task_id": task_id_of(repository.codebase, change.head_sha),
+        "change_id": change.change_id,
+        "codebase": repository.codebase,
+        "url": repository.url,
+        "base_sha": change.base_sha,
+        "head_sha": change.head_sha,
+        "created_at_commit": change.merged_at,
+        "version": texts.version,
+        "title": change.title,
+        "message": change.message,
+        "pull_number": change.pull_number,
+        "issues": change.issues,
+        "patch": texts.patch,
+        "test_patch": texts.test_patch,
+        "apis": verdict.apis,
+        "licence": texts.licence or repository.licence,
+        "lines_changed": sum(file.added + file.deleted for file in sources),
+        "files_changed": len(sources),
+    }
+
+
+def _of_build(base: Build | None, change: Change, repository: Repository) -> dict[str, Any]:
+    clone = [f"git clone {repository.url} ."] if repository.url else []
+    return {
+        "python": base.python if base else "",
+        "requirements": base.requirements if base else [],
+        "setup_commands": [*clone, f"git checkout --detach {change.base_sha}"],
+        "install_commands": base.commands if base else [],
+    }
+
+
+def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str, Any]:
+    rows = [_workload(one) for one in accepted]
+    realistic = realistic_targets([one.workload for one in accepted])
+    return {
+        "realistic_targets": realistic,
+        "problem_realistic": realistic_problem(repository.codebase, realistic),
+        "workloads": rows,
+        "durations": json.dumps(_durations(accepted)),
+        "speedup": harmonic_mean([row.speedup for row in rows]),
+        "low": harmonic_mean([row.low for row in rows]),
+        "high": harmonic_mean([row.high for row in rows]),
+        "delta": fmean(row.delta for row in rows),
+        "q_value": min(row.q_value for row in rows),
+        "machine_id": accepted[0].run.machine_id,
+    }
+
+
+def _workload(one: _Accepted) -> TaskWorkload:
+    confirming = one.evidence.sessions[-1]
+    assert one.evidence.p_value is not None and one.evidence.q_value is not None
+    return TaskWorkload(
+        workload_id=one.workload.workload_id,
+        source=one.workload.source,
+        code=one.workload.code,
+        base_seconds=confirming.base_median,
+        head_seconds=confirming.head_median,
+        speedup=confirming.speedup,
+        low=confirming.low,
+        high=confirming.high,
+        delta=confirming.delta,
+        p_value=one.evidence.p_value,
+        q_value=one.evidence.q_value,
+        aa_delta=confirming.aa_delta,
+        calls=one.workload.calls,
+    )
+
+
+def _durations(accepted: list[_Accepted]) -> list[dict[str, dict[str, list[float]]]]:
+    """One element a session, the confirming one last: block values by the workloads' code, seconds."""
+    numbers = sorted({session.number for one in accepted for session in one.run.sessions if session.number <= CONFIRM})
+    sessions: list[dict[str, dict[str, list[float]]]] = []
+    for number in numbers:
+        found = [(one.workload.code, one.run.session(number)) for one in accepted]
+        sessions.append({code: {"base": s.base.tolist(), "head": s.head.tolist()} for code, s in found if s})
+    return sessions
+
+
+def _counts(evidence: Sequence[Evidence]) -> str:
+    """'2 of 9 workloads kept (6 no_gain, 1 slower)'."""
+    reasons = Counter(str(row.reason) for row in evidence if row.reason)
+    kept = len(evidence) - reasons.total()
+    others = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    return f"{kept} of {len(evidence)} workloads kept" + (f" ({others})" if others else "")

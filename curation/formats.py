@@ -1,0 +1,177 @@
+"""Tasks as rows of GSO's and SWE-Perf's datasets, and the export to Parquet.
+
+Columns and their types are those of the published datasets: GSO (gso-bench/gso), fifteen;
+SWE-Perf (SWE-Perf/SWE-Perf), fifteen, `duration_changes`, `patch_functions` and
+`test_functions` being JSON strings there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import InputError
+from data.records import Task
+from data.records.task import TaskWorkload
+from data.schema import to_table
+
+Format = Literal["native", "gso", "sweperf"]
+
+_TEXTS = pa.list_(pa.string())
+
+GSO_SCHEMA = pa.schema(
+    [
+        ("instance_id", pa.string()),
+        ("repo", pa.string()),
+        ("base_commit", pa.string()),
+        ("opt_commit", pa.string()),
+        ("api", pa.string()),
+        ("prob_script", pa.string()),
+        ("tests", _TEXTS),
+        ("hints_text", pa.string()),
+        ("setup_commands", _TEXTS),
+        ("install_commands", _TEXTS),
+        ("created_at", pa.string()),
+        ("gt_commit_message", pa.string()),
+        ("gt_diff", pa.string()),
+        ("arch", pa.string()),
+        ("instance_image_tag", pa.string()),
+    ]
+)
+"""Columns of GSO's dataset."""
+
+SWEPERF_SCHEMA = pa.schema(
+    [
+        ("repo", pa.string()),
+        ("instance_id", pa.string()),
+        ("patch", pa.string()),
+        ("test_patch", pa.string()),
+        ("base_commit", pa.string()),
+        ("head_commit", pa.string()),
+        ("created_at", pa.string()),
+        ("version", pa.string()),
+        ("duration_changes", pa.string()),
+        ("efficiency_test", _TEXTS),
+        ("patch_functions", pa.string()),
+        ("problem_statement_oracle", pa.string()),
+        ("test_functions", pa.string()),
+        ("problem_statement_realistic", pa.string()),
+        ("human_performance", pa.float64()),
+    ]
+)
+"""Columns of SWE-Perf's dataset."""
+
+
+def gso_row(task: Task) -> dict[str, Any]:
+    """The task as a row of GSO's dataset; `tests` are runnable scripts, the one with the largest speedup first."""
+    workloads = sorted(task.workloads, key=lambda workload: -workload.speedup)
+    scripts = [script(workload) for workload in workloads]
+    names = [*task.apis, *task.realistic_targets, *task.oracle_targets]
+    return {
+        "instance_id": task.task_id,
+        "repo": task.codebase,
+        "base_commit": task.base_sha,
+        "opt_commit": task.head_sha,
+        "api": names[0].rpartition("::")[2] if names else "",
+        "prob_script": scripts[0] if scripts else "",
+        "tests": scripts,
+        "hints_text": task.message,
+        "setup_commands": task.setup_commands,
+        "install_commands": task.install_commands,
+        "created_at": f"{_utc(task):%Y-%m-%d %H:%M:%S}",
+        "gt_commit_message": task.message,
+        "gt_diff": task.patch + task.test_patch,
+        "arch": {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine()),
+        "instance_image_tag": "latest",
+    }
+
+
+def sweperf_row(task: Task) -> dict[str, Any]:
+    """The task as a row of SWE-Perf's dataset.
+
+    `duration_changes` holds the confirming session alone: SWE-Perf's evaluation pools all
+    elements of the list, and the first session was selected for being fast.
+    """
+    return {
+        "repo": task.codebase,
+        "instance_id": task.task_id,
+        "patch": task.patch,
+        "test_patch": task.test_patch,
+        "base_commit": task.base_sha,
+        "head_commit": task.head_sha,
+        "created_at": f"{_utc(task):%Y-%m-%dT%H:%M:%SZ}",
+        "version": task.version,
+        "duration_changes": json.dumps(json.loads(task.durations)[-1:]),
+        "efficiency_test": [workload.code for workload in task.workloads],
+        "patch_functions": json.dumps(_by_file(task.oracle_targets)),
+        "problem_statement_oracle": task.problem_oracle,
+        "test_functions": json.dumps(_by_file(task.realistic_targets)),
+        "problem_statement_realistic": task.problem_realistic,
+        "human_performance": task.delta,
+    }
+
+
+def script(workload: TaskWorkload) -> str:
+    """A runnable test under GSO's contract; for a unit test it runs the node in-process and times its call.
+
+    The contract: `setup`, `experiment`, `store_result`, `load_result`, `check_equivalence`,
+    `run_test(eqcheck, reference, prefix) -> seconds`, and a main that appends
+    'Execution time: …' to a file.
+    """
+    if workload.source != "unit-test":
+        return workload.code
+    template = resources.files("curation") / "templates" / "gso_unit_test.txt"
+    # A node id may hold any character (parameters): as JSON within a literal it stays one line of plain ASCII.
+    return Template(template.read_text(encoding="utf-8")).substitute(node_json=ascii(json.dumps(workload.code)))
+
+
+def export(tasks: Iterable[Task], path: Path, format: Format = "native") -> int:
+    """Writes the kept tasks to one Parquet file (zstd), replaced only when whole; returns their number.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    kept = [task for task in tasks if task.status == "kept"]
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(_table(kept, format), partial, compression="zstd")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+    return len(kept)
+
+
+def _table(tasks: Sequence[Task], format: Format) -> pa.Table:
+    if format == "gso":
+        return pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA)
+    if format == "sweperf":
+        return pa.Table.from_pylist([sweperf_row(task) for task in tasks], schema=SWEPERF_SCHEMA)
+    return to_table(tasks, Task)
+
+
+def _utc(task: Task) -> datetime:
+    return task.created_at_commit.astimezone(UTC)
+
+
+def _by_file(targets: Iterable[str]) -> dict[str, list[str]]:
+    """Functions by file, from 'path::function'."""
+    files: dict[str, list[str]] = {}
+    for target in targets:
+        path, _, name = target.partition("::")
+        files.setdefault(path, []).append(name)
+    return files
