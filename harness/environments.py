@@ -76,7 +76,8 @@ class _Attempts:
     def run(self, arguments: Sequence[str]) -> Installed:
         """One call of uv within what is left of the time."""
         done = run_uv(arguments, timeout=self.left())
-        self.log.append(f"$ {done.command}\n{done.output}")
+        said = [line for line in done.output.splitlines() if not _UNDATED.search(line)]
+        self.log.append("\n".join([f"$ {done.command}", *said]))
         self.timed_out = done.timed_out
         return done
 

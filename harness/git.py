@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from git import Git, GitCommandError
@@ -57,10 +58,29 @@ def git(clone: Path, *arguments: str, env: Mapping[str, str] | None = None) -> b
         GitFailed: any other failure.
     """
     inside = clone / ".git" if (clone / ".git").exists() else clone
-    command = ["git", *_SAFE, "--git-dir", str(inside), *arguments]
+    return _run(["git", *_SAFE, *_without_filters(inside), "--git-dir", str(inside)], arguments, env or {})
+
+
+@functools.cache
+def _without_filters(git_dir: Path) -> tuple[str, ...]:
+    """Options that turn off every filter driver the clone's own settings define: they are programs."""
+    try:
+        lines = _run(
+            ["git", *_SAFE, "--git-dir", str(git_dir)], ["config", "--get-regexp", "--name-only", "^filter."], {}
+        )
+    except GitFailed:  # git config ends with an error when nothing matches
+        return ()
+    options: list[str] = []
+    for name in sorted({line.rpartition(".")[0] for line in lines.decode(errors="replace").splitlines()}):
+        for setting in ("smudge=cat", "clean=cat", "process=", "required=false"):
+            options += ["-c", f"{name}.{setting}"]
+    return tuple(options)
+
+
+def _run(command: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]) -> bytes:
     try:
         output = Git("/").execute(
-            command, env={**_ENVIRONMENT, **(env or {})}, stdout_as_string=False, strip_newline_in_stdout=False
+            [*command, *arguments], env={**_ENVIRONMENT, **env}, stdout_as_string=False, strip_newline_in_stdout=False
         )
     except GitCommandNotFound as error:
         raise GitFailed("git is not installed: install it and run again") from error
@@ -68,6 +88,6 @@ def git(clone: Path, *arguments: str, env: Mapping[str, str] | None = None) -> b
         said = str(error.stderr)
         if any(words in said for words in _MISSING):
             raise MissingObjects(said.strip()) from error
-        raise GitFailed(f"git {' '.join(arguments)} failed on {clone}: {said.strip()}") from error
+        raise GitFailed(f"git {' '.join(arguments)} failed on {command[-1]}: {said.strip()}") from error
     assert isinstance(output, bytes)
     return output

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from data.errors import GitFailed
+from data.home import Home
+from data.records import Reason
+from harness.checkouts import MTIME, Checkouts
+from harness.git import git
+from harness.rejections import Rejection
+
+
+def run(repo: Path, *arguments: str | bytes) -> str:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", *identity, *arguments], cwd=repo, check=True, capture_output=True, text=True).stdout
+
+
+def commit(repo: Path, message: str = "change") -> str:
+    run(repo, "add", "-A")
+    run(repo, "commit", "-q", "--allow-empty", "-m", message)
+    return run(repo, "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = tmp_path / "origin"
+    repo.mkdir()
+    run(repo, "init", "-q")
+    return repo
+
+
+@pytest.fixture
+def checkouts(tmp_path: Path, repo: Path) -> Checkouts:
+    return Checkouts(Home(tmp_path / "home"), repo, "lib")
+
+
+def there(tree: Path | Rejection) -> Path:
+    assert isinstance(tree, Path), tree
+    return tree
+
+
+def test_a_tree_is_the_commit_and_nothing_else(tmp_path: Path, repo: Path, checkouts: Checkouts) -> None:
+    (repo / "lib").mkdir()
+    (repo / "lib/__init__.py").write_text("one = 1\n")
+    (repo / "run.sh").write_text("#!/bin/sh\n")
+    (repo / "run.sh").chmod(0o755)
+    (repo / "inside").symlink_to("lib/__init__.py")
+    (repo / ".gitattributes").write_text("lib export-ignore\n")
+    first = commit(repo)
+    (repo / "lib/__init__.py").write_text("two = 2\n")
+    second = commit(repo)
+
+    tree, other = there(checkouts.tree(first)), there(checkouts.tree(second))
+
+    assert tree == tmp_path / "home/trees/lib" / first
+    assert len(str(tree)) == len(str(other))
+    assert (tree / "lib/__init__.py").read_text() == "one = 1\n"
+    assert (other / "lib/__init__.py").read_text() == "two = 2\n"
+    assert os.access(tree / "run.sh", os.X_OK)
+    assert (tree / "inside").is_symlink()
+    assert not (tree / ".git").exists()
+    assert {path.lstat().st_mtime for path in [tree, *tree.rglob("*")]} == {MTIME}
+    assert sorted(path.name for path in tree.parent.iterdir()) == sorted([first, second])
+
+
+def test_links_that_lead_out_become_files(repo: Path, checkouts: Checkouts) -> None:
+    (repo / "absolute").symlink_to("/etc/passwd")
+    (repo / "folder").symlink_to("../..")
+    (repo / "loop").symlink_to("loop")
+    tree = there(checkouts.tree(commit(repo)))
+    assert not any(path.is_symlink() for path in tree.iterdir())
+    assert (tree / "absolute").read_text() == "/etc/passwd"
+    assert (tree / "folder").read_text() == "../.."
+
+
+def test_names_that_are_no_text_and_submodules(repo: Path, checkouts: Checkouts) -> None:
+    name = b"caf\xe9\n.txt"
+    Path(os.fsdecode(os.fsencode(repo) + b"/" + name)).write_text("bytes")
+    commit(repo)
+    run(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor")
+    run(repo, "commit", "-q", "-m", "submodule")
+    tree = there(checkouts.tree(run(repo, "rev-parse", "HEAD").strip()))
+    assert name in os.listdir(os.fsencode(tree))
+    assert list((tree / "vendor").iterdir()) == []
+
+
+def test_neither_hooks_nor_filters_run(tmp_path: Path, repo: Path, checkouts: Checkouts) -> None:
+    mark = tmp_path / "ran"
+    hook = repo / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    hook.chmod(0o755)
+    (repo / ".gitattributes").write_text("*.dat filter=evil\n")
+    (repo / "a.dat").write_text("data\n")
+    sha = commit(repo)
+    run(repo, "config", "filter.evil.smudge", f"touch {mark}; cat")
+    run(repo, "config", "filter.evil.required", "true")
+    tree = there(checkouts.tree(sha))
+    assert (tree / "a.dat").read_text() == "data\n"
+    assert not mark.exists()
+
+
+def test_missing_objects_are_a_rejection(tmp_path: Path, repo: Path, checkouts: Checkouts) -> None:
+    (repo / "a.txt").write_text("lost\n")
+    sha = commit(repo)
+    blob = run(repo, "rev-parse", "HEAD:a.txt").strip()
+    (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    found = [checkouts.tree(sha), checkouts.tree("0" * 39 + "1"), checkouts.hash_of_build_inputs("0" * 39 + "1")]
+    assert [one.reason for one in found if isinstance(one, Rejection)] == [Reason.MISSING_OBJECTS] * 3
+    assert list((tmp_path / "home/trees/lib").iterdir()) == []
+
+
+def test_other_faults_of_git_raise(tmp_path: Path) -> None:
+    with pytest.raises(GitFailed, match="failed on"):
+        git(tmp_path / "no-clone", "rev-parse", "HEAD")
+
+
+def test_racing_for_one_tree_makes_one(repo: Path, checkouts: Checkouts) -> None:
+    for number in range(50):
+        (repo / f"{number}.txt").write_text("x" * number)
+    sha = commit(repo)
+    found: list[Path | Rejection] = []
+    threads = [threading.Thread(target=lambda: found.append(checkouts.tree(sha))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tree = there(checkouts.tree(sha))
+    assert found == [tree] * 6
+    assert [path.name for path in tree.parent.iterdir()] == [sha]
+    assert len(list(tree.iterdir())) == 50
+
+
+def test_discard_removes_read_only_trees(tmp_path: Path, repo: Path, checkouts: Checkouts) -> None:
+    (repo / "deep").mkdir()
+    (repo / "deep/a.py").write_text("")
+    sha = commit(repo)
+    tree = there(checkouts.tree(sha))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/b.so").write_text("")
+    more = there(checkouts.tree_with(sha, "0123456789abcdef", tmp_path / "more"))
+    assert {path.name for path in more.iterdir()} == {"deep", "b.so"}
+    (tree / "deep/a.py").chmod(0o400)
+    (tree / "deep").chmod(0o500)
+    checkouts.discard(sha)
+    assert list(tree.parent.iterdir()) == []
+    assert there(checkouts.tree(sha)) == tree
+
+
+def test_only_what_a_build_reads_changes_its_hash(repo: Path, checkouts: Checkouts) -> None:
+    hashes = []
+    for path, text in (
+        ("setup.py", "1"),
+        ("lib/fast.c", "1"),
+        ("lib/slow.py", "1"),
+        ("lib/slow.py", "2"),
+        ("lib/fast.c", "2"),
+        ("setup.py", "2"),
+        ("lib/code_generators/make.py", "2"),
+    ):
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).write_text(text)
+        hashes.append(checkouts.hash_of_build_inputs(commit(repo)))
+    assert hashes[1] == hashes[2] == hashes[3]
+    assert len(set(hashes)) == 5
+
+
+def test_the_version_is_the_nearest_tag(repo: Path, checkouts: Checkouts) -> None:
+    first = commit(repo)
+    assert checkouts.version(first) == "0.0.0"
+    run(repo, "tag", "-a", "-m", "", "v1.4.0")
+    assert checkouts.version(commit(repo)) == "1.4.0"
