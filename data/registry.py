@@ -47,10 +47,12 @@ class Repository(Record):
     )
     build: list[str] = Field(
         default_factory=list,
-        description="Shell commands in the tree that build extensions in place; empty: pure Python used from the tree.",
+        description="Shell commands in the tree that build extensions in place; empty: pure Python used from the tree, "
+        "or, without `packages`, found in the tree.",
     )
     test_requirements: list[str] = Field(
-        default_factory=list, description="Installed besides pytest: what the tests import."
+        default_factory=list,
+        description="Installed besides pytest, for all of the history; empty: those the tree names.",
     )
     test_command: str = Field(default="python -m pytest", description="How its developers run the tests, for people.")
     test_kind: Literal["pytest"] = Field(default="pytest", description="What collects the tests.")

@@ -25,9 +25,9 @@ def test_every_entry_is_whole(name: str) -> None:
     assert entry.notes
     if name != "demo":
         assert entry.url == f"https://github.com/{entry.codebase}.git"
-        assert entry.packages
         assert entry.test_paths
-        assert entry.source_dirs
+        assert bool(entry.packages) == bool(entry.source_dirs)
+        assert entry.packages or not entry.build  # a recipe names what it builds
         assert resolve(entry.url) == entry
 
 
