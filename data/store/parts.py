@@ -44,9 +44,6 @@ class Part:
     """The record's SCHEMA_VERSION when it was written."""
     replaces: frozenset[str]
     schema: pa.Schema
-    rows: int
-    size: int
-    """Bytes of the file."""
 
 
 class _Clock:
@@ -133,8 +130,6 @@ class Partition:
                     version=int(metadata.get(_VERSION, b"1")),
                     replaces=frozenset(json.loads(metadata.get(_REPLACES, b"[]"))),
                     schema=file.schema_arrow,
-                    rows=file.metadata.num_rows,
-                    size=self._filesystem.get_file_info(path).size or 0,
                 )
         return self._footers[name]
 
