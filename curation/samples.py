@@ -12,10 +12,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation.blocks import runs_of
 from curation.intervals import ratio_of_medians, unpaired_interval
 from curation.stability import delta, delta_grid, keep_inliers, p_value
 from data.errors import InputError
-from data.records import Record
+from data.records import Record, Timing
+from data.schema import from_table
 
 Mode = Literal["sweperf", "full"]
 
@@ -45,7 +47,8 @@ class Result(Record):
 def read_cases(path: Path) -> list[Case]:
     """Cases of a JSON file `{"cases": [{"base": [s…], "head": [s…]}…]}` or of a Parquet file.
 
-    Parquet: the columns `base` and `head` (lists of numbers), one row a case.
+    Parquet: the columns `base` and `head` (lists of numbers), one row a case; or a part of
+    our own table `timings`: a case for each session of each workload, with its block values.
 
     Raises:
         InputError: the file cannot be read or a case is not valid; the text names the case by its index from 0.
@@ -99,6 +102,8 @@ def _json_rows(content: bytes, path: Path) -> list[Any]:
 def _parquet_rows(path: Path) -> list[Any]:
     try:
         names = pq.read_schema(path).names
+        if set(Timing.model_fields) <= set(names):
+            return _own_rows(pq.ParquetFile(path).read())
         missing = {"base", "head"} - set(names)
         if missing:
             raise InputError(f"{path}: no column {', '.join(sorted(missing))}; it has {', '.join(names)}")
@@ -106,6 +111,11 @@ def _parquet_rows(path: Path) -> list[Any]:
     except pa.ArrowException as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from error
     return rows
+
+
+def _own_rows(table: pa.Table) -> list[Any]:
+    sessions = [session for run in runs_of(from_table(Timing, table)) for session in run.sessions]
+    return [{"base": session.base.tolist(), "head": session.head.tolist()} for session in sessions]
 
 
 def _seconds(row: Any, side: str, index: int) -> tuple[float, ...]:

@@ -7,9 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from simulated_timings import session_rows
 
 from curation.samples import Case, analyse, read_cases
 from data.errors import InputError
+from data.records import Timing
+from data.schema import to_table
 
 VECTORS = Path(__file__).parent / "delta_vectors.json"
 
@@ -102,3 +105,11 @@ def test_parquet_without_the_columns(tmp_path: Path):
     pq.write_table(pa.table({"base": [[1.0], None], "head": [[1.0], [1.0]]}), tmp_path / "y.parquet")
     with pytest.raises(InputError, match="case 1: `base` is missing"):
         read_cases(tmp_path / "y.parquet")
+
+
+def test_our_own_timings_are_read_too(tmp_path: Path):
+    rows = session_rows("a", 1, speedup=2.0) + session_rows("b", 1) + session_rows("a", 2, speedup=2.0)
+    pq.write_table(to_table(rows, Timing), tmp_path / "part.parquet")
+    results = analyse(read_cases(tmp_path / "part.parquet"))
+    assert [round(r.speedup or 0, 1) for r in results] == [2.0, 2.0, 1.0]
+    assert all(len(r.base_kept) > 10 for r in results)
