@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 from git import Git
+from git.util import remove_password_if_present
 
 from data.errors import GitFailed, InputError
 from miners.git import git_in, git_of, output
@@ -73,15 +74,20 @@ def _local(source: str | Path) -> Path | None:
     return Path(os.fsdecode(found.rstrip(b"\n")))
 
 
+def _shown(origin: str) -> str:
+    """The address without a password, for people and logs."""
+    return remove_password_if_present([origin])[0]
+
+
 def _clone(git: Git, origin: str, destination: Path) -> None:
     if destination.exists() and any(destination.iterdir()):
-        raise GitFailed(f"cloning {origin}: {destination} is there and is no clone; move it away and run again")
+        raise GitFailed(f"cloning {_shown(origin)}: {destination} is there and is no clone; move it away and run again")
     partial = destination.with_name(f".{destination.name}.partial-{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     destination.parent.mkdir(parents=True, exist_ok=True)
     arguments = ("clone", "--bare", "--quiet", "--template=", "--", origin, str(partial))
     try:
-        output(git, *arguments, doing=f"cloning {origin}")
+        output(git, *arguments, doing=f"cloning {_shown(origin)}")
         # The source is named anew each time; an address with a password in it must not stay on disk.
         output(git_of(partial), "config", "--remove-section", "remote.origin", doing=f"tidying {partial}")
         if destination.exists():
@@ -96,7 +102,7 @@ def _clone(git: Git, origin: str, destination: Path) -> None:
 def _fetch(git: Git, origin: str, destination: Path, local: Path | None) -> None:
     fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--", origin)
     try:
-        output(git, f"--git-dir={destination}", *fetch, *_EVERYTHING, doing=f"fetching {origin}")
+        output(git, f"--git-dir={destination}", *fetch, *_EVERYTHING, doing=f"fetching {_shown(origin)}")
     except GitFailed as error:
         if local is None:
             raise GitFailed(f"{error}; check the network, or delete {destination} to clone it anew") from error
@@ -119,7 +125,9 @@ def _replace(git: Git, origin: str, destination: Path) -> None:
 def _point_head(git: Git, origin: str, destination: Path, branch: str | None) -> None:
     clone = git_of(destination)
     if branch is None:
-        listing = output(git, "ls-remote", "--symref", "--", origin, "HEAD", doing=f"asking {origin} for its branch")
+        listing = output(
+            git, "ls-remote", "--symref", "--", origin, "HEAD", doing=f"asking {_shown(origin)} for its branch"
+        )
         found = re.match(rb"ref: refs/heads/([^\t\n]+)\tHEAD", listing)
         branch = os.fsdecode(found.group(1)) if found else None
         if branch is None:
@@ -127,7 +135,7 @@ def _point_head(git: Git, origin: str, destination: Path, branch: str | None) ->
     try:
         output(clone, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", doing=f"looking for branch {branch}")
     except GitFailed as error:
-        raise InputError(f"{origin} has no branch '{branch}': see its branches with `git branch -a`") from error
+        raise InputError(f"{_shown(origin)} has no branch '{branch}': see its branches with `git branch -a`") from error
     output(clone, "symbolic-ref", "HEAD", f"refs/heads/{branch}", doing=f"choosing branch {branch}")
 
 

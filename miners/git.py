@@ -21,6 +21,7 @@ from data.errors import GitFailed
 HERE = Path(__file__).parent
 CONFIG = HERE / "gitconfig.txt"
 ATTRIBUTES = HERE / "gitattributes.txt"
+ALL_BINARY = HERE / "all_binary.txt"
 
 _OVERRIDES = {
     "core.hooksPath": "/dev/null",

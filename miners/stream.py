@@ -37,6 +37,8 @@ PATCHES = (*WALK, "-p", *DIFF_OPTIONS, FORMAT)
 """Every commit against its first parent, with renames found and the whole patch."""
 NAMES = (*WALK, "--no-renames", FORMAT)
 """The same without reading any blob."""
+NAMES_OF_TREES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "-M", "-l1000")
+"""The raw entries between two commits."""
 
 _HEADER = re.compile(rb"\x01([0-9a-f]+)\0([0-9a-f ]*)\0([^\0]*)\0([^\0]*)\0([^\0]*)\0\0")
 _PATHS = rb"(?:[RC]\d+\0([^\0]+)\0|[ABD-QS-Z]\d*\0)([^\0]+)\0"
@@ -56,6 +58,11 @@ class Entry(NamedTuple):
     old_path: bytes
     """Empty unless renamed or copied."""
     path: bytes
+
+
+def parse_entries(raw: bytes) -> list[Entry]:
+    """The entries of one raw diff written with -z."""
+    return [Entry(*groups) for groups in _ENTRY.findall(raw)]
 
 
 @dataclass(slots=True)
@@ -180,8 +187,7 @@ class LogReader:
                 if end < len(self._pending) or not self._clean_end():
                     return False
                 break
-        entries = _ENTRY.findall(bytes(self._pending[start:end]))
-        commit.entries = [Entry(a, b, c, d, status, old, path) for a, b, c, d, status, old, path in entries]
+        commit.entries = parse_entries(bytes(self._pending[start:end]))
         self._at = end
         return True
 

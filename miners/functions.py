@@ -1,0 +1,88 @@
+"""Exactly which functions a change touches, by parsing both sides of its source files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+from data.records import Change, TouchedFunction
+from miners.blobs import Sides, sides
+from miners.roles import language_of
+from miners.scopes import MODULE, Pair, Scope, parse_pair
+
+
+def touched(clone: Path, change: Change) -> list[TouchedFunction]:
+    """Functions, classes and modules whose own code differs between base and head, in the order of the diff.
+
+    Source files (role 'source') of Python, Cython, C and C++ count. A function that only moved, or in which
+    only comments, docstrings or spacing changed, is not touched. A file that cannot be parsed or read gives
+    the names in its hunk headers instead (`change.functions`), or '<module>' where there are none.
+
+    Raises:
+        GitFailed: git cannot read the change at all.
+    """
+    found: list[TouchedFunction] = []
+    for file, pair in _parsed(clone, change):
+        if pair is not None:
+            found += _compare(file.path, pair)
+        elif language_of(file.path) in ("python", "cython", "c", "cpp"):
+            found += _from_hunks(file, change)
+    return found
+
+
+def comments_only(clone: Path, change: Change) -> bool:
+    """Whether the source edits of a change are all in comments, docstrings, blank lines and spacing.
+
+    False when no source file is changed, or one is added, deleted, moved, unreadable or of a language
+    that is not parsed.
+
+    Raises:
+        GitFailed: git cannot read the change at all.
+    """
+    source = [file for file in change.files if file.role == "source"]
+    if not source or any(file.status != "modified" for file in source):
+        return False
+    return all(pair is not None and pair.base == pair.head for _, pair in _parsed(clone, change))
+
+
+def _parsed(clone: Path, change: Change) -> list[tuple[Sides, Pair | None]]:
+    paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
+    if not paths:
+        return []
+    files = sides(clone, change, paths)
+    return [(file, _pair(file)) for file in files]
+
+
+def _pair(file: Sides) -> Pair | None:
+    if file.base is None or file.head is None:
+        return None
+    return parse_pair(language_of(file.path), file.base, file.head)
+
+
+def _compare(path: str, pair: Pair) -> list[TouchedFunction]:
+    # A name may be defined several times (overloads, properties, #if and #else): compared as a bag.
+    base, head = _by_name(pair.base), _by_name(pair.head)
+    names = [name for name in dict.fromkeys([*head, *base]) if base.get(name) != head.get(name)]
+    return [TouchedFunction(path=path, name=name, change=_kind(name in base, name in head)) for name in names]
+
+
+def _by_name(scopes: list[Scope]) -> dict[str, Counter[str]]:
+    names: dict[str, Counter[str]] = {}
+    for scope in scopes:
+        if scope.code or scope.name != MODULE:
+            names.setdefault(scope.name, Counter())[scope.code] += 1
+    return names
+
+
+def _kind(at_base: bool, at_head: bool) -> Literal["modified", "added", "deleted"]:
+    if at_base and at_head:
+        return "modified"
+    return "added" if at_head else "deleted"
+
+
+def _from_hunks(file: Sides, change: Change) -> list[TouchedFunction]:
+    prefix = f"{file.path}::"
+    names = [name.removeprefix(prefix) for name in change.functions if name.startswith(prefix)]
+    kind = _kind(file.base != b"", file.head != b"")
+    return [TouchedFunction(path=file.path, name=name, change=kind) for name in names or [MODULE]]

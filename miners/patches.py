@@ -1,0 +1,183 @@
+"""The exact patch of a change, split into code and tests, and facts of a tree: its version and licence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from git import Git
+
+from data.errors import GitFailed
+from data.records import Change
+from miners.blobs import EMPTY_TREE, read_blobs
+from miners.diff import text
+from miners.git import ALL_BINARY, DIFF_OPTIONS, git_of, output
+from miners.roles import role_of
+from miners.stream import Entry, parse_entries
+
+_DIFF = ("diff-tree", "-r", "-z", "--raw", "-p", "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
+_START = b"diff --git "
+_LINK = b"160000"
+_LARGEST = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Two texts in the form of `git diff --binary --full-index` that `git apply` takes at the base.
+
+    They are always UTF-8: a file whose lines are in another encoding comes as a binary patch, exact
+    all the same. Moves are written as deletions and additions, so that each text applies without the
+    other. Changes of submodules are left out: trees of tasks have none.
+    """
+
+    patch: str
+    """All files that are not tests."""
+    test_patch: str
+    """Test files (role 'test')."""
+
+
+def split(clone: Path, change: Change) -> Patches:
+    """The patch of a change, and that of its tests.
+
+    Raises:
+        GitFailed: objects of the base or the head are missing.
+    """
+    git = git_of(clone)
+    sections = _sections(git, change)
+    if any(not _is_utf8(section) for _, section in sections):
+        exact = dict(_sections(git, change, "-c", f"core.attributesFile={ALL_BINARY}"))
+        sections = [(entry, section if _is_utf8(section) else exact[entry]) for entry, section in sections]
+    parts: dict[bool, list[bytes]] = {False: [], True: []}
+    for entry, section in sections:
+        if _LINK not in (entry.old_mode, entry.new_mode):
+            parts[role_of(text(entry.path)) == "test"].append(section)
+    return Patches(b"".join(parts[False]).decode(), b"".join(parts[True]).decode())
+
+
+def version_at(clone: Path, sha: str) -> str:
+    """The package's version as the tree at `sha` states it; empty when no file states it in plain text.
+
+    Looked for in pyproject.toml, setup.cfg, setup.py, meson.build, then in version files and `__init__.py`
+    of packages at most two folders deep.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    names = [name for name, _ in _VERSION_FILES]
+    files = _files_at(clone, sha, "|".join(f"(?:{name})" for name in names))
+    for name, pattern in _VERSION_FILES:
+        for path in sorted((path for path in files if re.fullmatch(name, path)), key=_nearness):
+            version = _version_in(files[path], pattern)
+            if version:
+                return version
+    return ""
+
+
+def licence_at(clone: Path, sha: str) -> str:
+    """SPDX identifier of the licence file at the root of the tree at `sha`; empty when unknown.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    files = _files_at(clone, sha, r"(?i:(un)?licen[cs]e|copying)[\w.-]*")
+    for path in sorted(files, key=lambda path: (len(path), path)):
+        words = " ".join(re.sub(r"[^\w.,/()-]+", " ", text(files[path])).lower().split())
+        for identifier, phrases in _LICENCES:
+            if all(phrase in words for phrase in phrases):
+                return identifier
+    return ""
+
+
+def _sections(git: Git, change: Change, *options: str) -> list[tuple[Entry, bytes]]:
+    doing = f"reading the patch of change {change.change_id}"
+    answer = output(git, *options, *_DIFF, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
+    if not answer:
+        return []
+    # Raw entries end where two NULs or the patch begin; a patch's text begins with its first header.
+    end = answer.index(b"\0\0" + _START)
+    entries = parse_entries(answer[: end + 1])
+    texts = [_START + section + b"\n" for section in answer[end + 2 + len(_START) :][:-1].split(b"\n" + _START)]
+    found = []
+    at = 0
+    for entry in entries:
+        # A change of type (a file that becomes a link) is written as a deletion and an addition.
+        width = 2 if entry.status == b"T" else 1
+        found.append((entry, b"".join(texts[at : at + width])))
+        at += width
+    if at != len(texts):
+        raise GitFailed(f"{doing}: git wrote {len(texts)} files where {at} changed; this git is not supported")
+    return found
+
+
+def _is_utf8(section: bytes) -> bool:
+    try:
+        section.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _files_at(clone: Path, sha: str, wanted: str) -> dict[str, bytes]:
+    """Contents of files at most two folders deep whose whole path matches, without links and huge ones."""
+    git = git_of(clone)
+    listing = output(git, "ls-tree", "-r", "-l", "-z", sha, doing=f"listing the tree of {sha}")
+    pattern = re.compile(wanted)
+    blobs: dict[str, bytes] = {}
+    for line in listing.split(b"\0"):
+        facts, _, name = line.partition(b"\t")
+        words = facts.split()
+        path = text(name)
+        if path.count("/") <= 2 and pattern.fullmatch(path) and words[0] != b"120000" and _size(words) <= _LARGEST:
+            blobs[path] = words[2]
+    contents = read_blobs(git, blobs.values())
+    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+
+
+def _size(words: Sequence[bytes]) -> int:
+    return int(words[3]) if words[3].isdigit() else _LARGEST + 1
+
+
+def _nearness(path: str) -> tuple[int, int, str]:
+    return (path.count("/"), len(path), path)
+
+
+def _version_in(content: bytes, pattern: str) -> str:
+    source = text(content)
+    found = re.search(pattern, source, re.M | re.S)
+    if found:
+        return found.group(1)
+    numbers = [re.search(rf"^{name}\s*=\s*(\d+)\s*$", source, re.M) for name in ("MAJOR", "MINOR", "MICRO")]
+    return ".".join(number.group(1) for number in numbers if number) if all(numbers) else ""
+
+
+_NUMBER = r"v?(\d+(?:\.\w+)*(?:[-+.]?\w+)*)"
+_ASSIGNED = rf"^\s*(?:__version__|VERSION|version|short_version)\s*(?::\s*\w+\s*)?=\s*[ub]?[\"']{_NUMBER}[\"']"
+_VERSION_FILES = (
+    (r"pyproject\.toml", rf"^\[(?:project|tool\.poetry)\]\s*$(?:(?!^\[).)*?^version\s*=\s*[\"']{_NUMBER}[\"']"),
+    (r"setup\.cfg", rf"^\[metadata\]\s*$(?:(?!^\[).)*?^version\s*=\s*{_NUMBER}\s*$"),
+    (r"setup\.py", rf"^\s*(?:__version__|VERSION|version)\s*=\s*[ub]?[\"']{_NUMBER}[\"']"),
+    (r"meson\.build", rf"^project\((?:(?!\)\s*$).)*?\bversion\s*:\s*'{_NUMBER}'"),
+    (r"(?:[\w.-]+/){0,2}(?:_?version|__version__|release|__about__)\.py", _ASSIGNED),
+    (r"(?:[\w.-]+/){0,2}__init__\.py", _ASSIGNED),
+)
+
+_REDISTRIBUTION = "redistribution and use in source and binary forms"
+_LICENCES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # Most particular first: later texts contain the phrases of earlier ones' families.
+    ("AGPL-3.0", ("gnu affero general public license", "version 3")),
+    ("LGPL-3.0", ("gnu lesser general public license", "version 3")),
+    ("LGPL-2.1", ("gnu lesser general public license", "version 2.1")),
+    ("Apache-2.0", ("apache license", "version 2.0")),
+    ("MPL-2.0", ("mozilla public license", "2.0")),
+    ("GPL-3.0", ("gnu general public license", "version 3")),
+    ("GPL-2.0", ("gnu general public license", "version 2")),
+    ("BSD-4-Clause", (_REDISTRIBUTION, "all advertising materials mentioning features")),
+    ("BSD-3-Clause", (_REDISTRIBUTION, "endorse or promote products")),
+    ("BSD-2-Clause", (_REDISTRIBUTION, "in binary form must reproduce")),
+    ("MIT", ("permission is hereby granted, free of charge", "the above copyright notice and this permission notice")),
+    ("ISC", ("permission to use, copy, modify, and/or distribute this software for any purpose",)),
+    ("PSF-2.0", ("python software foundation license",)),
+    ("Unlicense", ("this is free and unencumbered software",)),
+)
