@@ -60,7 +60,8 @@ def test_settings_of_the_user_change_no_hash(tmp_path: Path, monkeypatch: pytest
     home = tmp_path / "home"
     (home / "git").mkdir(parents=True)
     (home / ".gitconfig").write_text(
-        "[core]\nautocrlf = true\n[commit]\ngpgsign = true\n[i18n]\ncommitEncoding = ISO-8859-1\n[apply]\nwhitespace = fix\n"
+        "[core]\nautocrlf = true\n[commit]\ngpgsign = true\n"
+        "[i18n]\ncommitEncoding = ISO-8859-1\n[apply]\nwhitespace = fix\n"
     )
     (home / "git/attributes").write_text("* text eol=crlf\n")
     settings = {"HOME": home, "XDG_CONFIG_HOME": home, "GIT_DIR": tmp_path, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}

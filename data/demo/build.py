@@ -1,0 +1,150 @@
+"""Builds the demo history as a bare git repository whose hashes are the same on every machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock
+
+from data.demo.commits import DemoCommit, read_commits, width_table
+from data.demo.expectations import expected
+from data.errors import GitFailed, InputError
+
+_MARK = "perfquarry.demo"
+"""Set in the configuration of repositories made here: only those may be replaced."""
+
+
+def build_demo(path: Path) -> str:
+    """Makes the demo repository at `path` unless it is there already; returns the sha of its head.
+
+    The repository is written elsewhere and moved into place, so `path` never holds
+    half of one. A demo of another version is replaced.
+
+    Raises:
+        InputError: `path` holds something else.
+        GitFailed: git is missing or failed, or made other hashes than it ought to.
+    """
+    last = expected()[-1]
+    if _head(path) == last.head_sha:
+        return last.head_sha
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        FileLock(path.with_name(f".{path.name}.lock")),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch,
+    ):
+        if _head(path) == last.head_sha:  # another process was faster
+            return last.head_sha
+        _refuse_foreign(path)
+        fresh = Path(scratch) / "fresh"
+        made = write_history(fresh)[last.label]
+        if made != last.head_sha:
+            raise GitFailed(f"building the demo history gave {made}, not {last.head_sha}: report git's version")
+        if path.is_dir():
+            path.rename(Path(scratch) / "old")
+        fresh.rename(path)
+    return last.head_sha
+
+
+def write_history(path: Path) -> dict[str, str]:
+    """Writes a new bare repository with the demo history at `path`; returns {label: sha}.
+
+    Raises:
+        GitFailed: git is missing or failed.
+    """
+    git = _Git(path)
+    git.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(path))
+    git.run("config", _MARK, "true")
+    shas: dict[str, str] = {}
+    indexed = ""
+    for commit in read_commits():
+        if commit.parents and commit.parents[0] != indexed:
+            git.run("read-tree", shas[commit.parents[0]])
+        shas[commit.label] = _commit(git, commit, [shas[parent] for parent in commit.parents])
+        indexed = commit.label
+    git.run("update-ref", "refs/heads/main", shas[indexed])
+    git.index.unlink()
+    return shas
+
+
+def _commit(git: _Git, commit: DemoCommit, parents: list[str]) -> str:
+    """Writes one commit; the index holds the tree of its first parent before and its own after."""
+    if commit.patch:
+        git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=commit.patch)
+    if commit.generated:
+        blob = git.run("hash-object", "-w", "--stdin", stdin=width_table())
+        git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{commit.generated}")
+    people = {
+        **_person("AUTHOR", commit.author, commit.date),
+        **_person("COMMITTER", commit.committer or commit.author, commit.committed or commit.date),
+    }
+    links = [argument for parent in parents for argument in ("-p", parent)]
+    return git.run("commit-tree", *links, git.run("write-tree"), stdin=commit.message, env=people)
+
+
+def _person(role: str, person: str, date: datetime) -> dict[str, str]:
+    name, _, mail = person.rstrip(">").partition(" <")
+    return {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": mail, f"GIT_{role}_DATE": date.isoformat()}
+
+
+@dataclass(frozen=True)
+class _Git:
+    """Runs git in one bare repository; nothing the user or the machine has set can change a hash."""
+
+    path: Path
+
+    @property
+    def index(self) -> Path:
+        """The index the trees are made in."""
+        return self.path / "demo-index"
+
+    def run(self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
+        """Output of one command, without the white space at its ends.
+
+        Raises:
+            GitFailed: git is missing or ended with an error.
+        """
+        settings = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_DEFAULT_HASH": "sha1",
+            "GIT_DIR": str(self.path),
+            "GIT_INDEX_FILE": str(self.index),
+            **(env or {}),
+        }
+        try:
+            done = subprocess.run(["git", *arguments], input=stdin.encode(), capture_output=True, env=settings)
+        except FileNotFoundError as error:
+            raise GitFailed("building the demo history: git is not installed") from error
+        if done.returncode:
+            raise GitFailed(f"building the demo history: git {arguments[0]}: {done.stderr.decode(errors='replace')}")
+        return done.stdout.decode().strip()
+
+
+def _head(path: Path) -> str | None:
+    """Sha of the main branch of the demo repository at `path`; None if there is none."""
+    if not (path / "HEAD").is_file():
+        return None
+    try:
+        return _Git(path).run("rev-parse", "--verify", "--quiet", "refs/heads/main")
+    except GitFailed:
+        return None
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises InputError if `path` holds anything but a demo of another version."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    try:
+        is_demo = _Git(path).run("config", "--get", _MARK) == "true"
+    except GitFailed:
+        is_demo = False
+    if not is_demo:
+        raise InputError(f"the demo repository cannot be made at {path}: something else is there; move it away")
