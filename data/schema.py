@@ -105,7 +105,7 @@ def to_table(rows: Sequence[R], model: type[R] | None = None) -> pa.Table:
 
     Raises:
         InputError: rows of different types, none at all and no `model`, or a value that does
-            not fit its column (an integer beyond 64 bits).
+            not fit its column (an integer beyond 64 bits, a lone surrogate in a text).
     """
     kind: type[Record] | None = model or (type(rows[0]) if rows else None)
     if kind is None:
@@ -114,7 +114,7 @@ def to_table(rows: Sequence[R], model: type[R] | None = None) -> pa.Table:
         raise InputError(f"rows of {', '.join(sorted(wrong))} do not belong into a table of {kind.__name__}")
     try:
         return pa.Table.from_pylist([row.model_dump() for row in rows], schema=arrow_schema(kind))
-    except (pa.ArrowException, OverflowError) as error:
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
         raise InputError(f"rows of {kind.__name__} do not fit their columns: {error}") from error
 
 

@@ -164,5 +164,7 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         to_table([])
     with pytest.raises(InputError, match="rows of Inner do not fit"):
         to_table([Inner(number=2**63)])
+    with pytest.raises(InputError, match="surrogates"):
+        to_table([Inner(names=["\ud800"])])
     with pytest.raises(InputError, match="do not belong into a table of Inner"):
         to_table([Inner(), Record()])

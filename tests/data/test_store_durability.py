@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -256,6 +257,20 @@ def test_readers_see_every_row_once_while_another_process_appends_and_compacts(
         assert len(found) >= seen
         seen = len(found)
     writers.kill(child)
+
+
+def test_threads_may_share_a_store(store: TableStore) -> None:
+    def work(thread: int) -> None:
+        for number in range(10):
+            store.append([thing(thread * 100 + number)])
+            if number % 4 == 0:
+                store.compact(Thing, "demo")
+            found = ids(store)
+            assert len(found) == len(set(found))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert sorted(ids(store)) == sorted(f"t{thread * 100 + number}" for thread in range(4) for number in range(10))
 
 
 def test_a_damaged_part_is_named(store: TableStore, folder: Path) -> None:
