@@ -15,6 +15,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+NO_INDEX = "PERFQUARRY_NO_INDEX"
+"""Set where pip must not use an index; uv has an option for it, but no variable."""
+
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "NETRC", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PASSED_PREFIXES = ("UV_", "XDG_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -26,7 +29,6 @@ _UV_INDEX_SETTINGS = (
     "UV_INDEX_URL",
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
-    "UV_NO_INDEX",
 )
 _CONFIG_WORDS = ("index", "find-links")
 
@@ -60,16 +62,16 @@ def _from_pip(environ: Mapping[str, str]) -> dict[str, str]:
         found["HTTPS_PROXY"] = found["HTTP_PROXY"] = pip["proxy"]
     if any(name in environ for name in _UV_INDEX_SETTINGS) or _uv_files_name_an_index(environ):
         return found
+    if "find-links" in pip:
+        found["UV_FIND_LINKS"] = ",".join(pip["find-links"].split())
+    if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return {**found, NO_INDEX: "1"}
     if "index-url" in pip:
         found["UV_DEFAULT_INDEX"] = pip["index-url"]
     if "extra-index-url" in pip:
         found["UV_INDEX"] = " ".join(pip["extra-index-url"].split())
         # pip takes the best version over all indexes, uv by itself the first index that has the name
         found["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    if "find-links" in pip:
-        found["UV_FIND_LINKS"] = ",".join(pip["find-links"].split())
-    if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        found["UV_NO_INDEX"] = "1"
     return found
 
 

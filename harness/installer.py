@@ -15,18 +15,20 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from uv import find_uv_bin
 
 from data.errors import EnvironmentFailed
-from harness.indexes import installer_environment
+from harness.indexes import NO_INDEX, installer_environment
 from harness.rejections import tail
 
 # What uv prints when the network, an index, the disk or uv itself is at fault.
 _OUR_FAULT = re.compile(
-    r"""error sending request|Failed to fetch|Failed to download distribution|Request failed after|dns error
-    |HTTP status (?:client|server) error|(?:Connection|tcp|connection) (?:refused|reset|closed|error)
-    |operation timed out|network was disabled|invalid peer certificate
-    |No space left on device|os error (?:13|23|24|28|30|122)\b|Read-only file system|Permission denied
-    |Failed to read `--find-links`|Failed to initialize cache|Failed to spawn|Could not acquire lock
-    |error decoding response body|panicked at""",
-    re.VERBOSE,
+    "|".join(
+        (
+            r"error sending request|Failed to fetch|Failed to download distribution|Request failed after|dns error",
+            r"HTTP status (?:client|server) error|[Cc]onnection (?:refused|reset|closed|error)|tcp connect error",
+            r"operation timed out|network was disabled|invalid peer certificate|error decoding response body",
+            r"No space left on device|os error (?:13|23|24|28|30|122)\b|Read-only file system|Permission denied",
+            r"Failed to read `--find-links`|Failed to initialize cache|Failed to spawn|Could not acquire lock",
+        )
+    )
 )
 # uv quotes what a source distribution's build printed; what that says of networks is no fault of ours
 _BUILD_OUTPUT = re.compile(r"^ *\[std(?:out|err)\]\n(?:(?: {2,}.*)?\n)*", re.MULTILINE)
@@ -60,6 +62,8 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
         EnvironmentFailed: uv failed for a reason that is not the requirements'.
     """
     environment = {**installer_environment(), "NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+    if environment.pop(NO_INDEX, "") and arguments[:2] == ["pip", "install"]:
+        arguments = [*arguments[:2], "--no-index", *arguments[2:]]
     command = " ".join(["uv", *arguments])
     try:
         exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout)

@@ -55,6 +55,9 @@ def made_once(
         partial = marker.with_suffix(".partial")
         partial.write_text(made.model_dump_json(), encoding="utf-8")
         partial.replace(marker)
+        for other in folder.iterdir():  # what children of a killed maker wrote meanwhile
+            if other not in (place, marker):
+                shutil.rmtree(other, ignore_errors=True)
         return made, True
 
 

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.registry import Repository
+from harness.recipes import Recipe, read_recipe
+from harness.rejections import LOG_BYTES, tail
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    def make(files: dict[str, str], **registered: Any) -> Recipe:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return read_recipe(tmp_path, Repository(name="lib", codebase="lib", **registered))
+
+    return make
+
+
+def test_pyproject(recipe: Any) -> None:
+    made = recipe(
+        {
+            "pyproject.toml": """
+                [build-system]
+                requires = ["hatchling"]
+                build-backend = "hatchling.build"
+                [project]
+                name = "My.Lib"
+                requires-python = ">=3.8"
+                dependencies = ["attrs>=20", "Typing_Extensions; python_version < '3.10'", "my-lib"]
+                optional-dependencies.test = ["pytest>=6", "hypothesis"]
+                optional-dependencies.docs = ["sphinx"]
+            """,
+            "src/my_lib/__init__.py": "",
+            "docs/conf.py": "",
+            "tests/__init__.py": "",
+        }
+    )
+    assert made.requires_python == ">=3.8"
+    assert made.requirements == ["attrs>=20", "pytest", 'typing-extensions; python_version < "3.10"']
+    assert made.test_requirements == ["hypothesis", "pytest>=6"]
+    assert made.source_roots == ["src"]
+    assert made.packages == ["my_lib"]
+    assert made.build == []
+
+
+def test_poetry(recipe: Any) -> None:
+    made = recipe(
+        {
+            "pyproject.toml": """
+                [tool.poetry]
+                name = "lib"
+                [tool.poetry.dependencies]
+                python = "^3.7"
+                requests = "^2.20"
+                click = {version = "~8.0.1"}
+                six = "*"
+                rich = {version = "13.0", optional = true}
+                zero = "^0.3.1"
+                [tool.poetry.group.test.dependencies]
+                pytest-mock = ">=3"
+            """,
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requires_python == "<4,>=3.7"
+    assert made.requirements == ["click<8.1,>=8.0.1", "pytest", "requests<3,>=2.20", "six", "zero<0.4,>=0.3.1"]
+    assert made.test_requirements == ["pytest-mock>=3"]
+
+
+def test_setup_cfg(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.cfg": (
+                "[metadata]\nname = lib\n[options]\npython_requires = >=3.6\ninstall_requires =\n    six\n"
+                "    # a remark\n    dataclasses; python_version < '3.7'\npackage_dir =\n    = source\n"
+                "[options.extras_require]\ntesting =\n    mock\n"
+            ),
+            "setup.py": "from setuptools import setup\nsetup()\n",
+            "source/lib/__init__.py": "",
+        }
+    )
+    assert made.requires_python == ">=3.6"
+    assert made.requirements == ['dataclasses; python_version < "3.7"', "pytest", "six"]
+    assert made.test_requirements == ["mock"]
+    assert made.source_roots == ["source"]
+
+
+def test_setup_py_is_read_but_never_run(recipe: Any, tmp_path: Path) -> None:
+    script = f"""
+import sys, os
+open({str(tmp_path / "ran")!r}, "w").close()
+base = ["certifi"]
+kwargs = {{}}
+if sys.version_info < (3, 2):
+    base.append("backports.ssl_match_hostname")
+else:
+    base += ["six>=1"]
+kwargs["python_requires"] = ">= 3.5"
+setup(name="lib" + os.environ.get("X", ""), install_requires=base + ["attrs"], tests_require="mock",
+      classifiers=["Programming Language :: Python :: 3"], packages=["lib", "lib.sub"], **kwargs)
+"""
+    made = recipe({"setup.py": script, "lib/__init__.py": "", "other/__init__.py": ""})
+    assert made.requirements == ["attrs", "certifi", "pytest", "six>=1"]
+    assert made.test_requirements == ["mock"]
+    assert made.requires_python == ">=3.5"
+    assert made.packages == ["lib"]
+    assert made.build == []
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"setup.py": "setup(ext_modules=[Extension('a', ['a.c'])])"}, "build_ext --inplace"),
+        ({"setup.py": "from Cython.Build import cythonize\nsetup(ext_modules=cythonize('*.pyx'))"}, "build_ext"),
+        ({"setup.py": "setup(configuration=configuration)"}, "build_ext"),
+        ({"setup.py": "setup(ext_modules=[])"}, None),
+        ({"pyproject.toml": "build-system.build-backend = 'mesonpy'"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'maturin'"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'flit_core.buildapi'"}, None),
+    ],
+)
+def test_native_code_is_seen(recipe: Any, files: dict[str, str], expected: str | None) -> None:
+    made = recipe({**files, "lib/__init__.py": ""})
+    assert (expected in made.build[0]) if expected else made.build == []
+    assert ("setuptools" in made.requirements) == bool(expected)
+
+
+def test_python_two_only(recipe: Any) -> None:
+    made = recipe({"setup.py": "setup(classifiers=['Programming Language :: Python :: 2 :: Only'])"})
+    assert made.python_range() is not None
+    assert not made.python_range().contains("3.6")
+
+
+def test_requirement_files(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(install_requires=open('requirements.txt').read().split())",
+            "requirements.txt": "-r more.txt\nsix==1.10 \\\n  --hash=sha256:00\n-e .\n--index-url https://x.invalid\n",
+            "more.txt": "attrs # why\n-r ../../etc/passwd\n-r requirements.txt\n",
+            "requirements-test.txt": "nose\nflake8==3.0\ntox\n",
+            "tox.ini": (
+                "[testenv]\ndeps =\n    mock\n    py27: unittest2\n    {env:X}\n    -r{toxinidir}/tox.txt\n"
+                "[pytest]\naddopts = -v\n    --cov=lib\n"
+            ),
+            "tox.txt": "pretend\n",
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requirements == ["attrs", "pytest", "six==1.10"]
+    assert made.test_requirements == ["mock", "nose", "pretend", "pytest-cov"]
+
+
+def test_a_list_of_what_developers_had_installed_is_ignored(recipe: Any) -> None:
+    made = recipe({"setup.py": "setup(name='lib')", "requirements.txt": "sphinx==1.0\n", "lib/__init__.py": ""})
+    assert made.requirements == ["pytest"]
+    assert any("requirements.txt ignored" in note for note in made.notes)
+
+
+def test_imports_of_tests_are_installed_only_when_known(recipe: Any) -> None:
+    test = "import yaml\nimport helper_of_ours\nfrom hypothesis import given\ntry:\n    import numpy\nexcept E: pass\n"
+    made = recipe(
+        {"lib/__init__.py": "", "tests/test_a.py": test, "six/__init__.py": "", "tests/test_b.py": "import six"}
+    )
+    assert made.test_requirements == ["hypothesis", "pyyaml"]
+
+
+def test_what_cannot_be_used_is_noted(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(install_requires=['six', 'no such thing ==', 'x @ file:///etc', 'y @ git+ssh://h/y'],"
+            "python_requires='three')",
+            "pyproject.toml": "not toml [",
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requirements == ["pytest", "six"]
+    assert made.requires_python is None
+    assert len(made.notes) == 5
+
+
+@pytest.mark.parametrize("script", ["print 'old'", "\0", "(" * 5000, "setup(install_requires=[" + "1+" * 5000 + "1])"])
+def test_hostile_setup_scripts(recipe: Any, script: str) -> None:
+    made = recipe({"setup.py": script, "lib/__init__.py": ""})
+    assert made.requirements == ["pytest"]
+    assert made.packages == ["lib"]
+
+
+def test_the_registry_says_it_better(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(name='lib', ext_modules=[x], python_requires='>=3.6', install_requires=['six'])",
+            "lib/__init__.py": "",
+            "python/lib/__init__.py": "",
+        },
+        packages=["lib"],
+        source_dirs=["gone", "python"],
+        python="<3.12",
+        requirements=["cython"],
+        test_requirements=["mock"],
+    )
+    assert made.requires_python == "<3.12,>=3.6"
+    assert made.requirements == ["cython", "pytest", "six"]
+    assert made.test_requirements == ["mock"]
+    assert made.source_roots == ["python"]
+    assert made.build == []
+
+
+def test_an_empty_tree_has_a_recipe(recipe: Any) -> None:
+    assert recipe({}) == Recipe(requirements=["pytest"], source_roots=["."])
+
+
+def test_one_module(recipe: Any) -> None:
+    made = recipe(
+        {"setup.py": "setup(py_modules=['single'])", "single.py": "", "conftest.py": "", "test_single.py": ""}
+    )
+    assert made.packages == ["single"]
+
+
+def test_tail_keeps_the_end_within_its_bytes() -> None:
+    assert tail("short") == "short"
+    cut = tail("é" * LOG_BYTES + "end")
+    assert len(cut.encode()) <= LOG_BYTES
+    assert cut.startswith("[...]") and cut.endswith("end")
