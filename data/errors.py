@@ -10,6 +10,7 @@
         ├── SandboxUnavailable
         ├── GitFailed
         ├── EnvironmentFailed              uv or the index failed for a reason that is not the commit's
+        ├── MachineBusy (TimeoutError)         another timing held the machine for too long
         └── ServerUnavailable (ConnectionError)
 
 A failing build, test or workload is data (a row with a reason), never one of these.
@@ -54,6 +55,10 @@ class GitFailed(InfrastructureError):
 
 class EnvironmentFailed(InfrastructureError):
     """uv or the package index failed for a reason that is not the commit's."""
+
+
+class MachineBusy(InfrastructureError, TimeoutError):
+    """Another timing held the machine's measurement lock for too long."""
 
 
 class ServerUnavailable(InfrastructureError, ConnectionError):

@@ -1,0 +1,166 @@
+"""The machine a timing is taken on: its facts, its load, the core to use, and the lock that one timing holds."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from data.errors import MachineBusy
+from data.records import Machine, content_id
+
+LOCK_NAME = "perfquarry-measurement.lock"
+POLL_SECONDS = 0.1
+OBSERVE_SECONDS = 0.2
+"""How long cores are watched to find a quiet one."""
+BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+"""Fields of the processor times that are not idle; guests are inside 'user'. Stolen time disturbs like any other."""
+
+
+def machine_facts(sandbox: str) -> Machine:
+    """Facts of this machine, and the name of the sandbox its timings are taken in.
+
+    `machine_id` is a hash: neither the machine's name nor its system id can be read from it.
+    """
+    cpu, memory = _cpu_model(), psutil.virtual_memory().total
+    cores = psutil.cpu_count() or 1
+    return Machine(
+        machine_id=content_id("machine", _identity(), platform.system(), platform.machine(), cpu, cores, memory),
+        system=platform.system(),
+        kernel=platform.release(),
+        cpu=cpu,
+        cores=cores,
+        memory_bytes=memory,
+        governor=_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        clock_resolution=time.get_clock_info("perf_counter").resolution,
+        sandbox=sandbox,
+    )
+
+
+def _identity() -> str:
+    return _text("/etc/machine-id") or platform.node()
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _cpu_model() -> str:
+    for line in (_text("/proc/cpuinfo") or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    if platform.system() == "Darwin":
+        asked = subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+        )
+        return asked.stdout.strip() or platform.machine()
+    return platform.processor() or platform.machine()
+
+
+@dataclass
+class LoadMeter:
+    """Processor use of others between its making and `foreign`."""
+
+    _begin: float = field(default_factory=time.monotonic)
+    _busy: float = field(default_factory=lambda: _busy_seconds())
+    _own: float = field(default_factory=time.process_time)
+
+    def foreign(self, commands_seconds: float) -> float:
+        """CPU seconds per second used by others, all cores together, stolen time included.
+
+        Args:
+            commands_seconds: CPU seconds of our own commands since then; this process's own are known.
+        """
+        elapsed = time.monotonic() - self._begin
+        own = time.process_time() - self._own + commands_seconds
+        return max(0.0, _busy_seconds() - self._busy - own) / max(elapsed, 1e-9)
+
+
+def _busy_seconds() -> float:
+    times = psutil.cpu_times()
+    return float(sum(getattr(times, name, 0.0) for name in BUSY))
+
+
+def quiet_core(seconds: float = OBSERVE_SECONDS) -> int | None:
+    """The least busy core this process may use, watched for that long; None where processes cannot be pinned.
+
+    Among equals it is the one with the highest number: the first ones serve most interrupts.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    allowed = os.sched_getaffinity(0)
+    percent = psutil.cpu_percent(interval=seconds, percpu=True)
+    return max(allowed, key=lambda core: (-round(percent[core] / 10) if core < len(percent) else 0, core))
+
+
+def lock_path() -> Path:
+    """One file for all users of the machine: in the first folder everybody may write to, wherever TMPDIR points."""
+    folders = [Path("/run/lock"), Path("/var/tmp"), Path("/tmp")]  # noqa: S108
+    return next((one for one in folders if one.is_dir() and one.stat().st_mode & 0o002), folders[-1]) / LOCK_NAME
+
+
+@contextlib.contextmanager
+def measurement_lock(
+    timeout: float | None = None, *, on_wait: Callable[[float], None] = lambda waited: None, path: Path | None = None
+) -> Iterator[None]:
+    """Holds the machine for a timing. The kernel frees it when its holder ends, however it ends.
+
+    Args:
+        timeout: seconds to wait at most; None waits for ever.
+        on_wait: called with the seconds waited so far, first when another timing is found running, then every poll.
+        path: another lock file than the machine's, for tests.
+
+    Raises:
+        MachineBusy: another timing held it for longer than `timeout`.
+    """
+    path = path or lock_path()
+    descriptor = _open_shared(path)
+    begin = time.monotonic()
+    try:
+        while not _taken(descriptor):
+            waited = time.monotonic() - begin
+            if timeout is not None and waited >= timeout:
+                raise MachineBusy(
+                    f"another timing has held {path} for {waited:.0f} s; wait for it or end it, then run again"
+                )
+            on_wait(waited)
+            time.sleep(POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)  # frees the lock, too
+
+
+def _open_shared(path: Path) -> int:
+    """Opens the lock file of whichever user made it.
+
+    Reading is enough for flock. An existing file is opened without O_CREAT, which kernels
+    refuse for another user's file in a folder like /tmp (fs.protected_regular).
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
+            path.chmod(0o444)  # whatever the umask
+        return os.open(path, flags)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

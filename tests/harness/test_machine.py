@@ -1,0 +1,139 @@
+"""Facts, load, cores and the lock of the machine, with real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from data.errors import InfrastructureError, MachineBusy
+from harness.machine import LoadMeter, lock_path, machine_facts, measurement_lock, quiet_core
+
+ROOT = Path(__file__).parents[2]
+HOLD = """
+    import sys, time
+    from pathlib import Path
+    from harness.machine import measurement_lock
+    with measurement_lock(path=Path(sys.argv[1])):
+        print("held", flush=True)
+        time.sleep(600)"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock `tmp_path/lock`."""
+    argv = [sys.executable, "-c", textwrap.dedent(HOLD), str(tmp_path / "lock")]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_facts_name_the_machine_and_not_its_owner() -> None:
+    facts = machine_facts("bubblewrap")
+    assert facts == machine_facts("bubblewrap")
+    assert facts.cores == psutil.cpu_count() and facts.memory_bytes == psutil.virtual_memory().total
+    assert 0 < facts.clock_resolution <= 1e-6 and facts.cpu and facts.sandbox == "bubblewrap"
+    assert facts.machine_id == machine_facts("process").machine_id
+    assert os.uname().nodename not in facts.model_dump_json()
+
+
+def test_a_free_lock_is_taken_at_once_and_again(tmp_path: Path) -> None:
+    waits: list[float] = []
+    for _ in range(2):
+        with measurement_lock(0, on_wait=waits.append, path=tmp_path / "lock"):
+            pass
+    assert waits == []
+
+
+def test_the_machine_wide_lock_is_shared_by_all_users() -> None:
+    assert lock_path().parent.stat().st_mode & 0o002 and Path.home() not in lock_path().parents
+
+
+def test_waiting_is_told_and_ends_with_an_error(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    waits: list[float] = []
+    with (
+        pytest.raises(MachineBusy, match="another timing") as caught,
+        measurement_lock(0.25, on_wait=waits.append, path=tmp_path / "lock"),
+    ):
+        raise AssertionError("the lock was given twice")
+    assert waits and waits == sorted(waits) and max(waits) < 0.25
+    assert isinstance(caught.value, InfrastructureError) and isinstance(caught.value, TimeoutError)
+
+
+def test_the_lock_dies_with_its_holder(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    killer = threading.Timer(0.3, holder.kill)
+    waits: list[float] = []
+    killer.start()
+    with measurement_lock(60, on_wait=waits.append, path=tmp_path / "lock"):
+        assert holder.wait() == -9
+    assert waits
+
+
+def test_the_lock_is_not_inherited_by_commands(tmp_path: Path) -> None:
+    with measurement_lock(0, path=tmp_path / "lock"):
+        child = subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        with measurement_lock(0, path=tmp_path / "lock"):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_the_lock_is_freed_by_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), measurement_lock(0, path=tmp_path / "lock"):
+        raise ZeroDivisionError
+    with measurement_lock(0, path=tmp_path / "lock"):
+        pass
+
+
+def test_a_read_only_file_of_another_user_can_be_locked(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch(0o444)
+    with measurement_lock(0, path=lock):
+        pass
+    assert lock.stat().st_mode & 0o777 == 0o444
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError), measurement_lock(0, path=tmp_path / "lock"):
+        pass
+    assert not (tmp_path / "victim").exists()
+
+
+BURN = "import time\nuntil = time.process_time() + 1.0\nwhile time.process_time() < until: pass"
+
+
+def test_load_of_others_is_seen_and_ours_is_not_counted() -> None:
+    meter = LoadMeter()
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    seconds = time.monotonic() - begin
+    # at least the burner's second; told to be our own command's, it is taken off
+    assert meter.foreign(0.0) * seconds > 0.8
+    assert (meter.foreign(0.0) - meter.foreign(1.0)) * seconds > 0.6
+
+
+def test_quiet_core_is_one_we_may_use() -> None:
+    core = quiet_core(0.05)
+    assert core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else core is None
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot pin processes")
+def test_quiet_core_stays_within_our_affinity() -> None:
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert quiet_core(0.02) == min(allowed)
+    finally:
+        os.sched_setaffinity(0, allowed)
