@@ -1,0 +1,173 @@
+"""The command line: `perfquarry`. Exit codes: 0 done, 1 the work failed, 2 bad usage or input."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from curation.formats import Format
+from curation.samples import Mode
+from data.errors import InputError, PerfquarryError
+from flows import facts
+from flows.options import Options, default_jobs, home_of, settings_from
+from flows.work import work
+
+STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select")
+
+app = typer.Typer(
+    name="perfquarry",
+    help="Mines the history of repositories for performance improvements and turns them into verified tasks.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+RepoArgument = Annotated[str, typer.Argument(help="Name in the registry, git URL, or local path.")]
+SourceOption = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
+SinceOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch at or after this date.")]
+UntilOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch before this date.")]
+ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
+JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
+WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
+HomeOption = Annotated[
+    Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
+]
+JobsOption = Annotated[int | None, typer.Option(min=1, help="Builds and selections at once.", show_default="cores")]
+SettingsOption = Annotated[Path | None, typer.Option(help="TOML file with settings, one table a stage.")]
+ServerOption = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
+
+
+def _aware(date: datetime | None) -> datetime | None:
+    return date.replace(tzinfo=UTC) if date and date.tzinfo is None else date
+
+
+def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
+    def command(
+        repo: RepoArgument,
+        source: SourceOption = None,
+        since: SinceOption = None,
+        until: UntilOption = None,
+        changes: ChangesOption = None,
+        limit: LimitOption = None,
+        judge: JudgeOption = "heuristic",
+        workloads: WorkloadsOption = "unit-test",
+        home: HomeOption = None,
+        jobs: JobsOption = None,
+        settings: SettingsOption = None,
+        server: ServerOption = True,
+        as_json: JsonOption = False,
+    ) -> None:
+        options = Options(
+            repo=repo,
+            source=source,
+            since=_aware(since),
+            until=_aware(until),
+            changes=tuple(part.strip() for part in (changes or "").split(",") if part.strip()),
+            limit=limit,
+            home=str(home_of(home).root),
+            jobs=jobs or default_jobs(),
+            settings=settings_from(settings, judge, workloads),
+        )
+        work(options, stages, with_server=server, as_json=as_json)
+
+    command.__doc__ = text
+    app.command(name)(command)
+
+
+_stage_command("curate", STAGE_NAMES, "All stages: from a repository's history to verified tasks.")
+_stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of changes.")
+_stage_command("judge", STAGE_NAMES[1:2], "Judge which changes improve performance.")
+_stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
+_stage_command("generate", STAGE_NAMES[3:4], "Choose the unit tests that execute changed lines.")
+_stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, interleaved.")
+_stage_command("select", STAGE_NAMES[5:], "Decide which changes are verified improvements.")
+
+
+@app.command()
+def tasks(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List the accepted tasks of a repository."""
+    facts.tasks(home_of(home), repo, as_json=as_json)
+
+
+@app.command()
+def show(
+    task_id: Annotated[str, typer.Argument(help="Task id, or the start of one, or of a head's hash.")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one task: targets, workloads, timings, and the decision in words."""
+    facts.show(home_of(home), task_id, as_json=as_json)
+
+
+@app.command()
+def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show how many changes each stage kept, and why the others fell."""
+    facts.funnel(home_of(home), repo, as_json=as_json)
+
+
+@app.command()
+def export(
+    repo: RepoArgument,
+    to: Annotated[Path, typer.Option(help="Parquet file to write.")],
+    form: Annotated[Format, typer.Option("--format", help="Which columns.")] = "native",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the accepted tasks to one Parquet file."""
+    facts.export(home_of(home), repo, to, form, as_json=as_json)
+
+
+@app.command()
+def stability(
+    file: Annotated[Path, typer.Argument(help="JSON {'cases': [{'base': [s…], 'head': [s…]}…]} or Parquet.")],
+    mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
+    as_json: JsonOption = False,
+) -> None:
+    """Apply the stability filters to anybody's timings."""
+    facts.stability(file, mode, as_json=as_json)
+
+
+@app.command()
+def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Tell what this machine lacks, and what that costs."""
+    from flows.doctor import report
+
+    report(home_of(home), as_json=as_json)
+
+
+@app.command()
+def ui(home: HomeOption = None) -> None:
+    """Open the local Prefect server's page, until Ctrl-C."""
+    from flows.work import serve
+
+    serve(home_of(home))
+
+
+def main() -> None:
+    """Entry point: every error the program raises on purpose becomes one clear line and an exit code."""
+    errors = Console(stderr=True)
+    try:
+        app(standalone_mode=True)
+    except InputError as error:
+        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        sys.exit(2)
+    except PerfquarryError as error:
+        logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
+        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("interrupted; run the same command again to go on from here", highlight=False)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

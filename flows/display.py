@@ -1,0 +1,187 @@
+"""What a person sees while a run works: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+LINE_SECONDS = 15.0
+"""Without a terminal, a stage reports at most this often (seconds)."""
+
+
+class Display(Protocol):
+    """Where stages report what they do; all calls may come from several threads."""
+
+    def stage(self, name: str, total: int | None) -> None:
+        """A stage begins; `total` is the number of steps where it is known."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Steps of the current stage are done."""
+
+    def note(self, text: str) -> None:
+        """What is being worked on right now."""
+
+    def finish(self, summary: str) -> None:
+        """The current stage is done."""
+
+
+class Silent:
+    """Shows nothing (JSON output, workers)."""
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Nothing."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+    def finish(self, summary: str) -> None:
+        """Nothing."""
+
+
+class Bars:
+    """One progress bar a stage, kept on the screen with its summary."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("[bold]{task.fields[name]:<9}[/]"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.description}[/]", markup=True),
+            console=console,
+            refresh_per_second=4,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Adds the stage's bar."""
+        self._task = self._progress.add_task("", total=total, name=name)
+
+    def advance(self, steps: int = 1) -> None:
+        """Moves the bar."""
+        if self._task is not None:
+            self._progress.advance(self._task, steps)
+
+    def note(self, text: str) -> None:
+        """Shows the text beside the bar."""
+        if self._task is not None:
+            self._progress.update(self._task, description=_plain(text, 60))
+
+    def finish(self, summary: str) -> None:
+        """Fills the bar and leaves the summary."""
+        if self._task is None:
+            return
+        done = next(task for task in self._progress.tasks if task.id == self._task)
+        total = done.total if done.total is not None else max(done.completed, 1)
+        self._progress.update(self._task, description=summary, total=total or 1, completed=total or 1)
+
+
+class Lines:
+    """A line when a stage begins and ends and now and then between: for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lock = threading.Lock()
+        self._name, self._done = "", 0
+        self._total: int | None = None
+        self._began = self._said = time.monotonic()
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Begins a stage."""
+        self._name, self._total, self._done = name, total, 0
+        self._began = self._said = time.monotonic()
+
+    def advance(self, steps: int = 1) -> None:
+        """Says how far it is, at most every `LINE_SECONDS`."""
+        with self._lock:
+            self._done += steps
+            if time.monotonic() - self._said >= LINE_SECONDS:
+                self._said = time.monotonic()
+                of = f" of {self._total}" if self._total else ""
+                self._say(f"{self._done}{of} after {time.monotonic() - self._began:.0f} s")
+
+    def note(self, text: str) -> None:
+        """Nothing: notes are for the eye."""
+
+    def finish(self, summary: str) -> None:
+        """Says the summary and the time."""
+        self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"{self._name:<9} {text}", highlight=False, soft_wrap=True)
+
+
+_current: Display = Silent()
+
+
+def current() -> Display:
+    """The display of this process: stages report to it wherever they run."""
+    return _current
+
+
+@contextmanager
+def showing(console: Console, *, silent: bool = False) -> Iterator[Display]:
+    """Makes the fitting display the current one: bars on a terminal, lines elsewhere."""
+    global _current
+    before = _current
+    try:
+        if silent:
+            _current = Silent()
+            yield _current
+        elif console.is_terminal:
+            with Bars(console) as bars:
+                _current = bars
+                yield bars
+        else:
+            _current = Lines(console)
+            yield _current
+    finally:
+        _current = before
+
+
+def log_to(folder: Path, console: Console, name: str) -> Path:
+    """Our log: everything to a file in the home, warnings to the terminal too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.log"
+    file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    file.setLevel(logging.INFO)
+    screen = RichHandler(console=console, show_path=False, show_time=False, level=logging.WARNING)
+    root = logging.getLogger("perfquarry")
+    root.setLevel(logging.INFO)
+    root.handlers[:] = [file, screen]
+    root.propagate = False
+    return path
+
+
+def _plain(text: str, width: int) -> str:
+    line = text.replace("[", "\\[").splitlines()[0] if text else ""
+    return line if len(line) <= width else line[: width - 1] + "…"

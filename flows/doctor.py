@@ -1,0 +1,163 @@
+"""`perfquarry doctor`: what this machine lacks, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+from pydantic import Field
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from data.errors import SandboxUnavailable
+from data.home import Home
+from data.records import Record
+from harness.interpreters import find_interpreters
+from harness.sandbox import choose_sandbox
+
+MIN_DISK_BYTES = 10 * 1024**3
+MIN_MEMORY_BYTES = 4 * 1024**3
+
+
+class Check(Record):
+    """One thing looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    cost: str = Field(default="", description="What lacking it costs; empty when it is there.")
+    remedy: str = Field(default="", description="What to do about it.")
+
+
+def report(home: Home, *, as_json: bool) -> None:
+    """Prints all checks."""
+    checks = examine(home)
+    if as_json:
+        print(json.dumps([check.model_dump() for check in checks], indent=2))
+        return
+    table = Table(title="This machine", title_justify="left")
+    for name in ("", "what", "found", "what it costs", "what to do"):
+        table.add_column(name, overflow="fold")
+    for check in checks:
+        mark = "[green]✓[/]" if check.ok else "[yellow]![/]"
+        table.add_row(mark, check.name, escape(check.found), escape(check.cost), escape(check.remedy))
+    Console().print(table)
+
+
+def examine(home: Home) -> list[Check]:
+    """All checks, in the order in which a run needs them."""
+    return [_git(), _sandbox(), _interpreters(), _cores(), _governor(), _load(), _memory(), _disk(home), _keys()]
+
+
+def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> Check:
+    return Check(name=name, ok=ok, found=found, cost="" if ok else cost, remedy="" if ok else remedy)
+
+
+def _git() -> Check:
+    version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return _check(
+        "git", numbers >= (2, 31), version or "none", "no repository can be mined", "install git 2.31 or newer"
+    )
+
+
+def _sandbox() -> Check:
+    try:
+        name = choose_sandbox("bubblewrap").name
+    except SandboxUnavailable as error:
+        return _check(
+            "sandbox",
+            False,
+            str(error).splitlines()[0],
+            "strangers' code runs as a plain process: it can read your files and use the network",
+            "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
+        )
+    return _check("sandbox", True, name, "", "")
+
+
+def _interpreters() -> Check:
+    found = sorted({one.minor for one in find_interpreters()})
+    words = ", ".join(f"{major}.{minor}" for major, minor in found)
+    return _check(
+        "interpreters",
+        len(found) >= 4,
+        words or "none",
+        "changes older than these Pythons are rejected (no_interpreter) or fail to build",
+        "install more with pyenv, uv python install, or your distribution",
+    )
+
+
+def _cores() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _check(
+        "cores",
+        cores >= 2,
+        f"{cores} x {platform.processor() or platform.machine()}",
+        "the harness and the timed process share one core: timings are noisier",
+        "measure on a machine with two cores or more",
+    )
+
+
+def _governor() -> Check:
+    files = list(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    governors = sorted({file.read_text().strip() for file in files})
+    return _check(
+        "clock",
+        governors in ([], ["performance"]),
+        ", ".join(governors) or "no governor visible",
+        "the clock rate changes while timings run: more blocks are disturbed or noisy",
+        "cpupower frequency-set -g performance",
+    )
+
+
+def _load() -> Check:
+    busy = psutil.cpu_percent(interval=0.5) / 100 * (psutil.cpu_count() or 1)
+    return _check(
+        "load",
+        busy < 0.5,
+        f"{busy:.2f} cores busy",
+        "blocks during which others use the machine are repeated, and are noisier",
+        "stop what else runs while timings are taken",
+    )
+
+
+def _memory() -> Check:
+    total = psutil.virtual_memory().available
+    return _check(
+        "memory",
+        total >= MIN_MEMORY_BYTES,
+        f"{total / 1024**3:.1f} GiB available",
+        "builds and tests may be killed at their limit",
+        "free some memory, or lower build.memory_bytes in --settings",
+    )
+
+
+def _disk(home: Home) -> Check:
+    place = home.root
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    return _check(
+        "disk",
+        free >= MIN_DISK_BYTES,
+        f"{free / 1024**3:.0f} GiB free for {home.root}",
+        "environments and clones of large repositories may not fit",
+        "free some space or name another --home",
+    )
+
+
+def _keys() -> Check:
+    names = [name for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN") if os.environ.get(name)]
+    return Check(
+        name="keys",
+        ok=True,
+        found=f"{', '.join(names) or 'none'} set; nothing here needs one (python {sys.version.split()[0]})",
+    )

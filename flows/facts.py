@@ -1,0 +1,151 @@
+"""The commands that only read: tasks, show, funnel, export, stability."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+import data.funnel
+from curation.formats import Format
+from curation.formats import export as export_tasks
+from curation.samples import Mode, analyse, read_cases
+from data.errors import InputError, UnknownTask
+from data.home import Home
+from data.records import Change, Evidence, Task, Timing, Workload
+from data.registry import resolve
+from data.store import TableStore
+from flows.reports import evidence_panel, explain, funnel_table, seconds, task_head, task_row, tasks_table, times
+
+
+def _store(home: Home) -> TableStore:
+    return TableStore(home.tables)
+
+
+def _known(home: Home, repo: str) -> tuple[TableStore, str]:
+    """The tables and the repository's name in them.
+
+    Raises:
+        InputError: the tables hold nothing of it.
+    """
+    store, name = _store(home), resolve(repo).name
+    if name not in store.repositories(Change):
+        raise InputError(f"nothing of {name} in {home.tables}: run `perfquarry curate {repo}` first")
+    return store, name
+
+
+def _newest(store: TableStore, repo: str) -> list[Task]:
+    """Rows of the newest decision over the repository."""
+    table = store.scan(Task, repo, columns=["config_hash", "created_at"])
+    if not table.num_rows:
+        return []
+    newest = table.sort_by([("created_at", "descending")])["config_hash"][0].as_py()
+    return list(store.records(Task, repo, config_hash=newest))
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, default=str))
+
+
+def tasks(home: Home, repo: str, *, as_json: bool) -> None:
+    """Accepted tasks of a repository."""
+    store, name = _known(home, repo)
+    accepted = [task for task in _newest(store, name) if task.status == "kept"]
+    if as_json:
+        _print_json([task_row(task) for task in accepted])
+    else:
+        Console().print(tasks_table(accepted))
+
+
+def funnel(home: Home, repo: str, *, as_json: bool) -> None:
+    """Funnel of a repository."""
+    store, name = _known(home, repo)
+    counts = data.funnel.funnel(store, name)
+    if as_json:
+        _print_json(counts.as_json())
+    else:
+        console = Console()
+        console.print(funnel_table(counts))
+        explain(console, counts)
+
+
+def show(home: Home, task_id: str, *, as_json: bool) -> None:
+    """One task, accepted or not, found by the start of its id or head."""
+    store = _store(home)
+    found = [
+        task
+        for repo in store.repositories(Task)
+        for task in _newest(store, repo)
+        if task.task_id.startswith(task_id) or task.head_sha.startswith(task_id)
+    ]
+    exact = [task for task in found if task.task_id == task_id]
+    if len(exact or found) != 1:
+        near = ", ".join(task.task_id for task in found[:5])
+        raise UnknownTask(
+            f"{len(found)} tasks begin with {task_id!r}: {near}"
+            if found
+            else f"no task {task_id!r} in {home.tables}: `perfquarry tasks REPO` lists them"
+        )
+    task = (exact or found)[0]
+    evidence = list(
+        store.records(Evidence, task.repo, config_hash=task.config_hash, where=pc.field("change_id") == task.change_id)
+    )
+    if as_json:
+        _print_json(
+            {"task": task.model_dump(mode="json"), "evidence": [row.model_dump(mode="json") for row in evidence]}
+        )
+        return
+    timings = list(store.records(Timing, task.repo, where=pc.field("change_id") == task.change_id))
+    codes = _codes(store, task)
+    console = Console()
+    console.print(task_head(task))
+    for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
+        own = [timing for timing in timings if timing.workload_id == row.workload_id]
+        console.print()
+        console.print(evidence_panel(row, codes.get(row.workload_id, row.workload_id), own))
+
+
+def _codes(store: TableStore, task: Task) -> dict[str, str]:
+    rows = store.scan(
+        Workload, task.repo, columns=["workload_id", "code"], where=pc.field("change_id") == task.change_id
+    )
+    return dict(zip(rows["workload_id"].to_pylist(), rows["code"].to_pylist(), strict=True))
+
+
+def export(home: Home, repo: str, to: Path, form: Format, *, as_json: bool) -> None:
+    """Accepted tasks as one Parquet file."""
+    store, name = _known(home, repo)
+    accepted = [task for task in _newest(store, name) if task.status == "kept"]
+    export_tasks(accepted, to, form)
+    if as_json:
+        _print_json({"file": str(to), "format": form, "rows": len(accepted)})
+    else:
+        Console().print(f"{len(accepted)} task(s) written to {to}", highlight=False, markup=False)
+
+
+def stability(file: Path, mode: Mode, *, as_json: bool) -> None:
+    """The stability filters on anybody's timings."""
+    results = analyse(read_cases(file), mode)
+    if as_json:
+        _print_json({"results": [result.model_dump(mode="json") for result in results]})
+        return
+    table = Table(title=f"{len(results)} case(s), mode {mode}", title_justify="left")
+    for name in ("case", "base median", "head median", "kept", "speedup", "95 % interval", "δ", "p"):
+        table.add_column(name, justify="right")
+    for number, result in enumerate(results):
+        table.add_row(
+            str(number),
+            seconds(median(result.base_kept)),
+            seconds(median(result.head_kept)),
+            f"{len(result.base_kept)}, {len(result.head_kept)}",
+            times(result.speedup),
+            f"\\[{times(result.low)}, {times(result.high)}]",
+            f"{result.delta:.3f}",
+            "–" if result.p_value is None else f"{result.p_value:.3g}",
+        )
+    Console().print(table)

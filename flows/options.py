@@ -1,0 +1,63 @@
+"""What a run was asked to do: small enough to be the parameter of a Prefect flow."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from data.errors import InputError
+from data.home import Home
+from data.records import Record
+from data.settings import Settings
+
+
+class Options(Record):
+    """The command line's options, resolved; equal options mean the same run on any worker that shares the home."""
+
+    repo: str = Field(description="Registry name, git URL or local path.")
+    source: str | None = Field(default=None, description="Clone from here instead of the registry's URL.")
+    since: datetime | None = Field(default=None, description="Changes that reached the branch at or after it.")
+    until: datetime | None = Field(default=None, description="Changes that reached the branch before it.")
+    changes: tuple[str, ...] = Field(default=(), description="Only these heads (hashes or unique prefixes).")
+    limit: int | None = Field(default=None, ge=1, description="Only the N most probable changes go to the build.")
+    home: str = Field(description="Folder of the whole state.")
+    jobs: int = Field(ge=1, description="Builds and test selections at once; timings always run one at a time.")
+    settings: Settings = Settings()
+
+
+def settings_from(path: Path | None, judge: str, workloads: str) -> Settings:
+    """Default settings, changed by a TOML file (one table a stage) and by the options of the command line.
+
+    Raises:
+        InputError: the file cannot be read, or names an unknown setting.
+    """
+    tables: dict[str, dict[str, object]] = {}
+    if path is not None:
+        try:
+            tables = tomllib.loads(path.read_text())
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise InputError(f"cannot read the settings {path}: {error}") from error
+    tables.setdefault("judge", {})["judge"] = judge
+    tables.setdefault("generate", {})["source"] = workloads
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path or 'settings'}: {place}: {first['msg']}") from error
+
+
+def default_jobs() -> int:
+    """Number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def home_of(folder: Path | None) -> Home:
+    """The home named on the command line, else `PERFQUARRY_HOME`, else `./var`."""
+    return Home(folder.expanduser().resolve()) if folder else Home.default()

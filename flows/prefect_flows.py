@@ -1,0 +1,111 @@
+"""The Prefect flows: `curate` and one flow a stage. Import this only when PREFECT_API_URL is set.
+
+A task run is a batch of a stage; it gets keys, never rows, and returns nothing: results
+are in the tables, which alone decide what a rerun still does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+from prefect import flow, get_client, tags, task
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType, FlowRunFilterTags
+from prefect.client.schemas.objects import State, StateType
+from prefect.exceptions import PrefectException
+from prefect.flows import Flow
+from prefect.states import Completed, Crashed, Failed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from data.errors import InfrastructureError, ServerUnavailable
+from flows.run import Run
+from flows.runner import Failure, RunFailed, attempt, failed, run_stage
+from flows.stages import STAGES, Batch, Stage
+
+_BY_NAME = {stage.name: stage for stage in STAGES}
+
+
+@task(name="batch", task_run_name="{stage}-{label}", persist_result=False)
+def batch_task(stage: str, options: str, keys: Sequence[str], label: str) -> State[None]:
+    """One batch of one stage; the options are JSON (`flows.options.Options`)."""
+    failure = attempt(Run.open(options), _BY_NAME[stage], tuple(keys))
+    if failure:
+        return Failed(message=f"{type(failure.error).__name__}: {failure.error}")
+    return Completed(message="done")
+
+
+def submit_all(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure]:
+    """Does the batches as task runs of the current flow run."""
+    options = run.options.model_dump_json()
+    futures = [batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}") for batch in batches]
+    failures = []
+    for batch, future in zip(batches, futures, strict=True):
+        future.wait()
+        if not future.state.is_completed():
+            failures.append(Failure(stage.name, batch, InfrastructureError(future.state.message or "crashed")))
+    return failures
+
+
+def _stage_flow(stage: Stage) -> Flow[[str], list[Failure]]:
+    @flow(name=stage.name, flow_run_name=stage.name, persist_result=False, validate_parameters=False)
+    def stage_flow(options: str) -> list[Failure]:
+        return run_stage(Run.open(options), stage, submit_all)
+
+    return stage_flow
+
+
+STAGE_FLOWS = {stage.name: _stage_flow(stage) for stage in STAGES}
+"""One flow a stage; its argument is the JSON of the options."""
+
+
+@flow(name="curate", flow_run_name="curate-{repo}", persist_result=False, validate_parameters=False)
+def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
+    """The named stages of one repository, in order; failed if some batches could not be done."""
+    run = Run.open(options)
+    failures: list[Failure] = []
+    for name in stages:
+        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
+        failures += STAGE_FLOWS[name].with_options(task_runner=workers)(options)
+    return Failed(message=str(failed(failures))) if failures else Completed(message="done")
+
+
+def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
+    """The `curate` flow on the server of PREFECT_API_URL, tagged with the home and the repository.
+
+    The caller holds the repository's lock, so flow runs with the same tags that still
+    show as running are those of killed processes: they are marked as crashed first.
+
+    Raises:
+        RunFailed: some batches could not be done.
+        ServerUnavailable: the server did not answer.
+    """
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what failed is in our own log and in RunFailed
+    own = [f"repo:{run.name}", f"home:{run.home.root}"]
+    mark_crashed(own)
+    with tags(*own):
+        state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), return_state=True)
+    if not state.is_completed():
+        raise RunFailed(state.message or "the flow run did not complete")
+
+
+def mark_crashed(own: Sequence[str]) -> int:
+    """Marks flow runs with these tags that show as running as crashed; returns how many there were.
+
+    Raises:
+        ServerUnavailable: the server did not answer.
+    """
+    running = FlowRunFilter(
+        tags=FlowRunFilterTags(all_=list(own)),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])),
+    )
+    try:
+        with get_client(sync_client=True) as client:
+            dead = client.read_flow_runs(flow_run_filter=running)
+            for one in dead:
+                client.set_flow_run_state(one.id, Crashed(message="The process was killed."), force=True)
+    except (PrefectException, httpx.HTTPError) as error:
+        raise ServerUnavailable(f"the Prefect server did not answer while old runs were looked at: {error}") from error
+    return len(dead)

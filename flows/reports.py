@@ -1,0 +1,149 @@
+"""Tables and plots of what a home holds, for the terminal and as JSON."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from data.funnel import Funnel
+from data.records import MEANING, Evidence, Reason, SessionStatistics, Task, Timing
+
+PLOT_WIDTH = 48
+
+
+def task_row(task: Task) -> dict[str, Any]:
+    """What `perfquarry tasks --json` gives of one task."""
+    return {
+        "task_id": task.task_id,
+        "base_sha": task.base_sha,
+        "head_sha": task.head_sha,
+        "speedup": task.speedup,
+        "low": task.low,
+        "high": task.high,
+        "delta": task.delta,
+        "workloads": [workload.code for workload in task.workloads],
+    }
+
+
+def funnel_table(funnel: Funnel) -> Table:
+    """How many changes each stage kept, and why the others fell."""
+    table = Table(title=f"Funnel of {escape(funnel.repository)}", title_justify="left", expand=False)
+    for name, justify in (("stage", "left"), ("in", "right"), ("kept", "right"), ("rejected", "right")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("why", overflow="fold")
+    for stage in funnel.stages:
+        reasons = sorted(stage.rejected.items(), key=lambda item: -item[1])
+        why = ", ".join(f"{reason} {count}" for reason, count in reasons)
+        if stage.pending:
+            why += f"{', ' if why else ''}[yellow]still to do {stage.pending}[/]"
+        table.add_row(stage.stage, str(stage.entered), str(stage.kept), str(sum(stage.rejected.values())), why)
+    return table
+
+
+def tasks_table(tasks: list[Task]) -> Table:
+    """The accepted tasks with what the expert reached."""
+    table = Table(title=f"{len(tasks)} accepted task(s)", title_justify="left")
+    table.add_column("task", no_wrap=True)
+    for name in ("speedup", "95 % interval", "δ"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("tests", justify="right")
+    table.add_column("title", overflow="ellipsis", no_wrap=True)
+    for task in sorted(tasks, key=lambda one: -(one.speedup or 0)):
+        table.add_row(
+            escape(task.task_id),
+            f"[green]{times(task.speedup)}[/]",
+            f"[{times(task.low)}, {times(task.high)}]".replace("[", "\\["),
+            f"{task.delta or 0:.3f}",
+            str(len(task.workloads)),
+            escape(task.title),
+        )
+    return table
+
+
+def times(value: float | None) -> str:
+    """A speedup for people."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def seconds(value: float) -> str:
+    """A duration with three digits and its unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if value * scale >= 1 or unit == "µs":
+            return f"{value * scale:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def session_plot(statistics: SessionStatistics, timings: list[Timing]) -> RenderableType:
+    """Block values of both sides of one session on one time axis, as two strips of marks."""
+    values = {
+        side: [median(t.samples) for t in timings if t.side == side and t.samples and not t.aa]
+        for side in ("base", "head")
+    }
+    every = [value for side in values.values() for value in side]
+    if not every:
+        return Text("no timings")
+    low, high = min(every), max(every)
+    table = Table.grid(padding=(0, 1))
+    for side, colour in (("base", "yellow"), ("head", "green")):
+        counts = [0] * PLOT_WIDTH
+        for value in values[side]:
+            place = (value - low) / (high - low) if high > low else 0.5
+            counts[min(PLOT_WIDTH - 1, int(place * PLOT_WIDTH))] += 1
+        strip = "".join(" ▁▂▃▄▅▆▇█"[min(8, count)] for count in counts)
+        middle = statistics.base_median if side == "base" else statistics.head_median
+        table.add_row(side, Text(strip, style=colour), f"median {seconds(middle)}")
+    table.add_row("", Text(f"{seconds(low):<{PLOT_WIDTH - 10}}{seconds(high):>10}", style="dim"), "")
+    return table
+
+
+def evidence_panel(evidence: Evidence, code: str, timings: list[Timing]) -> RenderableType:
+    """One workload: the decision in words and the plots of its sessions."""
+    mark = "[green]✓[/]" if evidence.status == "kept" else f"[red]✗ {evidence.reason}[/]"
+    parts: list[RenderableType] = [f"{mark} [bold]{escape(code)}[/]", f"  {escape(evidence.detail)}"]
+    for statistics in evidence.sessions:
+        own = [t for t in timings if t.session == statistics.session and not t.disturbed]
+        low, high = times(statistics.low), times(statistics.high)
+        parts.append(
+            f"  session {statistics.session}: {times(statistics.speedup)} \\[{low}, {high}], "
+            f"δ {statistics.delta:.3f}, p {statistics.p_value:.2g}"
+        )
+        parts.append(session_plot(statistics, own))
+    return Group(*parts)
+
+
+def task_head(task: Task) -> RenderableType:
+    """A task in words, without its workloads."""
+    table = Table.grid(padding=(0, 2))
+    low, high = times(task.low), times(task.high)
+    rows = {
+        "title": task.title,
+        "base": task.base_sha,
+        "head": task.head_sha,
+        "merged": f"{task.created_at_commit:%Y-%m-%d}",
+        "decision": f"accepted: {times(task.speedup)} [{low}, {high}], δ {task.delta or 0:.3f}"
+        if task.status == "kept"
+        else f"rejected: {task.reason} ({MEANING[Reason(task.reason or Reason.NO_GAIN)]})",
+        "python": task.python,
+        "oracle targets": "\n".join(task.oracle_targets),
+        "realistic targets": "\n".join(task.realistic_targets),
+        "detail": task.detail,
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(f"[dim]{name}[/]", escape(value))
+    return table
+
+
+def explain(console: Console, funnel: Funnel) -> None:
+    """Says what each reason of a funnel means."""
+    seen = {reason for stage in funnel.stages for reason in stage.rejected}
+    for reason in Reason:
+        if reason.value in seen:
+            console.print(f"  [dim]{reason.value}[/]  {MEANING[reason]}", highlight=False)

@@ -1,0 +1,192 @@
+"""One run: the options with everything that is opened once and used by all stages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow.compute as pc
+from harness.machine import machine_facts
+
+from data.demo import build_demo
+from data.errors import InputError
+from data.funnel import Provenance
+from data.home import Home
+from data.records import Build, Change, Evidence, Machine, Row, Side, Stamp, Task, Timing, Verdict, Workload
+from data.registry import Repository, resolve
+from data.store import TableStore
+from flows.options import Options
+from harness.builds import Builder
+from harness.contracts import Sandbox
+from harness.environments import Environments
+from harness.interpreters import find_interpreters
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+from miners.clone import ensure_clone
+
+VERSIONS = {"mine": "1", "judge": "1", "build": "1", "generate": "1", "measure": "1", "select": "1"}
+"""Version of the code of each stage: raised when its rows would come out differently."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of one repository in one home."""
+
+    options: Options
+
+    @classmethod
+    @functools.lru_cache(maxsize=8)
+    def open(cls, options_json: str) -> Run:
+        """The run of these options; one object a process, so that a worker opens everything once."""
+        return cls(Options.model_validate_json(options_json))
+
+    @cached_property
+    def home(self) -> Home:
+        """The folder of the whole state."""
+        return Home(Path(self.options.home))
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The registry's entry, or one made from the URL or path."""
+        return resolve(self.options.repo)
+
+    @property
+    def name(self) -> str:
+        """Name of the repository in the tables."""
+        return self.repository.name
+
+    @cached_property
+    def store(self) -> TableStore:
+        """The tables."""
+        return TableStore(self.home.tables)
+
+    @cached_property
+    def source(self) -> str:
+        """Where the repository is cloned from."""
+        if self.options.source:
+            return self.options.source
+        if self.name == "demo":
+            path = self.home.repositories / "demo-source"
+            build_demo(path)
+            return str(path)
+        if not self.repository.url:
+            raise InputError(f"{self.name} has no URL in the registry: name one with --source PATH|URL")
+        return self.repository.url
+
+    @cached_property
+    def clone(self) -> Path:
+        """The bare clone, brought up to date once a run."""
+        destination = self.home.repositories / f"{self.name}.git"
+        return ensure_clone(self.source, destination, branch=self.repository.branch or None)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """The best sandbox of this machine."""
+        return choose_sandbox(None)
+
+    @cached_property
+    def prober(self) -> SandboxProber:
+        """Runs the probe in the sandbox."""
+        return SandboxProber(self.sandbox, self.home.cache / "probes")
+
+    @cached_property
+    def builder(self) -> Builder:
+        """Makes sides of changes runnable."""
+        return Builder(
+            self.home, self.clone, self.repository, self.sandbox, self.options.settings.build, self.stamp("build")
+        )
+
+    def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
+        """Folders with coverage and yappi for the interpreters of both sides."""
+        environments = Environments(self.home)
+        interpreters = {str(one.version): one for one in find_interpreters()}
+        return {build.side: environments.tool_overlay(interpreters[build.python]) for build in builds}
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Facts of this machine."""
+        return machine_facts(self.sandbox.name)
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """Configuration hash of each stage; a stage's includes those whose rows decide its own."""
+        settings = self.options.settings
+        build = settings.build.config_hash(self.repository.recipe_hash())
+        generate = settings.generate.config_hash(build)
+        measure = settings.measure.config_hash(generate, settings.select.config_hash())
+        return {
+            "mine": settings.mine.config_hash(),
+            "judge": settings.judge.config_hash(),
+            "build": build,
+            "generate": generate,
+            "measure": measure,
+            "select": settings.select.config_hash(measure),
+        }
+
+    def stamp(self, stage: str) -> Stamp:
+        """What every row of the stage carries."""
+        return Stamp(repo=self.name, stage_version=VERSIONS[stage], config_hash=self.hashes[stage])
+
+    def where(self, stage: str) -> dict[str, str]:
+        """Arguments that restrict a reader to the rows of this run's configuration."""
+        return {"stage_version": VERSIONS[stage], "config_hash": self.hashes[stage]}
+
+    @property
+    def provenance(self) -> Provenance:
+        """Which rows of each table belong to this run's configuration."""
+        stages: list[tuple[type[Row], str]] = [
+            (Change, "mine"),
+            (Verdict, "judge"),
+            (Build, "build"),
+            (Workload, "generate"),
+            (Timing, "measure"),
+        ]
+        tables = {model.TABLE: (VERSIONS[stage], self.hashes[stage]) for model, stage in stages}
+        if newest := self.snapshot():
+            tables |= {Evidence.TABLE: (VERSIONS["select"], newest), Task.TABLE: (VERSIONS["select"], newest)}
+        return Provenance(tables=tables)
+
+    def snapshot(self) -> str | None:
+        """Configuration hash of the newest decision: it is made anew over all timings whenever some were added."""
+        table = self.store.scan(Task, self.name, columns=["config_hash", "created_at"])
+        if not table.num_rows:
+            return None
+        return str(table.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
+
+    def change(self, change_id: str) -> Change:
+        """The change of an id.
+
+        Raises:
+            InputError: no such change in the tables.
+        """
+        found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
+        if found is None:
+            raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
+        return found
+
+    def in_scope(self) -> list[str]:
+        """Ids of the changes the options ask for that the judge kept, most probable first."""
+        options = self.options
+        changes = self.store.scan(
+            Change, self.name, columns=["change_id", "head_sha", "merged_at"], **self.where("mine")
+        )
+        if options.since:
+            changes = changes.filter(pc.field("merged_at") >= options.since)
+        if options.until:
+            changes = changes.filter(pc.field("merged_at") < options.until)
+        wanted = set(changes["change_id"].to_pylist())
+        if options.changes:
+            heads = zip(changes["change_id"].to_pylist(), changes["head_sha"].to_pylist(), strict=True)
+            wanted = {one for one, head in heads if head.startswith(options.changes)}
+        verdicts = self.store.scan(
+            Verdict,
+            self.name,
+            columns=["change_id", "probability", "status"],
+            where=pc.field("status") == "kept",
+            **self.where("judge"),
+        ).sort_by([("probability", "descending"), ("change_id", "ascending")])
+        ranked = [one for one in verdicts["change_id"].to_pylist() if one in wanted]
+        return ranked[: options.limit]

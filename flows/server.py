@@ -1,0 +1,194 @@
+"""The local Prefect server: one quiet server a home, started when needed, gone when nobody uses it.
+
+A run holds a shared lock on `lease`; a small keeper process owns the server and ends it
+once it can take that lock exclusively, so a killed run never leaves a server behind.
+Nothing here imports prefect: its settings are read at import, from the environment that
+`use_local_server` and `quiet` prepare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import httpx
+
+from data.errors import ServerUnavailable
+from data.home import Home
+
+START_SECONDS = 60.0
+"""Longest wait for a server to answer (seconds)."""
+GRACE_SECONDS = 20.0
+"""How long the keeper waits for a next run before it ends the server (seconds)."""
+
+
+def quiet() -> None:
+    """Nothing phones home and Prefect logs warnings only, unless the user set it otherwise."""
+    for name, value in {
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        "PREFECT_CLI_PROMPT": "false",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def server_environment(home: Home) -> Mapping[str, str]:
+    """The server's environment: its database and profile lie in the home, no key of ours reaches it."""
+    kept = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_TOKEN", "_SECRET"))}
+    return kept | {
+        "PREFECT_HOME": str(home.server),
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_UI_ENABLED": "true",
+    }
+
+
+def address(home: Home) -> str | None:
+    """URL of the server's API if one of this home answers, else None."""
+    try:
+        port = int(json.loads((home.server / "server.json").read_text())["port"])
+    except (OSError, ValueError, KeyError):
+        return None
+    url = f"http://127.0.0.1:{port}/api"
+    return url if _answers(url) else None
+
+
+@contextlib.contextmanager
+def local_server(home: Home) -> Iterator[LocalServer]:
+    """A lease on the home's server, started if there is none; the caller may do other work before `wait()`."""
+    home.server.mkdir(parents=True, exist_ok=True)
+    with (home.server / "lease").open("a") as lease:
+        fcntl.flock(lease, fcntl.LOCK_SH)
+        server = LocalServer(home)
+        server.ensure()
+        yield server
+
+
+class LocalServer:
+    """The server of a home while a lease is held."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def ensure(self) -> None:
+        """Starts the keeper unless a server of this home already answers."""
+        if address(self.home):
+            return
+        with (self.home.server / "keeper.log").open("ab") as log:
+            subprocess.Popen(
+                [sys.executable, "-m", "flows.server", str(self.home.root)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**server_environment(self.home)},
+            )
+
+    def wait(self) -> str:
+        """URL of the API once it answers.
+
+        Raises:
+            ServerUnavailable: it did not within `START_SECONDS`.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if url := address(self.home):
+                return url
+            time.sleep(0.1)
+        raise ServerUnavailable(
+            f"the local Prefect server did not answer within {START_SECONDS:.0f} s; "
+            f"see {self.home.server / 'keeper.log'}, or run with --no-server"
+        )
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=2.0, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def keep(home: Home) -> None:
+    """Body of the keeper: runs the server until no run has held a lease for the grace time."""
+    with (home.server / "keeper").open("a") as only, (home.server / "lease").open("a") as lease:
+        if not _become_only(only, home):
+            return
+        port = _free_port()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            stdin=subprocess.DEVNULL,
+            env=server_environment(home),
+        )
+        state = home.server / "server.json"
+        _write(state, json.dumps({"port": port, "pid": server.pid}))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        try:
+            while server.poll() is None and not _abandoned(lease):
+                time.sleep(0.5)
+            # still holding the lease exclusively: a run that starts now waits until
+            # the state file is gone, and starts a keeper of its own
+        finally:
+            state.unlink(missing_ok=True)
+            fcntl.flock(lease, fcntl.LOCK_UN)
+            _end(server)
+
+
+def _become_only(only: IO[str], home: Home) -> bool:
+    """Waits for an ending keeper; false when another one has a server that answers."""
+    for _ in range(300):
+        try:
+            fcntl.flock(only, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if address(home):
+                return False
+            time.sleep(0.1)
+    return False
+
+
+def _abandoned(lease: IO[str]) -> bool:
+    """Whether nobody held a lease now and after the grace time; if so, the lock is held on return."""
+    for wait in (GRACE_SECONDS, 0.0):
+        try:
+            fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if wait:
+            fcntl.flock(lease, fcntl.LOCK_UN)
+            time.sleep(wait)
+    return True
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        server.send_signal(stop)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(8)
+            return
+
+
+def _write(path: Path, text: str) -> None:
+    whole = path.with_suffix(".tmp")
+    whole.write_text(text)
+    whole.replace(path)
+
+
+if __name__ == "__main__":
+    keep(Home(Path(sys.argv[1])))

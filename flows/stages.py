@@ -1,0 +1,282 @@
+"""The six stages as the flows see them: what is still to do, and how a batch of it is done.
+
+A stage reads one table and adds rows to the next; what it still has to do is what the
+next table lacks. Nothing else marks progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow.compute as pc
+from curation.sessions import measure
+from harness.machine import measurement_lock
+
+from curation.assembly import ChangeTexts, assemble
+from curation.evidence import decide
+from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
+from flows.display import current
+from flows.run import Run
+from miners.functions import touched
+from miners.history import crawl
+from miners.judge import make_judge
+from miners.patches import licence_at, split, version_at
+from testgen.unit_tests import select
+
+R = TypeVar("R", bound=Row)
+PART_ROWS = 1000
+"""Rows of a part of the cheap stages: what a kill can lose."""
+PART_SECONDS = 20.0
+"""A part is written at least this often (seconds)."""
+
+Batch = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the line."""
+
+    name: str
+    todo: Callable[[Run], list[Batch]]
+    work: Callable[[Run, Batch], None]
+    alone: bool = False
+    """Never two batches at once."""
+    counts_rows: bool = False
+    """Its batches are large: it moves the bar itself, a step a row."""
+
+    def workers(self, run: Run) -> int:
+        """How many batches run at once."""
+        return 1 if self.alone else run.options.jobs
+
+
+def append_in_parts(run: Run, rows: Iterable[Row]) -> None:
+    """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
+    part: list[Row] = []
+    written = time.monotonic()
+    for row in rows:
+        part.append(row)
+        if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
+            run.store.append(part)
+            part, written = [], time.monotonic()
+    run.store.append(part)
+
+
+def _counted(rows: Iterable[R]) -> Iterator[R]:
+    rows = iter(rows)
+    while some := list(islice(rows, 50)):
+        yield from some
+        current().advance(len(some))
+
+
+# mine
+
+
+def _mine_todo(run: Run) -> list[Batch]:
+    return [("history",)]
+
+
+def _mine(run: Run, _: Batch) -> None:
+    known = run.store.scan(Change, run.name, columns=["head_sha"], **run.where("mine"))
+    changes = crawl(
+        run.clone,
+        run.stamp("mine"),
+        run.options.settings.mine,
+        known=frozenset(known["head_sha"].to_pylist()),
+        since=run.options.since,
+        until=run.options.until,
+        only=run.options.changes or None,
+        branch=run.repository.branch or None,
+    )
+    append_in_parts(run, _counted(changes))
+
+
+# judge
+
+
+def _judge_todo(run: Run) -> list[Batch]:
+    keys = run.store.missing(
+        Change,
+        Verdict,
+        run.name,
+        source=run.where("mine"),
+        target=run.where("judge"),
+    )
+    return [tuple(keys)] if keys else []
+
+
+def _judge(run: Run, keys: Batch) -> None:
+    wanted = frozenset(keys)
+    judge = make_judge(run.options.settings.judge, run.stamp("judge"))
+
+    def verdicts() -> Iterator[Verdict]:
+        for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
+            if change.change_id in wanted:
+                verdict = judge.judge(change)
+                if verdict.status == "kept":
+                    verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
+                yield verdict
+
+    append_in_parts(run, _counted(verdicts()))
+
+
+# build, generate, measure: one change a batch, most probable first
+
+
+def _kept(run: Run, model: type[Row], stage: str) -> set[str]:
+    table = run.store.scan(
+        model, run.name, columns=["change_id"], where=pc.field("status") == "kept", **run.where(stage)
+    )
+    return set(table["change_id"].to_pylist())
+
+
+def _done(run: Run, model: type[Row], stage: str) -> set[str]:
+    table = run.store.scan(model, run.name, columns=["change_id"], **run.where(stage))
+    return set(table["change_id"].to_pylist())
+
+
+def _built(run: Run) -> set[str]:
+    """Changes of which both sides are built."""
+    table = run.store.scan(Build, run.name, columns=["change_id", "status"], **run.where("build"))
+    rejected = set(table.filter(pc.field("status") != "kept")["change_id"].to_pylist())
+    return set(table["change_id"].to_pylist()) - rejected
+
+
+def _one_by_one(run: Run, ready: set[str], done: set[str]) -> list[Batch]:
+    return [(change,) for change in run.in_scope() if change in ready and change not in done]
+
+
+def _build_todo(run: Run) -> list[Batch]:
+    return _one_by_one(run, _kept(run, Verdict, "judge"), _done(run, Build, "build"))
+
+
+def _build(run: Run, keys: Batch) -> None:
+    for key in keys:
+        change = run.change(key)
+        current().note(change.title)
+        run.store.append(run.builder.build(change).rows)
+
+
+def _builds(run: Run, change_id: str) -> list[Build]:
+    return list(run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build")))
+
+
+def _verdict(run: Run, change_id: str) -> Verdict:
+    found = run.store.records(Verdict, run.name, where=pc.field("change_id") == change_id, **run.where("judge"))
+    return next(iter(found))
+
+
+def _generate_todo(run: Run) -> list[Batch]:
+    return _one_by_one(run, _built(run), _done(run, Workload, "generate"))
+
+
+def _generate(run: Run, keys: Batch) -> None:
+    for key in keys:
+        change = run.change(key)
+        current().note(change.title)
+        builds = _builds(run, key)
+        base, head = run.builder.reopen(builds)
+        run.store.append(
+            select(
+                change,
+                _verdict(run, key),
+                base,
+                head,
+                run.prober,
+                run.options.settings.generate,
+                run.stamp("generate"),
+                run.tools(builds),
+            )
+        )
+
+
+def _workloads(run: Run, change_id: str) -> list[Workload]:
+    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == change_id, **run.where("generate"))
+    return [row for row in rows if row.status == "kept"]
+
+
+def _measure_todo(run: Run) -> list[Batch]:
+    return _one_by_one(run, _kept(run, Workload, "generate"), _done(run, Timing, "measure"))
+
+
+def _measure(run: Run, keys: Batch) -> None:
+    settings = run.options.settings
+    for key in keys:
+        change = run.change(key)
+        base, head = run.builder.reopen(_builds(run, key))
+        with measurement_lock(on_wait=lambda holder: current().note(f"waiting for another timing: {holder}")):
+            current().note(change.title)
+            timings = measure(
+                key,
+                _workloads(run, key),
+                base,
+                head,
+                run.prober,
+                run.machine,
+                settings.measure,
+                settings.select,
+                run.stamp("measure"),
+            )
+        run.store.append(timings)
+
+
+# select: all timings of the repository together, because q-values need the whole family
+
+
+def _select_todo(run: Run) -> list[Batch]:
+    changes = sorted(_done(run, Timing, "measure"))
+    if not changes:
+        return []
+    family = content_id(run.hashes["select"], changes)
+    written = run.store.scan(Task, run.name, columns=["config_hash"])
+    return [] if family in set(written["config_hash"].to_pylist()) else [(family,)]
+
+
+def _select(run: Run, keys: Batch) -> None:
+    settings = run.options.settings.select
+    stamp = run.stamp("select").model_copy(update={"config_hash": keys[0]})
+    timings = list(run.store.records(Timing, run.name, **run.where("measure")))
+    evidence = decide(timings, settings, stamp)
+    by_change: dict[str, list[Evidence]] = {}
+    for row in evidence:
+        by_change.setdefault(row.change_id, []).append(row)
+    tasks = []
+    for change_id, rows in by_change.items():
+        change = run.change(change_id)
+        patches = split(run.clone, change)
+        texts = ChangeTexts(
+            patch=patches.patch,
+            test_patch=patches.test_patch,
+            version=version_at(run.clone, change.base_sha),
+            licence=licence_at(run.clone, change.head_sha),
+        )
+        tasks.append(
+            assemble(
+                change,
+                _verdict(run, change_id),
+                _builds(run, change_id),
+                _workloads(run, change_id),
+                rows,
+                [timing for timing in timings if timing.change_id == change_id],
+                texts,
+                run.repository,
+                settings,
+                stamp,
+            )
+        )
+    run.store.append(evidence)
+    run.store.append(tasks)
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True),
+    Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True),
+    Stage("build", _build_todo, _build),
+    Stage("generate", _generate_todo, _generate),
+    Stage("measure", _measure_todo, _measure, alone=True),
+    Stage("select", _select_todo, _select, alone=True),
+)
+"""In the order in which data walks through them."""

@@ -1,0 +1,109 @@
+"""kill -9 at any moment and a rerun give the same tables as an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import command
+
+from data.demo import expected
+from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload
+from data.store import TableStore
+
+VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "speedup", "low", "high", "delta", "p_value"}
+"""Columns that tell of the clock, not of the work."""
+
+
+def some_heads() -> list[str]:
+    """Heads that reach every stage: large true gains, so that a short schedule decides alike, and decoys."""
+    gains = sorted((one for one in expected() if one.accepted), key=lambda one: -one.speedup_low)[:2]
+    decoys = [one for one in expected() if not one.accepted and one.stage in ("build", "generate")][:3]
+    return [one.head_sha for one in gains + decoys]
+
+
+def content(home: Path) -> dict[str, Any]:
+    """What an undisturbed run and a killed one must have in common, by table; fails on rows that are there twice."""
+    store, found = TableStore(home / "tables"), {}
+    tables: tuple[type[Row], ...] = (Change, Verdict, Build, Workload)
+    for model in tables:
+        rows = [row.model_dump(mode="json", exclude=VOLATILE) for row in store.records(model, "demo")]
+        found[model.TABLE] = sorted(json.dumps(row, sort_keys=True) for row in rows)
+    for model in (Timing, Evidence, Task):
+        table = store.scan(model, "demo", columns=["change_id", "status"])
+        found[model.TABLE] = sorted(set(zip(*(column.to_pylist() for column in table.columns), strict=True)))
+    found["twice"] = [name for name, rows in found.items() if len(rows) != len(set(rows))]
+    return found
+
+
+def curate_and_kill(home: Path, quick: Path, after: float) -> bool:
+    """Runs `curate` and kills it with everything it started after some seconds; true if it ended before."""
+    process = subprocess.Popen(
+        command(home, "curate", "demo", "--no-server", "--changes", ",".join(some_heads()), "--settings", str(quick)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, errors = process.communicate(timeout=after)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        return False
+    assert process.returncode == 0, errors.decode(errors="replace")[-4000:]
+    return True
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, quick: Path) -> tuple[Path, float]:
+    home = tmp_path_factory.mktemp("undisturbed")
+    began = time.monotonic()
+    assert curate_and_kill(home, quick, 280)
+    return home, time.monotonic() - began
+
+
+def killed_run(home: Path, quick: Path, seconds: float, seed: int) -> int:
+    """Kills at random moments until a run comes through; returns the number of kills."""
+    chance, kills = random.Random(seed), 0
+    while not curate_and_kill(home, quick, seconds * chance.uniform(0.05, 0.6) if kills < 8 else 280):
+        kills += 1
+    return kills
+
+
+def check_same(undisturbed: tuple[Path, float], home: Path, quick: Path, seed: int) -> int:
+    kills = killed_run(home, quick, undisturbed[1], seed)
+    want, got = content(undisturbed[0]), content(home)
+    assert want["twice"] == got["twice"] == []
+    for table, rows in want.items():
+        assert got[table] == rows, f"{table} differs after {kills} kills (seed {seed})"
+    return kills
+
+
+def test_killed_runs_end_with_the_same_tables(undisturbed: tuple[Path, float], tmp_path: Path, quick: Path) -> None:
+    assert check_same(undisturbed, tmp_path / "home", quick, 1) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_many_killed_runs(undisturbed: tuple[Path, float], tmp_path: Path, quick: Path, seed: int) -> None:
+    kills = check_same(undisturbed, tmp_path / "home", quick, seed)
+    print(f"seed {seed}: same tables after {kills} kills")
+
+
+def test_a_finished_run_has_nothing_left_to_do(
+    undisturbed: tuple[Path, float], perfquarry: Callable[..., Any], quick: Path
+) -> None:
+    home, _ = undisturbed
+    before = {path: path.stat().st_mtime_ns for path in (home / "tables").rglob("*.parquet")}
+    arguments = ("--no-server", "--changes", ",".join(some_heads()), "--settings", str(quick))
+    perfquarry(home, "curate", "demo", *arguments)
+    assert {path: path.stat().st_mtime_ns for path in (home / "tables").rglob("*.parquet")} == before
