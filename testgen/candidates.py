@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -19,7 +19,11 @@ LONG_SECONDS = 1.0
 """A test above it costs minutes to measure."""
 
 
-@dataclass
+SHARES = (0.5, 0.2, 0.05)
+"""Shares of a test's time that make a difference to what a change can gain; the smallest gain is the last."""
+
+
+@dataclass(eq=False)
 class Candidate:
     """One test that executes a change, what each process saw of it, and what speaks against it."""
 
@@ -30,6 +34,9 @@ class Candidate:
     runs: dict[Side, list[ProbeItem]] = field(default_factory=lambda: {"base": [], "head": []})
     reason: Reason | None = None
     detail: str = ""
+    profile: ProbeItem | None = None
+    shares: dict[str, float] = field(default_factory=dict)
+    """Share of the call's time on the base spent in each changed function and what it calls."""
     breaks: bool = False
     """Whether it shows that the change alters behaviour."""
 
@@ -49,6 +56,11 @@ class Candidate:
     def is_checked(self) -> bool:
         """Whether it passed every time, and not only while it was traced."""
         return self.reason is None and bool(self.runs["base"])
+
+    def passes(self, side: Side) -> int:
+        """Runs with a tracer or a profiler that it passed on a side: as good as others, whatever they measure."""
+        seen = [self.first.get(side), self.profile if side == "base" else None]
+        return sum(item is not None and item.outcome == "passed" for item in seen)
 
     def may_be_better(self, all_failures: bool) -> bool:
         """Whether its first run failed in a way that others can refute: at the head only, or in any."""
@@ -81,39 +93,74 @@ class Candidate:
         side, item = failed[0]
         self.reject(reason, f"{item.outcome} at the {side}: {item.message}")
 
+    def take_profile(self, item: ProbeItem, functions: frozenset[str]) -> None:
+        """Keeps what the profiler saw: which share of the call the changed functions took."""
+        self.profile = item
+        if item.seconds > 0:
+            totals = {one: item.statistics[one][2] for one in functions if one in item.statistics}
+            self.shares = {one: min(1.0, total / item.seconds) for one, total in totals.items()}
+
+    @property
+    def rank_of_share(self) -> int:
+        """0 for tests that spend most of their time in the changed functions; the last for those that hardly do.
+
+        No change of a function can save a larger share of a test than the function took.
+        """
+        share = max(self.shares.values(), default=0.0)
+        return sum(share < limit for limit in SHARES)
+
+    @property
+    def may_gain(self) -> bool:
+        """Whether it spends enough time in the changed functions for a gain to show."""
+        return self.rank_of_share < len(SHARES)
+
 
 def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
     """The best `limit` candidates, best first.
 
-    Each pick is the one that executes most changed lines not yet executed by earlier picks,
-    then most changed lines; then of a function and a file picked least; then one that can be
-    timed well. Those too short to be timed come last.
+    First, for each changed function, the test that spends the largest share of its time
+    there. Then those that spend the most in any of them, of these the ones that execute
+    most changed lines not yet executed by earlier picks, then most changed lines; then of a
+    test function and a file picked least; then those that can be timed well.
     """
     left = sorted(candidates, key=lambda candidate: candidate.node)
-    chosen: list[Candidate] = []
-    covered: set[tuple[str, str, int]] = set()
-    picked: Counter[object] = Counter()
+    best: dict[str, Candidate] = {}
+    for candidate in left:
+        for function, share in candidate.shares.items():
+            if function not in best or share > best[function].shares[function]:
+                best[function] = candidate
+    order = sorted(best, key=lambda function: (-best[function].shares[function], function))
+    chosen = list({best[one].node: best[one] for one in order if best[one].shares[one] >= SHARES[-1]}.values())[:limit]
+    left = [candidate for candidate in left if candidate not in chosen]
     while left and len(chosen) < limit:
-        best = min(left, key=lambda candidate: _cost(candidate, covered, picked))
-        left.remove(best)
-        chosen.append(best)
-        covered |= best.lines
-        place = NodeId.parse(best.node)
-        picked.update([place, place.path])
+        covered = frozenset().union(*(candidate.lines for candidate in chosen))
+        places = [NodeId.parse(candidate.node) for candidate in chosen]
+        picked = Counter([*places, *(place.path for place in places)])
+        left.sort(key=lambda candidate: _cost(candidate, covered, picked))
+        chosen.append(left.pop(0))
     return chosen
 
 
+def choose_dense(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """Half of them as `choose` does, half those that execute most changed lines per second."""
+    candidates = list(candidates)
+    chosen = choose(candidates, limit // 2)
+    dense = sorted(candidates, key=lambda one: (-len(one.lines) / max(one.seconds, TOO_SHORT_SECONDS), one.node))
+    return chosen + [one for one in dense if one not in chosen][: limit - len(chosen)]
+
+
 def _cost(
-    candidate: Candidate, covered: set[tuple[str, str, int]], picked: Counter[object]
-) -> tuple[bool, int, int, int, int, bool, float]:
+    candidate: Candidate, covered: frozenset[tuple[str, str, int]], picked: Mapping[object, int]
+) -> tuple[int, bool, int, int, int, int, bool, float]:
     lines, seconds = candidate.lines, candidate.seconds
     place = NodeId.parse(candidate.node)
     return (
+        candidate.rank_of_share,
         seconds < TOO_SHORT_SECONDS,
         -len(lines - covered),
         -len(lines),
-        picked[place],
-        picked[place.path],
+        picked.get(place, 0),
+        picked.get(place.path, 0),
         not SHORT_SECONDS <= seconds <= LONG_SECONDS,
         -seconds,
     )

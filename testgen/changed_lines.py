@@ -9,7 +9,7 @@ nothing else changed, the functions that use the changed names stand for them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -104,6 +104,25 @@ def named_functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     return walk(tree.body, "")
 
 
+def functions_around(source: bytes, lines: Container[int]) -> set[str]:
+    """Qualified names of the functions any of whose lines is given; 'outer.inner' for nested ones, and 'outer', too."""
+    found: set[str] = set()
+
+    def walk(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = prefix
+            if isinstance(child, Function | ast.ClassDef):
+                inner = f"{prefix}{child.name}."
+                if isinstance(child, Function) and any(line in lines for line in _range(child)):
+                    found.add(inner[:-1])
+            walk(child, inner)
+
+    tree = parse(source)
+    if tree is not None:
+        walk(tree, "")
+    return found
+
+
 def _functions(tree: ast.Module) -> list[Function]:
     """Outer functions before the ones nested in them."""
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
@@ -154,7 +173,9 @@ def _changed_bindings(tree: ast.Module, changed: set[int]) -> tuple[set[str], se
 
 
 def _range(node: ast.stmt | ast.expr) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
+    first = min([node.lineno, *(part.lineno for part in decorators)])
+    return range(first, (node.end_lineno or node.lineno) + 1)
 
 
 def _bound(statement: ast.stmt) -> set[str]:

@@ -11,6 +11,9 @@ from data.records import Side
 from data.settings import GenerateSettings
 from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeMode, Prober, ProbeReport, ProbeRequest
 
+Results = Future[dict[str, ProbeItem]]
+"""Items by node id of a process that may still be running."""
+COVERAGE_SEED = 1
 MAX_RESTARTS = 3
 """Processes started again without the test that ended the one before."""
 
@@ -31,11 +34,12 @@ class Runner:
     ) -> dict[Side, ProbeReport]:
         """One process a side, both at once, over whole test files."""
         started: dict[Side, Future[ProbeReport]] = {
-            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], 1) for side in self.sides
+            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], COVERAGE_SEED)
+            for side in self.sides
         }
         return {side: report.result() for side, report in started.items()}
 
-    def start(self, side: Side, mode: ProbeMode, nodes: Sequence[str], seed: int) -> Future[dict[str, ProbeItem]]:
+    def start(self, side: Side, mode: ProbeMode, nodes: Sequence[str], seed: int) -> Results:
         """One item for each of the nodes; those that a dying process did not come to run again without its last."""
         return self.pool.submit(self._nodes, side, mode, list(nodes), seed)
 

@@ -26,17 +26,24 @@ def realistic_targets(
         is_test: whether a path belongs to the tests.
     """
 
-    def in_package(function: str) -> bool:
-        return not is_test(function.partition("::")[0])
-
-    package = [function for function in dict.fromkeys(profiled) if in_package(function)]
-    named = [function for function in package if _is_called(function, called)]
-    return named or [one for one in package if not any(map(in_package, callers.get(one, ())))]
+    package = [function for function in dict.fromkeys(profiled) if not is_test(_path(function))]
+    named = [one for one in package if _is_called(one, called, _outer(one, callers, is_test))]
+    return named or [one for one in package if all(is_test(_path(caller)) for caller in callers.get(one, ()))]
 
 
-def _is_called(function: str, called: set[str]) -> bool:
-    """A class's constructor counts as called by the class's name."""
-    parts = function.rpartition("::")[2].split(".")
-    if len(parts) > 1 and parts[-1] in _CONSTRUCTORS:
-        return parts[-2] in called or parts[-1] in called
-    return parts[-1] in called
+def _path(function: str) -> str:
+    return function.partition("::")[0]
+
+
+def _outer(function: str, callers: Mapping[str, Sequence[str]], is_test: Callable[[str], bool]) -> bool:
+    """Whether a test called it, or code outside the tree did."""
+    found = callers.get(function, ())
+    return not found or any(is_test(_path(caller)) for caller in found)
+
+
+def _is_called(function: str, called: set[str], outer: bool) -> bool:
+    """A class's name calls its constructor; what operators call must not be the package's own doing."""
+    *owners, name = function.rpartition("::")[2].split(".")
+    if owners and name in _CONSTRUCTORS and owners[-1] in called:
+        return True
+    return name in called and (outer or not name.startswith("__"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from data.records import Change, FileChange, Hit, Side, Verdict
 from harness.contracts import BuiltSide
-from testgen.changed_lines import Targets, differing_lines, in_functions, standing_for
-from testgen.reach import reachable_tests
+from testgen.changed_lines import Targets, differing_lines, functions_around, in_functions, standing_for
+from testgen.reach import TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
 
@@ -20,6 +20,8 @@ class Trace:
 
     base: tuple[Targets, ...]
     head: tuple[Targets, ...]
+    functions: frozenset[str]
+    """Functions that hold these lines, 'path::Class.method' with the base's paths."""
 
     def __bool__(self) -> bool:
         """Whether there is a line to trace."""
@@ -46,7 +48,12 @@ def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
             named = [function.name for function in verdict.functions if function.path == file.path]
             olds[index] = standing_for(path_at(file, "base"), old, removed, named)
             news[index] = standing_for(path_at(file, "head"), new, added, named)
-    return Trace(tuple(target for target in olds if target.spans), tuple(target for target in news if target.spans))
+    functions = {
+        f"{path_at(file, 'base')}::{name}"
+        for (file, old, new, *_), before, after in zip(changed, olds, news, strict=True)
+        for name in functions_around(old, before.spans) | functions_around(new, after.spans)
+    }
+    return Trace(tuple(one for one in olds if one.spans), tuple(one for one in news if one.spans), frozenset(functions))
 
 
 def is_python_source(file: FileChange) -> bool:
@@ -64,16 +71,16 @@ def path_at(file: FileChange, side: Side) -> str:
     return file.old_path or file.path if side == "base" else file.path
 
 
-def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[str]:
+def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[TestFile]:
     """Test files that can reach the changed source on either side, most promising first."""
-    found: dict[str, None] = {}
+    found: dict[str, TestFile] = {}
     for side in ("head", "base"):
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
         roots = _relative(side_built.source_roots, side_built.tree)
         tests = reachable_tests(side_built.tree, roots, changed, limit)
-        found.update((test.path, None) for test in tests)
-    return list(found)[:limit]
+        found |= {test.path: test for test in tests if test.path not in found}
+    return list(found.values())[:limit]
 
 
 def _relative(roots: Iterable[Path], tree: Path) -> Sequence[str]:

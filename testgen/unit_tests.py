@@ -10,27 +10,36 @@ it saves may be work it no longer does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from data.records import Change, Reason, Side, Stamp, Verdict, Workload, workload_id_of
 from data.settings import GenerateSettings
-from harness.contracts import BuiltSide, ProbeItem, Prober
-from testgen.candidates import Candidate, choose
+from harness.contracts import BuiltSide, Prober
+from testgen.candidates import Candidate, choose, choose_dense
 from testgen.definitions import NodeId, definitions_of
 from testgen.executing import Executing
 from testgen.pytest_config import is_test_path, python_files
-from testgen.runs import Runner
+from testgen.reach import TestFile
+from testgen.runs import Results, Runner
 from testgen.targets import realistic_targets
-from testgen.traced import SIDES, candidate_files, content_of, has_native_source, trace_of
+from testgen.traced import candidate_files, content_of, has_native_source, trace_of
 
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3
 """Test files of the first coverage run; each further run takes twice as many."""
-SPARE = 2
-"""Candidates checked for each workload wanted."""
+NEAR_ENOUGH = 3
+"""Usable tests for which no test file farther from the change is tried."""
+PROFILED = 64
+"""Most candidates profiled."""
+UNLIKELY = 4
+"""Workloads kept that spend less time in the changed functions than the smallest gain: the profile may err."""
+PROFILE_SEED, CHECK_SEED = 2, 3
+"""Hash seeds: each process of a side has its own, the coverage run 1, further checks the next ones."""
+SPARE = 6
+"""Candidates checked besides the workloads wanted."""
 MAX_REJECTED = 50
 DETAIL_CHARACTERS = 4096
 # The first of them that any executing test shows tells most about a change.
@@ -77,51 +86,57 @@ def select(
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         runner = Runner(prober, {"base": base, "head": head}, tools, settings, pool)
         executing = Executing(runner, trace)
-        candidates: list[Candidate] = []
-        for group in _growing(files):
-            executing.run(group)
-            candidates = executing.candidates()
-            if sum(one.reason is None for one in candidates) >= settings.max_workloads:
-                break
+        candidates = _search(executing, files, settings.max_workloads)
         if not candidates:
             return [rows.none(*executing.nothing())]
-        profiled = _check(candidates, runner)
+        _check(candidates, runner, trace.functions)
     rejected = sorted(
         (one for one in candidates if one.reason is not None), key=lambda one: (-len(one.lines), one.node)
     )
     broken = any(one.breaks for one in candidates)
-    kept = [] if broken else choose((one for one in candidates if one.is_checked), settings.max_workloads)
-    found = [rows.kept(one, _calls(one.node, profiled.get(one.node), base.tree), bool(trace)) for one in kept]
+    kept = [] if broken else _best([one for one in candidates if one.is_checked], settings.max_workloads)
+    found = [rows.kept(one, _calls(one, base.tree), bool(trace)) for one in kept]
     return (found or [rows.summary(rejected)]) + [rows.rejected(one) for one in rejected[:MAX_REJECTED]]
 
 
-def _growing(files: Sequence[str]) -> Iterator[Sequence[str]]:
-    size = FIRST_FILES
-    while files:
-        yield files[:size]
-        files, size = files[size:], 2 * size
+def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:
+    """Runs ever more test files until enough tests execute the change; fewer are enough before going farther."""
+    nearest = min(test.distance for test in files)
+    near = max(index for index, test in enumerate(files) if test.distance == nearest) + 1
+    start, size = 0, FIRST_FILES
+    candidates: list[Candidate] = []
+    while start < len(files):
+        usable = sum(one.reason is None for one in candidates)
+        if usable >= (min(wanted, NEAR_ENOUGH) if start >= near else wanted):
+            break
+        end = min(start + size, near if start < near else len(files))
+        executing.run([test.path for test in files[start:end]])
+        candidates = executing.candidates()
+        start, size = end, 2 * size
+    return candidates
 
 
-def _check(candidates: Sequence[Candidate], runner: Runner) -> dict[str, ProbeItem]:
-    """Runs the best candidates until each passed often enough; what the profiler saw, by node.
+def _check(candidates: Sequence[Candidate], runner: Runner, functions: frozenset[str]) -> None:
+    """Profiles the usable candidates, and runs the best of them until each passed often enough.
 
     A pass while lines were traced counts as one of the repeats. A failure then may be the
     tracer's, so such tests start anew: those that fail only at the head always, the
     others where usable tests are few.
     """
-    settings = runner.settings
-    most = SPARE * settings.max_workloads
-    chosen = choose((one for one in candidates if one.reason is None), most)
-    few = len(chosen) < settings.max_workloads
-    doubtful = choose((one for one in candidates if one.may_be_better(few)), most)
+    wanted = runner.settings.max_workloads
+    usable = choose_dense((one for one in candidates if one.reason is None), PROFILED)
+    doubtful = choose_dense((one for one in candidates if one.may_be_better(len(usable) < wanted)), wanted)
     for candidate in doubtful:
         candidate.restart()
-    profile = runner.start("base", "profile", [one.node for one in [*chosen, *doubtful][:most]], 1)
-    started = []
-    for number in range(settings.repeats):
-        enough = number > 0 and number == settings.repeats - 1
-        nodes = [one.node for one in ([] if enough else chosen) + doubtful]
-        started += [(side, runner.start(side, "check", nodes, 2 + number)) for side in SIDES if nodes]
+    profiling = runner.start("base", "profile", [one.node for one in [*usable, *doubtful]], PROFILE_SEED)
+    few = len(usable) <= wanted + SPARE  # all of them are checked, whatever the profile says
+    started = _start_checks(runner, "head", [*usable, *doubtful]) if few else []
+    profiled = profiling.result()
+    for candidate in [*usable, *doubtful]:
+        candidate.take_profile(profiled[candidate.node], functions)
+    chosen = usable if few else choose(usable, wanted + SPARE)
+    started += _start_checks(runner, "base", [*chosen, *doubtful])
+    started += [] if few else _start_checks(runner, "head", [*chosen, *doubtful])
     for side, running in started:
         items = running.result()
         for candidate in [*chosen, *doubtful]:
@@ -129,12 +144,26 @@ def _check(candidates: Sequence[Candidate], runner: Runner) -> dict[str, ProbeIt
     for candidate in [*chosen, *doubtful]:
         candidate.settle()
         candidate.breaks = candidate.reason == Reason.FAILS_ON_HEAD
-    return profile.result()
 
 
-def _calls(node: str, item: ProbeItem | None, tree: Path) -> list[str]:
+def _start_checks(runner: Runner, side: Side, candidates: Sequence[Candidate]) -> list[tuple[Side, Results]]:
+    """Starts as many runs as the candidates still have to pass on a side, at least one without tracer or profiler."""
+    needed = {one.node: max(1, runner.settings.repeats - one.passes(side)) for one in candidates}
+    rounds = [[node for node in needed if needed[node] > number] for number in range(runner.settings.repeats)]
+    return [(side, runner.start(side, "check", nodes, CHECK_SEED + at)) for at, nodes in enumerate(rounds) if nodes]
+
+
+def _best(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """The workloads to keep: few of those that hardly run the changed functions, because measuring takes minutes."""
+    chosen = choose(candidates, limit)
+    if not any(one.shares for one in candidates):
+        return chosen
+    return [one for one in chosen if one.may_gain] + [one for one in chosen if not one.may_gain][:UNLIKELY]
+
+
+def _calls(candidate: Candidate, tree: Path) -> list[str]:
     """Realistic targets of one test."""
-    place = NodeId.parse(node)
+    place, item = NodeId.parse(candidate.node), candidate.profile
     definitions = definitions_of(content_of(tree, place.path))
     if item is None or definitions is None:
         return []

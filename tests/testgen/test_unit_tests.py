@@ -354,6 +354,7 @@ def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, 
     settings = SETTINGS.model_copy(update={"max_workloads": 2})
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda trial: trial.select(settings), trials)
-    assert first[0].code.endswith("::test_both")
-    assert len(kept(first)) == 2
-    assert first[0].workload_id == second[0].workload_id
+    for rows in (first, second):
+        assert len(kept(rows)) == 2
+        assert "test_heap.py::test_both" in kept(rows)
+    assert {row.workload_id for row in first} & {row.workload_id for row in second}
