@@ -26,7 +26,7 @@ class JudgeSettings(StageSettings):
     """Which judge, and from which probability on a change goes on."""
 
     judge: str = "heuristic"
-    keep_from: float = Field(default=0.05, description="Smallest probability that goes on (unsure).")
+    keep_from: float = Field(default=0.03, description="Smallest probability that goes on (unsure).")
     yes_from: float = Field(default=0.5, description="Smallest probability that is called yes.")
 
 

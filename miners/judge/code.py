@@ -1,0 +1,105 @@
+"""Signals in the code itself: kinds of rewriting that usually exist to save time.
+
+Each compares how often a form of code (`forms`) stands among the removed and among the added
+lines; lines that only moved are in neither. None of them proves a gain; together with the
+shape of the change they find improvements whose messages never speak of speed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from miners.judge.diff import Diff, Hunk
+from miners.judge.finding import Finding, quote
+from miners.judge.forms import LOOP, NATIVE, PYTHON, Form
+
+_EXIT = re.compile(r"^[ \t]*(?:el)?if\b[^\n]*\n[ \t]*(?:return|continue|break|yield|goto)\b", re.M)
+_IMPORT = re.compile(r"\s+(?:from [\w.]+ )?import \w")
+_CALL = re.compile(r"\w\(")
+_FAST_NAME = re.compile(r"fast|quick|cached|lazy|optimi[sz]ed|speedup|memo_|buffered|unsafe|trusted|_inplace|hashable")
+_CDEF = re.compile(r"\b(?:cdef|Py[A-Z]\w+_|static|cimport)\b")
+
+
+def find(diff: Diff) -> Iterator[Finding]:
+    """The kinds of rewriting a diff shows."""
+    native = diff.native or _CDEF.search(diff.added) is not None
+    for form in PYTHON + NATIVE if native else PYTHON:
+        if not form.python_only or diff.python:
+            yield from _traded(form, diff)
+    yield from _balance(diff)
+    for name, lines in (("out_of_loop", _hoisted), ("computed_once", _extracted), ("lazy_import", _lazy_imports)):
+        line = next((line for hunk in diff.hunks for line in lines(hunk)), None)
+        if line is not None:
+            yield Finding(name, 1.0, f"+ {line.strip()[:80]}")
+
+
+def _traded(form: Form, diff: Diff) -> Iterator[Finding]:
+    evidence = ""
+    if form.drop is not None:
+        first = form.drop.search(diff.removed)
+        if first is None or (form.gain is None and not _more(form.drop, diff.removed, diff.added)):
+            return
+        evidence = "- " + quote(diff.removed, first.start())
+    if form.gain is not None:
+        first = form.gain.search(diff.added)
+        if first is None or not _more(form.gain, diff.added, diff.removed):
+            return
+        if form.drop is not None and not _more(form.drop, diff.removed, diff.added) and form.name != "module_constant":
+            return
+        evidence = "+ " + quote(diff.added, first.start())
+    yield Finding(form.name, 1.0, evidence)
+
+
+def _more(pattern: re.Pattern[str], here: str, there: str) -> bool:
+    return len(pattern.findall(here)) > len(pattern.findall(there))
+
+
+def _balance(diff: Diff) -> Iterator[Finding]:
+    removed, added = diff.removed, diff.added
+    if _more(LOOP, removed, added) and (loop := LOOP.search(removed)):
+        yield Finding("loop_removed", 1.0, "- " + quote(removed, loop.start()))
+    if _more(_EXIT, added, removed) and (leave := _EXIT.search(added)):
+        yield Finding("early_exit", 1.0, "+ " + quote(added, leave.end()))
+    calls = len(_CALL.findall(removed)) - len(_CALL.findall(added))
+    if calls > 0 and added:
+        yield Finding("fewer_calls", min(calls, 3) / 3, f"{calls} calls fewer")
+    lower = added.lower()
+    name = _FAST_NAME.search(lower)
+    if name and _more(_FAST_NAME, lower, removed.lower()):
+        yield Finding("fast_name", 1.0, "+ " + quote(added, name.start()))
+
+
+def _hoisted(hunk: Hunk) -> Iterator[str]:
+    """Lines that stood inside a loop and now stand before it, less indented."""
+    inside = {line.strip(): _indent(line) for line in hunk.removed if len(line.strip()) > 4}
+    if not inside or not hunk.added:
+        return
+    loop_follows = False
+    for sign, text in reversed(hunk.lines):
+        stripped = text.strip()
+        if sign != "-" and stripped.startswith(("for ", "while ", "for(", "while(", "async for ")):
+            loop_follows = True
+        elif sign == "+" and loop_follows and inside.get(stripped, -1) > _indent(text):
+            yield text
+
+
+def _extracted(hunk: Hunk) -> Iterator[str]:
+    """Assignments of an expression to a name, where the expression stood in removed code."""
+    removed = "\n".join(hunk.removed)
+    for line in hunk.added if removed else ():
+        name, equals, expression = line.partition(" = ")
+        expression = expression.strip().rstrip(";")
+        if not equals or len(expression) < 5 or not name.rpartition(" ")[2].isidentifier():
+            continue
+        worth_keeping = "." in expression or "(" in expression or "[" in expression
+        if worth_keeping and expression in removed and f"= {expression}" not in removed:
+            yield line
+
+
+def _lazy_imports(hunk: Hunk) -> Iterator[str]:
+    return (line for line in hunk.added if hunk.python and _IMPORT.match(line))
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())

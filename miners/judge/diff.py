@@ -1,0 +1,145 @@
+"""The patch of a change as hunks of code lines, with comments, docstrings and moved lines told apart."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+READ_LIMIT = 24_000
+"""Characters of a patch that are read; a performance change that needs more shows itself before."""
+
+LINE_LIMIT = 400
+"""Characters of one line that are read: longer ones are data or minified code."""
+
+_HASH_COMMENT = frozenset({".py", ".pyx", ".pxd", ".pxi", ".pyi"})
+_TRIPLE = re.compile(r'"""|\'\'\'')
+_PROSE = re.compile(r"[A-Z`*:]?[^=(){}\[\];:<>@+\\|]*\Z")
+_KEYWORD = re.compile(
+    r"(?:return|import|from|raise|assert|del|global|nonlocal|yield|not|if|elif|else|try|finally|except|for|while"
+    r"|with|pass|break|continue|lambda|await|async|print|exec|class|def|cdef|cpdef|cimport|goto|case|static|const"
+    r"|struct|int|long|double|float|char|void|unsigned|npy_\w+|Py\w+)\b"
+)
+
+
+@dataclass
+class Hunk:
+    """Lines of one hunk without their sign, in the order of the patch."""
+
+    python: bool
+    header: str = ""
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """(sign, text); the sign is ' ', '-' or '+'."""
+    removed: list[str] = field(default_factory=list)
+    """Removed code: neither comment nor docstring nor blank, inline comments cut, indentation kept."""
+    added: list[str] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    """Comments and docstring lines that were added."""
+
+
+@dataclass
+class Diff:
+    """What the signals read."""
+
+    hunks: list[Hunk]
+    removed: str
+    """All removed code lines that do not appear among the added ones, one a line."""
+    added: str
+    comments: str
+    python: bool
+    native: bool
+
+    @property
+    def changes_code(self) -> bool:
+        """False when each hunk is the same code before and after, comments and white space aside."""
+        return any(_meaning(h, h.removed) != _meaning(h, h.added) for h in self.hunks)
+
+
+def _meaning(hunk: Hunk, lines: list[str]) -> list[str] | str:
+    # indentation has a meaning in Python, line breaks have none elsewhere
+    return [line.rstrip() for line in lines] if hunk.python else "".join("".join(line.split()) for line in lines)
+
+
+def parse(patch: str) -> Diff:
+    """Reads the first `READ_LIMIT` characters of a unified diff; linear in their number, never raises."""
+    hunks = list(_hunks(patch[:READ_LIMIT]))
+    for hunk in hunks:
+        _sort_lines(hunk)
+    removed = Counter(line.strip() for h in hunks for line in h.removed)
+    added = Counter(line.strip() for h in hunks for line in h.added)
+    return Diff(
+        hunks=hunks,
+        removed="\n".join((removed - added).elements()),
+        added="\n".join((added - removed).elements()),
+        comments="\n".join(line for h in hunks for line in h.comments),
+        python=any(h.python for h in hunks),
+        native=any(not h.python for h in hunks),
+    )
+
+
+def _hunks(patch: str) -> Iterator[Hunk]:
+    python, hunk = True, None
+    for line in patch.split("\n"):
+        if line.startswith("diff --git "):
+            if hunk is not None:
+                yield hunk
+            hunk = None
+            dot = line.rfind(".")
+            python = line[dot:].strip('" ') in _HASH_COMMENT
+        elif line.startswith("@@ "):
+            if hunk is not None:
+                yield hunk
+            hunk = Hunk(python, header=line.partition(" @@")[2].strip()[:LINE_LIMIT])
+        elif hunk is not None and line[:1] in (" ", "-", "+"):
+            hunk.lines.append((line[0], line[1 : LINE_LIMIT + 1]))
+    if hunk is not None:
+        yield hunk
+
+
+def _sort_lines(hunk: Hunk) -> None:
+    prose = {"-": False, "+": False}
+    for sign, text in hunk.lines:
+        sides = "-+" if sign == " " else sign
+        before = prose[sides[0]]
+        quotes = len(_TRIPLE.findall(text)) if hunk.python and ('"""' in text or "'''" in text) else 0
+        if quotes % 2:
+            for side in sides:
+                prose[side] = not prose[side]
+        if sign == " ":
+            continue
+        stripped = text.strip()
+        documents = before or (quotes and stripped[:3] in ('"""', "'''", 'r""'))
+        if documents or not _is_code(stripped, hunk.python):
+            if sign == "+" and stripped:
+                hunk.comments.append(stripped)
+            continue
+        code, comment = _cut_comment(text, hunk.python)
+        if sign == "+" and comment:
+            hunk.comments.append(comment)
+        (hunk.removed if sign == "-" else hunk.added).append(code.rstrip())
+
+
+def _is_code(stripped: str, python: bool) -> bool:
+    if not stripped:
+        return False
+    if python:
+        if stripped[0] == "#" or stripped.startswith((">>>", "...", ".. ")):
+            return False
+    elif stripped.startswith(("//", "/*", "*/", "* ")) or stripped == "*":
+        return False
+    # inside a docstring whose start the hunk does not show
+    return not (stripped.count(" ") >= 3 and _PROSE.match(stripped) and not _KEYWORD.match(stripped))
+
+
+def _cut_comment(text: str, python: bool) -> tuple[str, str]:
+    mark = "#" if python else "//"
+    at = text.find(mark)
+    if at < 0 and not python:
+        mark = "/*"
+        at = text.find(mark)
+    if at <= 0 or '"' in text[at:] or "'" in text[at:] or text[:at].count('"') % 2 or text[:at].count("'") % 2:
+        return text, ""
+    if not python and text.lstrip()[:1] == "#":
+        return text, ""
+    return text[:at], text[at + len(mark) :].strip()

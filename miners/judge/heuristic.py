@@ -1,0 +1,110 @@
+"""The heuristic judge: signals, weighted by a logistic regression fitted on our own labels (docs/judge.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from data.records import MEANING as REASONS
+from data.records import Change, Reason, Signal, Stamp, Verdict
+from data.settings import JudgeSettings
+from miners.judge import code, rules, shape, words
+from miners.judge.diff import Diff, parse
+from miners.judge.finding import Finding
+from miners.judge.meaning import MEANING
+
+NAME = "heuristic"
+WEIGHTS = Path(__file__).with_name("weights.json")
+_SHOWN = 0.05
+"""Signals that move the log-odds by less are left out of the verdict."""
+_MOST = 16
+
+
+class Weights(NamedTuple):
+    """The fitted model: log-odds = intercept + Σ weight · value."""
+
+    intercept: float
+    by_signal: dict[str, float]
+
+
+@cache
+def weights() -> Weights:
+    """The weights in the package (`benchmarks/judge.py` writes them)."""
+    stored = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return Weights(float(stored["intercept"]), {name: float(value) for name, value in stored["weights"].items()})
+
+
+def observe(change: Change, diff: Diff) -> list[Finding]:
+    """Everything the judge sees in a change, each signal at most once; depends on nothing else."""
+    found = (
+        *words.find(change.title, change.message, diff.comments),
+        *code.find(diff),
+        *shape.find(change, diff),
+    )
+    return [finding for finding in found if finding.value > 0]
+
+
+class Heuristic:
+    """Judges by words, kinds of code change and shape; needs neither network nor a clone."""
+
+    name = NAME
+
+    def __init__(self, settings: JudgeSettings, stamp: Stamp) -> None:
+        self._settings = settings
+        self._stamp = stamp
+        self._weights = weights()
+
+    def judge_all(self, changes: Iterable[Change]) -> Iterator[Verdict]:
+        """One verdict a change, in the same order."""
+        return map(self.judge, changes)
+
+    def judge(self, change: Change) -> Verdict:
+        """The verdict on one change; equal changes get equal verdicts."""
+        diff = parse(change.patch)
+        reason = rules.rejection(change, diff)
+        if reason is not None:
+            return self._verdict(change, 0.0, [], reason)
+        intercept, by_signal = self._weights
+        signals = [
+            Signal(name=n, weight=round(by_signal.get(n, 0.0) * v, 4), evidence=e) for n, v, e in observe(change, diff)
+        ]
+        probability = 1 / (1 + math.exp(-max(min(intercept + sum(s.weight for s in signals), 30.0), -30.0)))
+        shown = sorted((s for s in signals if abs(s.weight) >= _SHOWN), key=lambda s: (-abs(s.weight), s.name))[:_MOST]
+        return self._verdict(
+            change, probability, shown, None if probability >= self._settings.keep_from else Reason.UNLIKELY
+        )
+
+    def _verdict(self, change: Change, probability: float, signals: list[Signal], reason: Reason | None) -> Verdict:
+        answer: Literal["yes", "no", "unsure"] = "yes" if probability >= self._settings.yes_from else "unsure"
+        return Verdict(
+            **self._stamp.fields(),
+            status="kept" if reason is None else "rejected",
+            reason=reason and reason.value,
+            change_id=change.change_id,
+            judge=NAME,
+            is_performance=answer if reason is None else "no",
+            probability=probability,
+            why=_why(signals, reason),
+            signals=signals,
+        )
+
+
+def _why(signals: list[Signal], reason: Reason | None) -> str:
+    if reason is not None and reason is not Reason.UNLIKELY:
+        return REASONS[reason]
+    parts = []
+    for word, chosen in (
+        ("for", [s for s in signals if s.weight > 0]),
+        ("against", [s for s in signals if s.weight < 0]),
+    ):
+        if chosen:
+            parts.append(f"{word}: " + "; ".join(_says(signal) for signal in chosen[:4]))
+    return " · ".join(parts) or "nothing speaks for a gain"
+
+
+def _says(signal: Signal) -> str:
+    return f"{MEANING[signal.name]} ({signal.evidence})" if signal.evidence else MEANING[signal.name]
