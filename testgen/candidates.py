@@ -130,7 +130,7 @@ def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
             if function not in best or share > best[function].shares[function]:
                 best[function] = candidate
     order = sorted(best, key=lambda function: (-best[function].shares[function], function))
-    chosen = list({best[one].node: best[one] for one in order if best[one].shares[one] >= SHARES[-1]}.values())[:limit]
+    chosen = list({best[one].node: best[one] for one in order}.values())[:limit]
     left = [candidate for candidate in left if candidate not in chosen]
     while left and len(chosen) < limit:
         covered = frozenset().union(*(candidate.lines for candidate in chosen))
