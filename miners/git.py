@@ -92,6 +92,23 @@ def git_in(folder: Path, *, isolated: bool) -> Git:
 
 
 @contextmanager
+def objects_of(clone: Path) -> Iterator[Git]:
+    """A `Git` for which only the objects of a clone exist, not its configuration.
+
+    In a partial clone git ends with an error at the first missing object it is asked about; here it
+    answers "missing", as in any other.
+    """
+    folder = clone / ".git" if (clone / ".git").is_dir() else clone
+    with tempfile.TemporaryDirectory(prefix="perfquarry-git-") as empty:
+        for name in ("objects", "refs"):
+            (Path(empty) / name).mkdir()
+        (Path(empty) / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+        git = git_of(clone)
+        git.update_environment(GIT_DIR=empty, GIT_OBJECT_DIRECTORY=str((folder / "objects").resolve()))
+        yield git
+
+
+@contextmanager
 def given(lines: Iterable[str]) -> Iterator[BinaryIO]:
     """A file with these lines, to be the standard input of a command."""
     with tempfile.TemporaryFile() as file:

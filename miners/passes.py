@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 from git import Git
 
 from data.errors import GitFailed
-from miners.git import output
+from miners.git import objects_of, output
 from miners.stream import FORMAT, NAMES, PATCHES, LogReader, RawCommit
 
 WINDOW = 2000
@@ -108,21 +109,16 @@ def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
 
 
 def _contents(commit: RawCommit) -> set[bytes]:
-    """Ids of the blobs git reads for the patch: not of submodules, nor of files that only moved or changed mode."""
+    """Ids of the blobs git reads for the patch (for mere moves, too), not of submodules."""
     before = {entry.old_id for entry in commit.entries if entry.old_mode not in _NO_BLOB}
-    after = {entry.new_id for entry in commit.entries if entry.new_mode not in _NO_BLOB}
-    return before ^ after
+    return before | {entry.new_id for entry in commit.entries if entry.new_mode not in _NO_BLOB}
 
 
 def _absent(git: Git, commits: Iterable[RawCommit]) -> set[bytes]:
     """Those of the blobs the commits need that are not in the clone."""
     wanted = {blob for commit in commits for blob in _contents(commit)}
-    answer = output(
-        git,
-        "cat-file",
-        "--batch-check",
-        "--buffer",
-        doing=f"looking for missing objects in {git.working_dir}",
-        lines=sorted(blob.decode() for blob in wanted),
-    )
+    doing = f"looking for missing objects in {git.working_dir}"
+    lines = sorted(blob.decode() for blob in wanted)
+    with objects_of(Path(git.working_dir or ".")) as objects:
+        answer = output(objects, "cat-file", "--batch-check", "--buffer", doing=doing, lines=lines)
     return {line.split()[0] for line in answer.splitlines() if line.endswith(b" missing")}
