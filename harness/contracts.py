@@ -127,7 +127,9 @@ class ProbeItem(Record):
     """What the probe saw of one test."""
 
     node: str = Field(description="pytest node id, relative to the tree.")
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "timeout"]
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "timeout", "crashed"] = Field(
+        description="crashed: the process ended while it ran, by itself or at a limit other than time."
+    )
     message: str = Field(default="", description="End of the failure's text, at most 2 KiB.")
     seconds: float = Field(default=0.0, description="First call, seconds (the test method without fixtures).")
     samples: list[float] = Field(default_factory=list, description="time: seconds of each timed call.")

@@ -218,6 +218,6 @@ class _Entries:
         why = f" ({ended.exceeded} limit)" if ended.exceeded else ""
         self.items[self.running] = ProbeItem(
             node=self.running,
-            outcome="timeout" if ended.timed_out else "error",
+            outcome="timeout" if ended.timed_out else "crashed",
             message=f"the process ended with {how}{why} while this test ran",
         )

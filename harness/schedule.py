@@ -15,7 +15,7 @@ from typing import Literal
 
 from data.records import Machine, Reason, Side, Stamp, Timing, Workload
 from data.settings import MeasureSettings
-from harness.contracts import BuiltSide, Limits, Prober, ProbeReport, ProbeRequest
+from harness.contracts import BuiltSide, Limits, ProbeItem, Prober, ProbeReport, ProbeRequest
 from harness.machine import LoadMeter, quiet_core
 
 Outcome = Literal["passed", "failed", "timeout", "crashed"]
@@ -153,7 +153,8 @@ class _Session:
         self._calls.update((item.node, item.calls) for item in report.items if item.calls)
         failed = [row for row in self._rows(blocks[0], 0, 0, "base", report, missing) if row.outcome != "passed"]
         self._keep(failed, meter.foreign(report.cpu_seconds), disturbed=False)
-        self.drop(self.active[code].workload_id for code in missing if code not in self._calls)
+        uncalibrated = [one.workload_id for code, one in self.active.items() if code not in self._calls]
+        self.drop(uncalibrated)
 
     def block(self, block: Block) -> None:
         """Runs a block, again when others disturbed it; every attempt is kept."""
@@ -242,19 +243,20 @@ def outcomes_of(report: ProbeReport, codes: Iterable[str]) -> dict[str, Outcome]
     """
     items = {item.node: item for item in report.items}
     unknown: Outcome = "timeout" if report.outcome == "timeout" else "crashed"
-    culprit = any(item.outcome != "passed" for item in report.items)
+    culprit = any(item.outcome in ("timeout", "crashed") for item in report.items)
     found: dict[str, Outcome] = {}
     for code in codes:
         item = items.get(code)
-        if item is None:
-            if report.outcome == "finished":
-                found[code] = "failed"
-            elif not culprit:
-                found[code] = unknown
-        elif item.outcome == "passed" and item.samples:
-            found[code] = "passed"
-        elif item.outcome == "timeout":
-            found[code] = "timeout"
-        else:
-            found[code] = "crashed" if report.outcome == "crashed" else "failed"
+        if item is not None:
+            found[code] = _outcome(item)
+        elif report.outcome == "finished":
+            found[code] = "failed"
+        elif not culprit:
+            found[code] = unknown
     return found
+
+
+def _outcome(item: ProbeItem) -> Outcome:
+    if item.outcome == "timeout" or item.outcome == "crashed":
+        return item.outcome
+    return "passed" if item.outcome == "passed" and item.samples else "failed"
