@@ -40,10 +40,9 @@ class Repository:
         return done.stdout
 
     def write(self, name: str | bytes, content: str | bytes) -> None:
-        path = os.path.join(os.fsencode(self.folder), os.fsencode(name))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+        path = self.folder / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def commit(self, message: str | bytes, files: dict[str, str | bytes] | None = None, *options: str) -> str:
         """Writes the files, commits everything, returns the id."""

@@ -133,8 +133,8 @@ def test_links_modes_types_renames_binaries_and_submodules(repository: Repositor
     repository.git("mv", "old.py", "new.py")
     repository.write("new.py", body + "more\n")
     (repository.folder / "type.py").unlink()
-    os.symlink("new.py", repository.folder / "type.py")
-    os.symlink("nowhere", repository.folder / "link")
+    (repository.folder / "type.py").symlink_to("new.py")
+    (repository.folder / "link").symlink_to("nowhere")
     sha = repository.commit("all kinds", {"bin.dat": b"\0\2", "empty2.py": ""})
     files = {file.path: file for file in only_row(repository.folder, sha).files}
     facts = {path: (file.status, file.added, file.deleted, file.binary) for path, file in files.items()}
