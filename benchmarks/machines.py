@@ -86,7 +86,7 @@ def _session(number: int, seconds: Floats, base_first: NDArray[np.bool_], aa: ND
 
 def stopped(session: Session, settings: MeasureSettings) -> Session:
     """The session cut off where the futility rule would have stopped it (A/A blocks are kept)."""
-    for count in range(settings.futility_blocks, len(session.plain)):
+    for count in range(settings.futility_blocks, len(session.plain), settings.futility_blocks):
         short = Session(session.number, session.plain[:count], session.aa)
         if hopeless(short, settings.min_gain):
             return short

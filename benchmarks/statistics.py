@@ -181,8 +181,8 @@ def aa_table(workloads: int) -> list[str]:
 def main() -> None:
     """Runs the simulation and rewrites the section."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workloads", type=int, default=500, help="simulated workloads a cell")
-    parser.add_argument("--changes", type=int, default=300, help="simulated changes a cell")
+    parser.add_argument("--workloads", type=int, default=300, help="simulated workloads a cell")
+    parser.add_argument("--changes", type=int, default=200, help="simulated changes a cell")
     options = parser.parse_args()
     started = time.process_time()
     effects, _ = effect_table(options.workloads)

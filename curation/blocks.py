@@ -39,7 +39,7 @@ class Session:
     plain: tuple[Block, ...]
     aa: tuple[Block, ...] = ()
     outcomes: frozenset[str] = frozenset()
-    """Outcomes other than 'passed'."""
+    """Outcomes other than 'passed', of any attempt: what fails once is not run again."""
     disturbed: int = 0
     """Blocks whose last attempt was disturbed, too."""
 
@@ -98,8 +98,14 @@ def sessions_of(rows: Sequence[Timing]) -> tuple[Session, ...]:
     for row in rows:
         attempts[row.session, row.aa, row.block][row.attempt][row.side] = row
     chosen = {key: _last_whole(tried) for key, tried in sorted(attempts.items())}
-    numbers = sorted({session for session, _, _ in chosen})
-    return tuple(_session(number, {k: v for k, v in chosen.items() if k[0] == number}) for number in numbers)
+    return tuple(
+        _session(
+            number,
+            {key: sides for key, sides in chosen.items() if key[0] == number},
+            frozenset(row.outcome for row in rows if row.session == number and row.outcome != "passed"),
+        )
+        for number in sorted({session for session, _, _ in chosen})
+    )
 
 
 def _last_whole(tried: dict[int, dict[str, Timing]]) -> dict[str, Timing]:
@@ -108,8 +114,7 @@ def _last_whole(tried: dict[int, dict[str, Timing]]) -> dict[str, Timing]:
     return tried[max(whole or tried)]
 
 
-def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]]) -> Session:
-    rows = [row for sides in chosen.values() for row in sides.values()]
+def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]], outcomes: frozenset[str]) -> Session:
     blocks: dict[bool, list[Block]] = {False: [], True: []}
     for (_, aa, _), sides in chosen.items():
         if len(sides) == 2 and all(row.outcome == "passed" and row.samples for row in sides.values()):
@@ -118,7 +123,7 @@ def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]]) -> Session:
         number=number,
         plain=tuple(blocks[False]),
         aa=tuple(blocks[True]),
-        outcomes=frozenset(row.outcome for row in rows if row.outcome != "passed"),
+        outcomes=outcomes,
         disturbed=sum(any(row.disturbed for row in sides.values()) for sides in chosen.values()),
     )
 

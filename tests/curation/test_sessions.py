@@ -1,0 +1,108 @@
+"""Both sessions of a change, with real processes in the sandbox."""
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from sample_change import CHANGE_ID, workload
+from simulated_timings import MACHINE, STAMP, session_rows
+
+from curation.blocks import runs_of
+from curation.evidence import decide
+from curation.sessions import futile, measure
+from data.records import Reason, Timing
+from data.settings import MeasureSettings, SelectSettings
+from harness.contracts import BuiltSide
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+
+FASTER, SAME, SLOWER, BROKEN = (f"test_naps.py::test_{name}" for name in ("faster", "same", "slower", "broken"))
+TESTS = """
+    from naps import naps
+    import time
+
+    def test_faster():
+        time.sleep(naps["faster"])
+
+    def test_same():
+        time.sleep(naps["same"])
+
+    def test_slower():
+        time.sleep(naps["slower"])
+
+    def test_broken():
+        assert naps["broken"] == "no"
+"""
+BASE = {"faster": 0.03, "same": 0.02, "slower": 0.01, "broken": "no"}
+HEAD = {"faster": 0.01, "same": 0.02, "slower": 0.02, "broken": "yes"}
+SELECTION = SelectSettings(min_blocks=6)
+SETTINGS = MeasureSettings(blocks=6, aa_blocks=2, warmups=0, min_timed_seconds=0.001, max_calls=1, max_attempts=1)
+
+
+def built(folder: Path, side: str, naps: dict) -> BuiltSide:
+    tree = folder / f"tree-{side}"
+    tree.mkdir()
+    (tree / "naps.py").write_text(f"naps = {naps!r}\n")
+    (tree / "test_naps.py").write_text(dedent(TESTS))
+    return BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", (tree,))
+
+
+@pytest.fixture(scope="module")
+def timings(tmp_path_factory: pytest.TempPathFactory) -> list[Timing]:
+    folder = tmp_path_factory.mktemp("change").resolve()
+    base, head = built(folder, "base", BASE), built(folder, "head", HEAD)
+    prober = SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+    workloads = [workload(node) for node in (FASTER, SAME, SLOWER, BROKEN)]
+    workloads.append(workload("test_naps.py::test_rejected").model_copy(update={"status": "rejected"}))
+    return measure(CHANGE_ID, workloads, base, head, prober, MACHINE, SETTINGS, SELECTION, STAMP)
+
+
+def of(timings: list[Timing], node: str) -> list[Timing]:
+    return [row for row in timings if row.workload_id == workload(node).workload_id]
+
+
+def test_only_what_passes_the_first_session_is_measured_again(timings: list[Timing]):
+    assert {row.workload_id for row in timings if row.session == 2} == {workload(FASTER).workload_id}
+    blocks = {(row.session, row.aa, row.block) for row in of(timings, FASTER)}
+    assert len(blocks) == 2 * (6 + 2)
+    assert not of(timings, "test_naps.py::test_rejected")
+
+
+def test_a_workload_that_got_slower_is_stopped_after_five_blocks(timings: list[Timing]):
+    assert {row.block for row in of(timings, SLOWER) if not row.aa} == set(range(5))
+
+
+def test_the_sessions_lead_to_the_decisions(timings: list[Timing]):
+    reasons = {e.workload_id: e.reason for e in decide(timings, SELECTION, STAMP)}
+    assert reasons == {
+        workload(FASTER).workload_id: None,
+        workload(SAME).workload_id: Reason.NO_GAIN,
+        workload(SLOWER).workload_id: Reason.SLOWER,
+        workload(BROKEN).workload_id: Reason.WORKLOAD_FAILED,
+    }
+    kept = next(e for e in decide(timings, SELECTION, STAMP) if e.status == "kept")
+    assert 2 < kept.speedup < 3.2
+    (run,) = runs_of(of(timings, FASTER))
+    assert kept.sessions[1].n_base <= len(run.sessions[1].plain) == 6
+
+
+def test_the_sessions_differ_in_order_and_seeds(timings: list[Timing]):
+    seeds = [[row.hash_seed for row in of(timings, FASTER) if row.session == session] for session in (1, 2)]
+    assert not set(seeds[0]) & set(seeds[1])
+
+
+def test_nothing_to_measure(tmp_path: Path):
+    side = built(tmp_path, "base", BASE)
+    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    assert measure(CHANGE_ID, [], side, side, prober, MACHINE, SETTINGS, SELECTION, STAMP) == []
+
+
+def test_futility_is_failure_only():
+    rows = [
+        *session_rows("hopeless", 1, blocks=5),
+        *session_rows("promising", 1, blocks=5, speedup=1.5),
+        *session_rows("unclear", 1, blocks=5, noise=0.3),
+        *session_rows("early", 1, blocks=3),
+    ]
+    assert futile(rows, 0.05) == {"hopeless"}
