@@ -20,7 +20,11 @@ from harness.sandbox import choose_sandbox
 FASTER, SAME, SLOWER, BROKEN = (f"test_naps.py::test_{name}" for name in ("faster", "same", "slower", "broken"))
 TESTS = """
     from naps import naps
+    import os
     import time
+
+    def test_exit():
+        os._exit(3)
 
     def test_faster():
         time.sleep(naps["faster"])
@@ -96,6 +100,16 @@ def test_nothing_to_measure(tmp_path: Path):
     side = built(tmp_path, "base", BASE)
     prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
     assert measure(CHANGE_ID, [], side, side, prober, MACHINE, SETTINGS, SELECTION, STAMP) == []
+
+
+def test_a_workload_that_ends_its_process_takes_no_other_with_it(tmp_path: Path):
+    side = built(tmp_path.resolve(), "base", BASE)
+    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    once = SETTINGS.model_copy(update={"blocks": 1, "aa_blocks": 0})
+    workloads = [workload("test_naps.py::test_exit"), workload(FASTER)]
+    rows = measure(CHANGE_ID, workloads, side, side, prober, MACHINE, once, SELECTION, STAMP)
+    assert {row.outcome for row in of(rows, "test_naps.py::test_exit")} == {"crashed"}
+    assert [row.outcome for row in of(rows, FASTER)] == ["passed", "passed"]
 
 
 def test_futility_is_failure_only():
