@@ -8,7 +8,7 @@ BIN  := $(VENV)/bin
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev curate test test-all check ui doctor lock bench-statistics bench-mining bench-judge
+.PHONY: help setup setup-dev curate test test-all check ui doctor lock bench-statistics bench-mining bench-judge bench-aa
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -50,6 +50,9 @@ bench-mining: setup-dev ## speed of the crawl (ARGS: path of a numpy clone)
 
 bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of clones)
 	$(BIN)/python -m benchmarks.judge $(ARGS)
+
+bench-aa: setup-dev ## false acceptance on a real repository (ARGS: path of a tornado clone)
+	$(BIN)/python -m benchmarks.aa $(ARGS)
 
 $(VENV)/.bootstrap: requirements/bootstrap.txt
 	@command -v git >/dev/null || { echo "git is missing: install it (Debian, Ubuntu: apt-get install git)"; exit 1; }

@@ -207,8 +207,11 @@ def _measure(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         base, head = run.builder.reopen(_builds(run, key))
-        with measurement_lock(on_wait=lambda holder: current().note(f"waiting for another timing: {holder}")):
-            current().note(change.title)
+
+        def told(done: int, planned: int, title: str = change.title) -> None:
+            current().note(f"block {done}/{planned}: {title}")
+
+        with measurement_lock(on_wait=lambda waited: current().note(f"another timing runs here: {waited:.0f} s")):
             timings = measure(
                 key,
                 _workloads(run, key),
@@ -219,6 +222,7 @@ def _measure(run: Run, keys: Batch) -> None:
                 settings.measure,
                 settings.select,
                 run.stamp("measure"),
+                told,
             )
         run.store.append(timings)
 
