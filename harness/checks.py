@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +36,8 @@ for name in names:
     if place and not os.path.abspath(place).startswith(tree):
         sys.exit("%s was imported from %s, not from the tree" % (name, place))
 """
-_COMPILE = "import compileall, sys; compileall.compile_dir(sys.argv[1], maxlevels=50, quiet=2)"
+# The path in the bytecode is the same for every tree (Python corrects it at import), so that trees can share it.
+_COMPILE = "import compileall, sys; compileall.compile_dir(sys.argv[1], maxlevels=50, ddir='/tree', quiet=2)"
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,17 @@ class Checker:
         out (`harness.checkouts.MTIME`), also in a read-only tree, and a patched file is compiled anew.
         """
         done = tree / "__pycache__" / f"perfquarry.{tag}.compiled"
-        if not done.exists():
-            self._run(tree, ["-I", "-S", "-c", _COMPILE, str(tree)], writable=(tree,))
-            done.parent.mkdir(exist_ok=True)
-            done.touch()
+        if done.exists():
+            return
+        latest = tree.with_name(f".{tag}.latest")
+        with contextlib.suppress(OSError):  # none yet, or it is being removed
+            share_bytecode(tree.with_name(latest.read_text(encoding="utf-8")), tree, tag)
+        self._run(tree, ["-I", "-S", "-c", _COMPILE, str(tree)], writable=(tree,))
+        done.parent.mkdir(exist_ok=True)
+        done.touch()
+        partial = latest.with_name(f".{uuid.uuid4().hex}")
+        partial.write_text(tree.name, encoding="utf-8")
+        partial.replace(latest)
 
     def _run(self, tree: Path, arguments: Sequence[str], writable: tuple[Path, ...] = ()) -> Completed:
         return self.sandbox.run(
@@ -90,6 +101,26 @@ class Checker:
                 limits=Limits(wall_seconds=self.timeout, memory_bytes=self.memory_bytes),
             )
         )
+
+
+def share_bytecode(like: Path, tree: Path, tag: str) -> None:
+    """Links the bytecode of files that are equal in another tree, which has been compiled: most are.
+
+    Raises:
+        OSError: the other tree is not there.
+    """
+    for cache in sorted(like.rglob("__pycache__")):
+        folder = tree / cache.relative_to(like).parent
+        for compiled in cache.glob(f"*.{tag}.pyc"):
+            name = compiled.name.removesuffix(f".{tag}.pyc") + ".py"
+            target = folder / "__pycache__" / compiled.name
+            if not target.exists() and _equal(cache.parent / name, folder / name):
+                target.parent.mkdir(exist_ok=True)
+                target.hardlink_to(compiled)
+
+
+def _equal(one: Path, other: Path) -> bool:
+    return other.is_file() and not other.is_symlink() and filecmp.cmp(one, other, shallow=False)
 
 
 def interpreter_folder(python: Path) -> Path:

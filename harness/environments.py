@@ -25,6 +25,9 @@ LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
 
 TOOLS = ("coverage", "yappi")
 
+_RULES = 2
+"""Raised when equal requirements are to give other environments than before."""
+
 # Building these takes minutes and system libraries: a later wheel is the better guess.
 _WHEELS_ONLY = frozenset(
     {"cffi", "cryptography", "grpcio", "h5py", "lxml", "matplotlib", "numba", "numpy", "pandas"}
@@ -34,6 +37,10 @@ _WHEELS_ONLY = frozenset(
 _UPLOADED_AGAIN = frozenset({"atomicwrites"})
 # uv builds by `setuptools.build_meta`, which came with setuptools 40.8
 _BUILD_TOOLS_FROM = datetime(2019, 6, 1, tzinfo=UTC)
+# The newest pytest 3: the oldest the probe works with (`--rootdir`), and the last that runs
+# tests as they were written before 2018. It and what it needs are never taken older.
+_PYTEST_FROM = datetime(2018, 11, 12, tzinfo=UTC)
+_PYTEST = ("attrs", "more-itertools", "pluggy", "py", "pytest", "six")
 _NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
 _UNDATED = re.compile(r"`([^`\s]+)` is missing an upload date")
 
@@ -112,7 +119,7 @@ class Environments:
         """
         wanted = sorted(set(requirements))
         date = cutoff(as_of, python)
-        environment_id = content_id("environment", str(python.version), wanted, date.isoformat())
+        environment_id = content_id("environment", _RULES, str(python.version), wanted, date.isoformat())
         return self._once(environment_id, python, wanted, date, timeout)
 
     def restore(
@@ -239,8 +246,10 @@ def _date_options(moment: datetime | None, builds: bool) -> list[str]:
     if moment is None:
         return []
     options = ["--exclude-newer", _iso(moment)]
-    if builds and moment < _BUILD_TOOLS_FROM:
-        options += ["--exclude-newer-package", f"setuptools={_iso(_BUILD_TOOLS_FROM)}"]
+    floors = dict.fromkeys(_PYTEST, _PYTEST_FROM) | ({"setuptools": _BUILD_TOOLS_FROM} if builds else {})
+    for name, floor in floors.items():
+        if moment < floor:
+            options += ["--exclude-newer-package", f"{name}={_iso(floor)}"]
     return options
 
 

@@ -21,6 +21,8 @@ _NOT_PACKAGES = {
     "doc-src", "example", "examples", "maint", "scripts", "site", "src", "test", "tests", "testing", "tools", "util",
     "utils", "website",
 }  # fmt: skip
+# versions that stand for those the probe works with; a range without any of them is too old
+_PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
 SITE = ".perfquarry-site"
 """Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
 
@@ -137,6 +139,9 @@ def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
             notes.append(f"requirement ignored, not from the index: {line[:200]!r}")
             continue
         requirement.name = canonicalize_name(requirement.name)
+        if requirement.name == "pytest" and not any(map(requirement.specifier.contains, _PROBED)):
+            notes.append(f"range of pytest ignored, too old for the probe: {line[:200]!r}")
+            requirement.specifier = SpecifierSet()
         kept.add(str(requirement))
     bare = {r for r in kept if re.fullmatch(r"[a-z0-9-]+", r)}
     narrowed = {Requirement(r).name for r in kept - bare if Requirement(r).marker is None}

@@ -112,11 +112,18 @@ def test_pure_python_sides_share_an_environment(history: History) -> None:
     assert (row.side, row.sha, row.status, row.reason, row.source_roots) == ("head", second, "kept", None, ["src"])
     assert any(line.startswith("pytest==") for line in row.requirements)
     assert any(command.startswith("uv pip install") for command in row.commands)
-    # bytecode lies there and is valid (PEP 552: flags, time and size of the source): imports of a read-only tree are warm
+    # valid bytecode lies there (PEP 552: flags, time and size of the source): a read-only tree is imported warm
     (compiled,) = (base.tree / "src/lib/__pycache__").glob("a.*.pyc")
     start = 8 if chosen.minor >= (3, 7) else 4
     facts = [int.from_bytes(compiled.read_bytes()[at : at + 4], "little") for at in (start, start + 4)]
     assert facts == [MTIME, (base.tree / "src/lib/a.py").stat().st_size]
+    # equal files share it, others do not
+    caches = [side.tree / "src/lib/__pycache__" for side in (base, head)]
+    assert [
+        len({(cache / name).stat().st_ino for cache in caches})
+        for name in (f"__init__.{compiled.name[2:]}", compiled.name)
+    ] == [1, 2]
+    assert run(head, "import lib; print(lib.f.__code__.co_filename)") == str(head.tree / "src/lib/a.py")
 
 
 def test_reopening_makes_again_what_is_gone_without_building(history: History) -> None:

@@ -17,7 +17,7 @@ from packaging.version import Version
 from data.errors import EnvironmentFailed
 from data.home import Home
 from data.records import Reason
-from harness import installer
+from harness import environments, installer
 from harness.environments import Environment, Environments, cutoff
 from harness.indexes import installer_environment
 from harness.interpreters import Interpreter, choose, find_interpreters
@@ -126,8 +126,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_an_environment_as_of_a_date(shared: Home) -> None:
     python = python_of(DATE)
-    environments = Environments(shared)
-    made = there(environments.ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
+    made = there(Environments(shared).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
 
     installed = dict(line.split("==") for line in made.requirements)
     assert {"pytest", "pluggy", "setuptools"} <= installed.keys()
@@ -143,6 +142,13 @@ def test_an_environment_as_of_a_date(shared: Home) -> None:
     again = Environments(shared).ensure(python, ["setuptools", "pytest", "pytest"], DATE + timedelta(15), timeout=LIMIT)
     assert again == made
     assert [path.name for path in shared.environments.iterdir()] == [made.environment_id]
+
+
+def test_pytest_is_never_older_than_the_probe_can() -> None:
+    early = environments._date_options(datetime(2017, 7, 1, tzinfo=UTC), builds=False)
+    late = environments._date_options(datetime(2024, 3, 1, tzinfo=UTC), builds=True)
+    assert "pytest=2018-11-12T00:00:00Z" in early
+    assert late == ["--exclude-newer", "2024-03-01T00:00:00Z"]
 
 
 def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
@@ -185,13 +191,13 @@ def test_dates_are_rounded_to_the_end_of_the_month(version: str, date: str, expe
 def test_requirements_that_contradict_are_a_rejection(tmp_path: Path, links: Path) -> None:
     wheel(links, "one", "1.0", requires="two<2")
     wheel(links, "two", "2.0")
-    environments = Environments(Home(tmp_path))
-    made = environments.ensure(python_of(DATE), ["one", "two>=2"], DATE, timeout=LIMIT)
+    ours = Environments(Home(tmp_path))
+    made = ours.ensure(python_of(DATE), ["one", "two>=2"], DATE, timeout=LIMIT)
     assert isinstance(made, Rejection)
     assert made.reason == Reason.RESOLUTION_FAILED
     assert "unsatisfiable" in made.log
     assert not list((tmp_path / "environments").iterdir())
-    assert environments.ensure(python_of(DATE), ["two>=2", "one"], DATE, timeout=LIMIT) is made
+    assert ours.ensure(python_of(DATE), ["two>=2", "one"], DATE, timeout=LIMIT) is made
 
 
 def test_distributions_without_an_upload_time_are_taken(

@@ -191,6 +191,13 @@ def test_hostile_setup_scripts(recipe: Any, script: str) -> None:
     assert made.packages == ["lib"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "kept"), [("pytest==2.9.1", "pytest"), ("pytest<4", "pytest<4"), ("pytest>=9", "pytest>=9")]
+)
+def test_pytest_is_never_older_than_the_probe_can(recipe: Any, wanted: str, kept: str) -> None:
+    assert recipe({"setup.py": f"setup(tests_require=[{wanted!r}])"}).test_requirements == [kept]
+
+
 def test_the_registry_says_it_better(recipe: Any) -> None:
     made = recipe(
         {
