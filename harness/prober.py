@@ -151,10 +151,11 @@ def _lines(path: Path) -> list[bytes]:
         return []
     except OSError as error:
         raise Forged(f"it cannot be opened: {error.strerror}") from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > RESULT_BYTES:
+        os.close(descriptor)
+        raise Forged(f"it is no ordinary file of at most {RESULT_BYTES} bytes")
     with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > RESULT_BYTES:
-            raise Forged(f"it is no ordinary file of at most {RESULT_BYTES} bytes")
         data = file.read(RESULT_BYTES)
     return data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill
 

@@ -51,7 +51,7 @@ class Journal(object):
     """The result file. Processes that a test forks do not write to it."""
 
     def __init__(self, path):
-        self._file = open(path, "w")
+        self._file = open(path, "a")  # what others may write is kept, and found, instead of written over
         self._owner = getpid()
 
     def write(self, **entry):
@@ -64,8 +64,9 @@ class Journal(object):
 class Stopwatch(object):
     """Times what it wraps; `seconds` is the sum since `reset`, None when nothing was called."""
 
-    def __init__(self, prepare):
-        self._prepare = prepare
+    def __init__(self, before, after):
+        self.before = before
+        self.after = after
         self.reset()
 
     def reset(self):
@@ -78,25 +79,27 @@ class Stopwatch(object):
 
     def wrap(self, function):
         """The function, timed; a coroutine function stays one and is timed with what it waits for."""
-        prepare, add = self._prepare, self.add
+        before, after, add = self.before, self.after, self.add
         if inspect.iscoroutinefunction(function):
 
             async def timed(*args, **kwargs):
-                prepare()
+                before()
                 begin = clock()
                 try:
                     return await function(*args, **kwargs)
                 finally:
                     add(clock() - begin)
+                    after()
         else:
 
             def timed(*args, **kwargs):
-                prepare()
+                before()
                 begin = clock()
                 try:
                     return function(*args, **kwargs)
                 finally:
                     add(clock() - begin)
+                    after()
 
         return functools.wraps(function)(timed)
 
@@ -110,15 +113,14 @@ class Mode(object):
     def start(self):
         """Before the first test, after collection."""
 
-    def prepare(self):
+    def before(self):
         """Right before each call."""
+
+    def after(self):
+        """Right after each call."""
 
     def setup(self, item):
         """Before the fixtures of a test."""
-
-    def call(self, item):
-        """Around the call phase: a generator that yields once."""
-        yield
 
     def teardown(self, item):
         """Before the fixtures of a test are torn down."""
@@ -180,13 +182,11 @@ class Profile(Mode):
         self._yappi.set_clock_type("wall")
         self._names = Names(request["tree"])
 
-    def call(self, item):
-        self._yappi.clear_stats()
+    def before(self):
         self._yappi.start(builtins=False)
-        try:
-            yield
-        finally:
-            self._yappi.stop()
+
+    def after(self):
+        self._yappi.stop()
 
     def run(self, item, execute, left):
         self._yappi.clear_stats()
@@ -213,7 +213,7 @@ class Time(Mode):
     def start(self):
         self._deadline = clock() + self.request["max_seconds"]
 
-    def prepare(self):
+    def before(self):
         collect()
 
     def run(self, item, execute, left):
@@ -317,7 +317,7 @@ def make_plugin(request, journal):
     from _pytest.unittest import TestCaseFunction
 
     mode = MODES[request["mode"]](request)
-    watch = Stopwatch(mode.prepare)
+    watch = Stopwatch(mode.before, mode.after)
     # from 7.0 on a test keeps its instance; before, a collector of its own makes one for each setup
     fresh_instances = int(pytest.__version__.split(".")[0]) >= 7
 
@@ -371,6 +371,8 @@ def make_plugin(request, journal):
                 if fresh_instances and isinstance(item.parent, pytest.Class):
                     vars(item).pop("_obj", None)  # the next run gets an instance of its own, as the first one did
                     vars(item).pop("_instance", None)
+            if outcome == "passed" and watch.seconds is None:
+                outcome, message = "error", "its call could not be timed"
             if outcome == "passed" and self.extra_failure:
                 outcome, message = "failed", self.extra_failure
             if self.alarms:
@@ -401,20 +403,25 @@ def make_plugin(request, journal):
                 timed = watch.wrap(getattr(case, item.name))
                 setattr(case, item.name, timed)
                 item.obj = timed  # newer versions set the case's method from it
-            for _ in mode.call(item):
+                yield
+                item.obj = previous
+            elif isinstance(item, pytest.Function):
+                yield
+            else:  # an item of another kind, a doctest, say
+                watch.before()
                 begin = clock()
                 yield
-                around = clock() - begin
-            if isinstance(item, TestCaseFunction):
-                item.obj = previous
-            elif watch.seconds is None:  # an item of another kind: a doctest, say
-                watch.add(around)
+                watch.add(clock() - begin)
+                watch.after()
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_pyfunc_call(self, pyfuncitem):
             previous = pyfuncitem.obj
             pyfuncitem.obj = watch.wrap(previous)
+            begin = clock()
             yield
+            if watch.seconds is None:  # a plugin called the function by another way
+                watch.add(clock() - begin)
             pyfuncitem.obj = previous
 
         def pytest_runtest_logreport(self, report):

@@ -1,4 +1,4 @@
-"""An environment with pytest and nothing else: its processes start in a third of the time of ours."""
+"""The strongest sandbox here, and an environment that starts in a third of the time of ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from harness.contracts import Sandbox
+from harness.sandbox import choose_sandbox
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    """Bubblewrap where it works, else plain processes."""
+    return choose_sandbox()
 
 
 @pytest.fixture(scope="session")

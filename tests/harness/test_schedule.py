@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import SandboxUnavailable
 from data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
 from data.settings import MeasureSettings
 from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from harness.machine import machine_facts
 from harness.prober import SandboxProber
-from harness.sandbox import BubblewrapSandbox, ProcessSandbox
 from harness.schedule import calls_of, outcomes_of, plan_blocks, run_session
 
 SETTINGS = MeasureSettings(
@@ -57,16 +55,6 @@ def tree(folder: Path, side: str) -> Path:
     (folder / "tiny.py").write_text(f"def work(n):\n    {side!r}\n    return sum(range(n))\n")
     (folder / "test_tiny.py").write_text(textwrap.dedent(TESTS))
     return folder
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    sandbox = BubblewrapSandbox()
-    try:
-        sandbox.verify()
-    except SandboxUnavailable:
-        return ProcessSandbox()
-    return sandbox
 
 
 @pytest.fixture
