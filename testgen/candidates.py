@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -16,9 +16,11 @@ TOO_SHORT_SECONDS = 20e-6
 """A test below it cannot be timed well: the clock and the loop around the call show."""
 SHORT_SECONDS = 50e-6
 LONG_SECONDS = 1.0
-"""A test above it costs minutes to measure."""
+"""A test above it costs ten minutes to measure."""
 
 
+FEW = 3
+"""As many quick tests make slow ones unnecessary."""
 SHARES = (0.5, 0.2, 0.05)
 """Shares of a test's time that make a difference to what a change can gain; the smallest gain is the last."""
 
@@ -113,6 +115,12 @@ class Candidate:
     def may_gain(self) -> bool:
         """Whether it spends enough time in the changed functions for a gain to show."""
         return self.rank_of_share < len(SHARES)
+
+
+def without_slow(candidates: Sequence[Candidate], seconds: float) -> list[Candidate]:
+    """Leaves out the tests that take longer, unless hardly any would be left."""
+    quick = [candidate for candidate in candidates if candidate.seconds <= seconds]
+    return quick if len(quick) >= FEW else list(candidates)
 
 
 def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:

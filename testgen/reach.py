@@ -19,6 +19,7 @@ from testgen.pytest_config import is_test_name, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
 _SKIPPED = {"node_modules", "__pycache__", "site-packages"}
+_SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
 _SKIPPED_AT_TOP = {"build", "dist"}
 
 
@@ -222,13 +223,14 @@ def _neighbours(path: str, files: Iterable[str]) -> list[str]:
     return next((by_folder[folder] for folder in _folders_above(path) if folder and folder in by_folder), [])
 
 
-def _rank(test: TestFile, goals: Sequence[str]) -> tuple[bool, int, int, float, str]:
-    """Sort key: named after a changed file, then nearest, then in a near folder, then of a similar name."""
+def _rank(test: TestFile, goals: Sequence[str]) -> tuple[bool, int, bool, int, float, str]:
+    """Sort key: named after a changed file, then nearest, not slow by name, in a near folder, of a similar name."""
     name = _bare(test.path)
     others = [_bare(goal) for goal in goals]
     apart = min((_apart(test.path, goal) for goal in goals), default=0)
     likeness = max((_likeness(name, other) for other in others), default=0.0)
-    return (name not in others, test.distance, apart, -likeness, test.path)
+    slow = any(word in name for word in _SLOW_WORDS)
+    return (name not in others, test.distance, slow, apart, -likeness, test.path)
 
 
 def _bare(path: str) -> str:

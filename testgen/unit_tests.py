@@ -18,7 +18,7 @@ from typing import Any, Final
 from data.records import Change, Reason, Side, Stamp, Verdict, Workload, workload_id_of
 from data.settings import GenerateSettings
 from harness.contracts import BuiltSide, Prober
-from testgen.candidates import Candidate, choose, choose_dense
+from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
 from testgen.definitions import NodeId, definitions_of
 from testgen.executing import Executing
 from testgen.pytest_config import is_test_path, python_files
@@ -30,8 +30,10 @@ from testgen.traced import candidate_files, content_of, has_native_source, trace
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3
 """Test files of the first coverage run; each further run takes twice as many."""
-NEAR_ENOUGH = 3
-"""Usable tests for which no test file farther from the change is tried."""
+NEAR_FROM, FAR_FROM = 6, 3
+"""Usable tests with which no further test file is tried: equally near ones, and farther ones."""
+TRACED = 5.0
+"""Times that a test takes longer while it is traced, about."""
 PROFILED = 64
 """Most candidates profiled."""
 UNLIKELY = 4
@@ -107,7 +109,7 @@ def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> lis
     candidates: list[Candidate] = []
     while start < len(files):
         usable = sum(one.reason is None for one in candidates)
-        if usable >= (min(wanted, NEAR_ENOUGH) if start >= near else wanted):
+        if start and usable >= min(wanted, FAR_FROM if start >= near else NEAR_FROM):
             break
         end = min(start + size, near if start < near else len(files))
         executing.run([test.path for test in files[start:end]])
@@ -124,7 +126,8 @@ def _check(candidates: Sequence[Candidate], runner: Runner, functions: frozenset
     others where usable tests are few.
     """
     wanted = runner.settings.max_workloads
-    usable = choose_dense((one for one in candidates if one.reason is None), PROFILED)
+    passing = [one for one in candidates if one.reason is None]
+    usable = choose_dense(without_slow(passing, TRACED * LONG_SECONDS), PROFILED)
     doubtful = choose_dense((one for one in candidates if one.may_be_better(len(usable) < wanted)), wanted)
     for candidate in doubtful:
         candidate.restart()
@@ -155,7 +158,7 @@ def _start_checks(runner: Runner, side: Side, candidates: Sequence[Candidate]) -
 
 def _best(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
     """The workloads to keep: few of those that hardly run the changed functions, because measuring takes minutes."""
-    chosen = choose(candidates, limit)
+    chosen = choose(without_slow(candidates, LONG_SECONDS), limit)
     if not any(one.shares for one in candidates):
         return chosen
     return [one for one in chosen if one.may_gain] + [one for one in chosen if not one.may_gain][:UNLIKELY]

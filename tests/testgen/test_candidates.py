@@ -6,7 +6,7 @@ import pytest
 
 from data.records import Hit, Reason
 from harness.contracts import ProbeItem
-from testgen.candidates import Candidate, choose, choose_dense
+from testgen.candidates import Candidate, choose, choose_dense, without_slow
 
 FUNCTIONS = frozenset({"m.py::f", "m.py::g"})
 
@@ -65,6 +65,13 @@ def test_the_first_choice_of_many_keeps_short_tests() -> None:
     chosen = names(choose_dense([*long, short], 4))
     assert "b.py::test_short" in chosen
     assert len(set(chosen)) == 4
+
+
+def test_slow_tests_are_left_out_where_there_are_quick_ones() -> None:
+    quick = [candidate(f"a.py::test_{number}", [1], 1e-3) for number in range(3)]
+    slow = candidate("a.py::test_stress", [1, 2], 3.0)
+    assert without_slow([*quick, slow], 1.0) == quick
+    assert without_slow([*quick[:2], slow], 1.0) == [*quick[:2], slow]
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,12 @@ def test_source_layout_fixtures_and_helpers(tmp_path: Path) -> None:
 
 def test_the_file_named_after_the_change_comes_first(tmp_path: Path) -> None:
     files = {"pkg/__init__.py": "from .sortedlist import S\n", "pkg/sortedlist.py": "class S: ...\n"}
-    names = ["tests/test_a.py", "tests/test_stress_sortedlist.py", "tests/test_sortedlist.py"]
-    files |= dict.fromkeys(names[:2], "from pkg.sortedlist import S\n" + TEST)
-    files |= {names[2]: "import pkg\n" + TEST}
+    names = [f"tests/test_{name}.py" for name in ("sortedlist", "coverage_sortedlist", "a", "stress_sortedlist")]
+    files |= dict.fromkeys(names[1:], "from pkg.sortedlist import S\n" + TEST)
+    files |= {names[0]: "import pkg\n" + TEST}
     write(tmp_path, files)
-    assert [path for path, _ in reached(tmp_path, "pkg/sortedlist.py")] == [names[2], names[1], names[0]]
-    assert reached(tmp_path, "pkg/sortedlist.py", limit=1) == [(names[2], 2)]
+    assert [path for path, _ in reached(tmp_path, "pkg/sortedlist.py")] == names
+    assert reached(tmp_path, "pkg/sortedlist.py", limit=1) == [(names[0], 2)]
 
 
 def test_what_is_no_test_file(tmp_path: Path) -> None:

@@ -324,6 +324,18 @@ def test_lines_only_one_side_has(tmp_path: Path, prober: SandboxProber) -> None:
     assert rows[0].status == "kept"
 
 
+def test_farther_files_are_not_run_where_nearer_tests_suffice(tmp_path: Path, prober: SandboxProber) -> None:
+    near = "import pytest, heap\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n):\n    heap.smallest([n])\n"
+    base = {
+        "heap.py": HEAP,
+        "user.py": "import heap\ndef use():\n    return heap.smallest([1])\n",
+        "test_near.py": near,
+        "test_user.py": "import user\ndef test_broken():\n    assert user.use() == 2\n",
+    }
+    rows = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert sorted(reasons(rows)) == [f"test_near.py::test_it[{number}]" for number in range(3)]
+
+
 def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: SandboxProber) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     slots = HEAP.replace("class Heap:\n", 'class Heap:\n        __slots__ = ("items",)\n\n')
