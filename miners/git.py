@@ -30,6 +30,10 @@ _OVERRIDES = {
     "core.quotePath": "true",
     # Larger blobs are taken for binary: git needs several times their size to compare them as text.
     "core.bigFileThreshold": "64m",
+    # Memory of git's own, each process: cheap to lower, no slower on numpy's history (256 MB to 139 MB).
+    "core.packedGitWindowSize": "8m",
+    "core.packedGitLimit": "64m",
+    "core.deltaBaseCacheLimit": "64m",
     "protocol.ext.allow": "never",
     "attr.tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",  # the empty tree: attributes in commits do not count
     "diff.algorithm": "default",
@@ -58,6 +62,7 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_DIFF_OPTS": "",
+    "GIT_FLUSH": "0",  # or git writes each commit on its own, and both sides wait for each other
     "GIT_PAGER": "cat",
     "LC_ALL": "C",
 }
