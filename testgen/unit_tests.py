@@ -92,13 +92,7 @@ def select(
         if not candidates:
             return [rows.none(*executing.nothing())]
         _check(candidates, runner, trace.functions)
-    rejected = sorted(
-        (one for one in candidates if one.reason is not None), key=lambda one: (-len(one.lines), one.node)
-    )
-    broken = any(one.breaks for one in candidates)
-    kept = [] if broken else _best([one for one in candidates if one.is_checked], settings.max_workloads)
-    found = [rows.kept(one, _calls(one, base.tree), bool(trace)) for one in kept]
-    return (found or [rows.summary(rejected)]) + [rows.rejected(one) for one in rejected[:MAX_REJECTED]]
+    return rows.all(candidates, settings.max_workloads, base.tree, bool(trace))
 
 
 def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:
@@ -184,6 +178,15 @@ class _Rows:
         self._stamp = stamp
         fixtures = [file.path for file in change.files if PurePosixPath(file.path).name == "conftest.py"]
         self._note = f"the change modifies {', '.join(fixtures)}; " if fixtures else ""
+
+    def all(self, candidates: Sequence[Candidate], limit: int, tree: Path, traced: bool) -> list[Workload]:
+        """Rows of all candidates that were checked or rejected."""
+        rejected = [one for one in candidates if one.reason is not None]
+        rejected.sort(key=lambda one: (-len(one.lines), one.node))
+        broken = any(one.breaks for one in candidates)
+        kept = [] if broken else _best([one for one in candidates if one.is_checked], limit)
+        found = [self.kept(one, _calls(one, tree), traced) for one in kept]
+        return (found or [self.summary(rejected)]) + [self.rejected(one) for one in rejected[:MAX_REJECTED]]
 
     def none(self, reason: Reason, detail: str) -> Workload:
         """The row of a change without workloads."""
