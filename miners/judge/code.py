@@ -8,27 +8,29 @@ shape of the change they find improvements whose messages never speak of speed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from miners.judge.diff import Diff, Hunk
 from miners.judge.finding import Finding, quote
-from miners.judge.forms import LOOP, NATIVE, PYTHON, Form
+from miners.judge.forms import LOOP, PYTHON, Form
+from miners.judge.native import NATIVE
 
 _EXIT = re.compile(r"^[ \t]*(?:el)?if\b[^\n]*\n[ \t]*(?:return|continue|break|yield|goto)\b", re.M)
 _IMPORT = re.compile(r"\s+(?:from [\w.]+ )?import \w")
 _CALL = re.compile(r"\w\(")
 _FAST_NAME = re.compile(r"fast|quick|cached|lazy|optimi[sz]ed|speedup|memo_|buffered|unsafe|trusted|_inplace|hashable")
-_CDEF = re.compile(r"\b(?:cdef|Py[A-Z]\w+_|static|cimport)\b")
+_CONSTANT = re.compile(
+    r"_?[A-Z][A-Z_\d]{2,40}(?:: [^\n=]{1,40})? = [\w({\[]|_\w{2,40} = (?:frozenset|set|dict|\{|re\.|\(|object\.)"
+)
 
 
 def find(diff: Diff) -> Iterator[Finding]:
     """The kinds of rewriting a diff shows."""
-    native = diff.native or _CDEF.search(diff.added) is not None
-    for form in PYTHON + NATIVE if native else PYTHON:
+    for form in PYTHON + NATIVE if diff.native else PYTHON:
         if not form.python_only or diff.python:
             yield from _traded(form, diff)
     yield from _balance(diff)
-    for name, lines in (("out_of_loop", _hoisted), ("computed_once", _extracted), ("lazy_import", _lazy_imports)):
+    for name, lines in _BY_HUNK:
         line = next((line for hunk in diff.hunks for line in lines(hunk)), None)
         if line is not None:
             yield Finding(name, 1.0, f"+ {line.strip()[:80]}")
@@ -45,7 +47,7 @@ def _traded(form: Form, diff: Diff) -> Iterator[Finding]:
         first = form.gain.search(diff.added)
         if first is None or not _more(form.gain, diff.added, diff.removed):
             return
-        if form.drop is not None and not _more(form.drop, diff.removed, diff.added) and form.name != "module_constant":
+        if form.drop is not None and not _more(form.drop, diff.removed, diff.added):
             return
         evidence = "+ " + quote(diff.added, first.start())
     yield Finding(form.name, 1.0, evidence)
@@ -97,9 +99,22 @@ def _extracted(hunk: Hunk) -> Iterator[str]:
             yield line
 
 
+def _constants(hunk: Hunk) -> Iterator[str]:
+    """Private names and constants that are new at module level, in a hunk that also removes code."""
+    return (line for line in hunk.added if hunk.python and hunk.removed and _CONSTANT.match(line))
+
+
 def _lazy_imports(hunk: Hunk) -> Iterator[str]:
     return (line for line in hunk.added if hunk.python and _IMPORT.match(line))
 
 
 def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
+
+
+_BY_HUNK: tuple[tuple[str, Callable[[Hunk], Iterator[str]]], ...] = (
+    ("out_of_loop", _hoisted),
+    ("computed_once", _extracted),
+    ("module_constant", _constants),
+    ("lazy_import", _lazy_imports),
+)

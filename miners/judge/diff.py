@@ -14,7 +14,8 @@ LINE_LIMIT = 400
 """Characters of one line that are read: longer ones are data or minified code."""
 
 _HASH_COMMENT = frozenset({".py", ".pyx", ".pxd", ".pxi", ".pyi"})
-_TRIPLE = re.compile(r'"""|\'\'\'')
+_DOUBLE, _SINGLE = '"""', "'''"
+_OPENING = re.compile(r"[rRuU]?(?:\"{3}|'{3})")
 _PROSE = re.compile(r"[A-Z`*:]?[^=(){}\[\];:<>@+\\|]*\Z")
 _KEYWORD = re.compile(
     r"(?:return|import|from|raise|assert|del|global|nonlocal|yield|not|if|elif|else|try|finally|except|for|while"
@@ -28,7 +29,9 @@ class Hunk:
     """Lines of one hunk without their sign, in the order of the patch."""
 
     python: bool
-    header: str = ""
+    """Comments and docstrings are Python's: Cython, too."""
+    native: bool = False
+    """Anything but plain Python."""
     lines: list[tuple[str, str]] = field(default_factory=list)
     """(sign, text); the sign is ' ', '-' or '+'."""
     removed: list[str] = field(default_factory=list)
@@ -74,23 +77,23 @@ def parse(patch: str) -> Diff:
         added="\n".join((added - removed).elements()),
         comments="\n".join(line for h in hunks for line in h.comments),
         python=any(h.python for h in hunks),
-        native=any(not h.python for h in hunks),
+        native=any(h.native for h in hunks),
     )
 
 
 def _hunks(patch: str) -> Iterator[Hunk]:
-    python, hunk = True, None
+    python, native, hunk = True, False, None
     for line in patch.split("\n"):
         if line.startswith("diff --git "):
             if hunk is not None:
                 yield hunk
             hunk = None
-            dot = line.rfind(".")
-            python = line[dot:].strip('" ') in _HASH_COMMENT
+            ending = line[line.rfind(".") :].strip('" ')
+            python, native = ending in _HASH_COMMENT, ending not in (".py", ".pyi")
         elif line.startswith("@@ "):
             if hunk is not None:
                 yield hunk
-            hunk = Hunk(python, header=line.partition(" @@")[2].strip()[:LINE_LIMIT])
+            hunk = Hunk(python, native)
         elif hunk is not None and line[:1] in (" ", "-", "+"):
             hunk.lines.append((line[0], line[1 : LINE_LIMIT + 1]))
     if hunk is not None:
@@ -98,19 +101,20 @@ def _hunks(patch: str) -> Iterator[Hunk]:
 
 
 def _sort_lines(hunk: Hunk) -> None:
-    prose = {"-": False, "+": False}
+    prose, before = {"-": False, "+": False}, {"-": "", "+": ""}
     for sign, text in hunk.lines:
+        stripped = text.strip()
         sides = "-+" if sign == " " else sign
-        before = prose[sides[0]]
-        quotes = len(_TRIPLE.findall(text)) if hunk.python and ('"""' in text or "'''" in text) else 0
-        if quotes % 2:
+        inside = prose[sides[-1]]
+        opens = hunk.python and not inside and _opens_docstring(stripped, before[sides[-1]])
+        if hunk.python and stripped.count(_DOUBLE) + stripped.count(_SINGLE) == 1:
             for side in sides:
-                prose[side] = not prose[side]
+                prose[side] = opens
+        for side in sides:
+            before[side] = stripped or before[side]
         if sign == " ":
             continue
-        stripped = text.strip()
-        documents = before or (quotes and stripped[:3] in ('"""', "'''", 'r""'))
-        if documents or not _is_code(stripped, hunk.python):
+        if inside or opens or not _is_code(stripped, hunk.python):
             if sign == "+" and stripped:
                 hunk.comments.append(stripped)
             continue
@@ -118,6 +122,11 @@ def _sort_lines(hunk: Hunk) -> None:
         if sign == "+" and comment:
             hunk.comments.append(comment)
         (hunk.removed if sign == "-" else hunk.added).append(code.rstrip())
+
+
+def _opens_docstring(stripped: str, before: str) -> bool:
+    """Whether a line opens a docstring: what follows a head, never the end of a string that the hunk does not show."""
+    return _OPENING.match(stripped) is not None and before.endswith(":")
 
 
 def _is_code(stripped: str, python: bool) -> bool:

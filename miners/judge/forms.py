@@ -1,4 +1,4 @@
-"""The forms of code whose coming or going hints at an improvement, for Python and for C, C++ and Cython."""
+"""The forms of Python code whose coming or going hints at an improvement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Form(NamedTuple):
     python_only: bool = False
 
 
-def _any(*alternatives: str) -> re.Pattern[str]:
+def any_of(*alternatives: str) -> re.Pattern[str]:
     """One of several words or openings, each from the start of a word."""
     return re.compile(rf"\b(?:{'|'.join(alternatives)})")
 
@@ -40,7 +40,7 @@ PYTHON = (
     Form(
         "comprehension",
         "a loop of appends became a comprehension",
-        re.compile(r"[\[({][^\n\[\](){}]{1,80} for \w"),
+        re.compile(r"[\[({][^\n\[\]{}]{1,80} for \w"),
         _LISTS,
         True,
     ),
@@ -61,10 +61,19 @@ PYTHON = (
     Form(
         "caching",
         "a result is kept for later",
-        _any(
-            "lru_cache", "cached_?property", r"functools\.cache\b", r"cache\[", r"cache\.get\(", "memoi[sz]e",
+        any_of(
+            "lru_cache",
+            "cached_?property",
+            r"functools\.cache\b",
+            r"cache\[",
+            r"cache\.get\(",
+            "memoi[sz]e",
             "cacheit",
-            "cached\\b", "_cached", r"_?memo\[", r"\w{1,40}_cache\b", r"if (self\.\w{1,40}) is None:\s+\1 ="
+            "cached\\b",
+            "_cached",
+            r"_?memo\[",
+            r"\w{1,40}_cache\b",
+            r"if (self\.\w{1,40}) is None:\s+\1 =",
         ),
     ),
     Form(
@@ -81,8 +90,9 @@ PYTHON = (
         re.compile(rf"\b(?:re|\w{{0,30}}(?:_re|regex|pattern))\.{_RE_CALL}|\bre\.compile\("),
         True,
     ),
-    Form("local_alias", "an attribute is looked up once",
-        re.compile(r"^[ \t]*_?\w+ = \w+(?:\.\w+)+$", re.M), None, True),
+    Form(
+        "local_alias", "an attribute is looked up once", re.compile(r"^[ \t]*_?\w+ = \w+(?:\.\w+)+$", re.M), None, True
+    ),
     Form(
         "fewer_copies",
         "fewer copies or conversions",
@@ -107,14 +117,30 @@ PYTHON = (
         re.compile(r"\+="),
         True,
     ),
-    Form("slots", "instances without a dictionary", _any("__slots__", "slots=True")),
+    Form("slots", "instances without a dictionary", any_of("__slots__", "slots=True")),
     Form(
         "containers",
         "a container or tool made for the job",
-        _any(
-            "bisect", "insort", "heapq", "heappush", "heappop", "heapify", "nlargest", "nsmallest", "deque", "Counter",
-            "defaultdict", "itemgetter", "attrgetter", "islice", "accumulate", "groupby", "starmap",
-            "itertools", "partial\\b",
+        any_of(
+            "bisect",
+            "insort",
+            "heapq",
+            "heappush",
+            "heappop",
+            "heapify",
+            "nlargest",
+            "nsmallest",
+            "deque",
+            "Counter",
+            "defaultdict",
+            "itemgetter",
+            "attrgetter",
+            "islice",
+            "accumulate",
+            "groupby",
+            "starmap",
+            "itertools",
+            "partial\\b",
         ),
         None,
         True,
@@ -122,8 +148,11 @@ PYTHON = (
     Form(
         "lazy_iteration",
         "items are produced one by one instead of in a list",
-        re.compile(r"\([^\n\[\]()]{1,80} for \w|\.iter(?:items|values|keys)\(|\b(?:xrange|izip|imap|islice"
-                   r"|map)\(|\byield\b"),
+        re.compile(
+            r"\((?:[^\n\[\]()]|\([^\n()]{0,40}\)){1,80} for \w"
+            r"|\.iter(?:items|values|keys)\(|\b(?:xrange|izip|imap|islice"
+            r"|map)\(|\byield\b"
+        ),
         re.compile(r"\[[^\n\[\]]{1,80} for \w|\.(?:items|values|keys)\(\)|\b(?:range|zip|list)\(|\.append\("),
         True,
     ),
@@ -140,15 +169,24 @@ PYTHON = (
         "type_check",
         "an identity instead of a general check",
         re.compile(r"\btype\(\w{1,40}\) (?:is|in)\b|\.__class__ is\b|\bis (?:None|True|False|not None)\b"),
-        _any(r"isinstance\(", r"hasattr\(", r"getattr\(", r"issubclass\(", r"callable\("),
+        any_of(r"isinstance\(", r"hasattr\(", r"getattr\(", r"issubclass\(", r"callable\("),
     ),
     Form(
         "checks_dropped",
         "fewer checks, conversions or introspection",
         None,
-        _any(
-            r"hasattr\(", r"getattr\(", r"inspect\.", r"isinstance\(", "try:", r"eval\(", r"exec\(", r"sympify\(",
-            r"simplify\(", r"asarray\(", r"\*\*kwargs",
+        any_of(
+            r"hasattr\(",
+            r"getattr\(",
+            r"inspect\.",
+            r"isinstance\(",
+            "try:",
+            r"eval\(",
+            r"exec\(",
+            r"sympify\(",
+            r"simplify\(",
+            r"asarray\(",
+            r"\*\*kwargs",
         ),
     ),
     Form(
@@ -161,75 +199,8 @@ PYTHON = (
         ),
     ),
     Form(
-        "module_constant",
-        "something is computed once, at import",
-        re.compile(r"^_?[A-Z][A-Z_\d]{2,40}(?:: [^\n=]{1,40})? = [\w({\[]|^_\w{2,40} = (?:frozenset|set"
-                   r"|dict|\{|re\.|\()", re.M),
-        re.compile(r"\S"),
-        True,
-    ),
-    Form(
         "threads",
         "work is done in parallel",
-        _any("prange", "ThreadPool", "omp parallel", "num_threads", r"concurrent\.futures", r"asyncio\.gather\("),
+        any_of("prange", "ThreadPool", "omp parallel", "num_threads", r"concurrent\.futures", r"asyncio\.gather\("),
     ),
-)  # fmt: skip
-
-NATIVE = (
-    Form("nogil", "runs without the interpreter lock",
-        _any("nogil", r"Py_BEGIN_ALLOW_THREADS", r"NPY_BEGIN_\w*THREADS\w*")),
-    Form(
-        "typed",
-        "typed Cython variables or memoryviews",
-        _any(
-            r"cdef (?!class|extern|struct|enum)\w", "cpdef",
-            r"(?:double|float|int|intp_t|npy_intp|Py_ssize_t)\s?\[[:,]",
-            r"(?:cnp|np)\.\w{1,20}_t\b", r"cython\.(?:locals|int|double|final|cfunc|inline)\b",
-        ),
-    ),
-    Form(
-        "cython_checks_off",
-        "Cython's run-time checks are off",
-        _any("boundscheck", "wraparound", "cdivision", "nonecheck", "initializedcheck", "infer_types"),
-    ),
-    Form(
-        "simd",
-        "vector instructions",
-        _any(
-            r"_mm\d*_\w", r"npyv_\w", r"v(?:ld|st|add|mul|dup|ceq)\w{0,6}_[fsu]\d", "NPY_SIMD", "AVX",
-            r"SSE\d?\b", "NEON",
-            "SVE", r"__m\d{3}", "hn::", "hwy", "VSX", "x86_simd", "SVML", "__svml", "__builtin_",
-        ),
-    ),
-    Form(
-        "unchecked_calls",
-        "macros and calls that skip checks",
-        _any(
-            r"Py(?:List|Tuple)_(?:GET|SET)_\w", r"_PyObject_\w", "METH_FASTCALL", r"\w{0,12}[vV]ectorcall",
-            r"PyDict_GetItem",
-            r"Py\w{1,20}_CheckExact", r"tp_\w", r"PyArray_(?:DATA|BYTES|NDIM|DIMS|STRIDES)\b",
-        ),
-    ),
-    Form(
-        "compiler_hints",
-        "hints for the compiler",
-        _any(
-            "restrict\\b", r"(?:NPY_)?(?:UN)?(?:LIKELY|likely)\(", "NPY_PREFETCH", "prefetch", "inline\\b",
-            r"NPY_F?INLINE",
-            "__forceinline", "noexcept", r"NPY_GCC_\w", "__attribute__",
-        ),
-    ),
-    Form("block_copy", "memory is moved in blocks", _any(r"mem(?:cpy|move|set|cmp|chr)\(", r"std::copy\b")),
-    Form(
-        "fewer_allocations",
-        "fewer allocations and interpreter calls",
-        None,
-        _any(
-            r"(?:malloc|calloc|realloc)\b", r"PyMem_\w", r"PyDataMem_\w", r"PyArray_(?:malloc|New|Copy|EMPTY|ZEROS)",
-            r"PyObject_(?:Call|GetAttr|Is)\w", r"PyUnicode_\w", "PyTuple_New", "Py_BuildValue", r"PyArg_Parse",
-            r"PySequence_\w", r"PyNumber_\w", r"std::vector",
-        ),
-    ),
-    Form("blas", "a linear-algebra library does it",
-        _any(r"cblas_\w", r"[sdcz](?:gemm|gemv|dot|axpy|syrk)\b", "get_blas_funcs")),
-)  # fmt: skip
+)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from miners.judge.forms import NATIVE, PYTHON
+from miners.judge.forms import PYTHON
+from miners.judge.native import NATIVE
 
 MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
     "title_speed": "the title speaks of speed",
@@ -41,6 +42,7 @@ MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
     "only_deletions": "nothing is added",
     "out_of_loop": "work is moved out of a loop",
     "computed_once": "an expression is computed once",
+    "module_constant": "something is computed once, at import",
     "lazy_import": "an import is delayed",
     "loop_removed": "fewer loops",
     "early_exit": "an early exit",

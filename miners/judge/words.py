@@ -21,7 +21,7 @@ _SPEED = (
 )
 _ELSEWHERE = (
     r"tests?|test[-_ ]?suite|testing|unittests?|ci|travis\w*|builds?|building|appveyor|azure|github|actions?|workflows?"
-    r"|docs?|documentation|docstrings?|doctests?|marker|mark|decorator|compil\w+|warnings?|tips?|guide|page|section|notes?"
+    r"|docs?|documentation|docstrings?|doctests?|marker|mark|decorator|compilation|warnings?|tips?|guide|page|section|notes?"
     r"|examples?|lint\w*|mypy|typing|wheels?|releases?|jobs?|pipelines?|tox|installs?|collection|demo|plots?|tracking"
     r"|monitoring|dashboard|badge|plan|label|website|fuzz\w*|counters?|benchmarks?"
 )
