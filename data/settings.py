@@ -45,7 +45,7 @@ class GenerateSettings(StageSettings):
     timeout: float = Field(default=300.0, description="Wall seconds of one run of test files.")
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
     max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
-    max_workloads: int = Field(default=12, description="Tests kept a change: those that spend most of their time in it.")
+    max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3)
 
 
