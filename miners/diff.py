@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from data.records import FileChange, FileRole, FileStatus
 from miners.roles import language_of, looks_generated, role_of
-from miners.stream import Entry
+from miners.stream import SUBMODULE, Entry
 
 _HUNK = re.compile(rb"\n@@ -[0-9,]+ \+[0-9,]+ @@ ?([^\n]*)")
 _INDEX = re.compile(rb"\nindex [^\n]*")
@@ -25,7 +25,6 @@ _STATUS: dict[bytes, FileStatus] = {
     b"C": "copied",
     b"T": "type_changed",
 }
-_LINK = b"160000"
 
 
 @dataclass(slots=True)
@@ -135,7 +134,7 @@ def text(raw: bytes) -> str:
 def _file(entry: Entry, added: int, deleted: int, binary: bool, role: FileRole) -> FileChange:
     path = text(entry.path)
     status = _STATUS.get(entry.status, "modified")
-    if _LINK in (entry.old_mode, entry.new_mode) and status != "type_changed":
+    if SUBMODULE in (entry.old_mode, entry.new_mode) and status != "type_changed":
         status = "submodule"
         role = "other"
     # Valid by construction; checking 170,000 of them would take longer than git takes to find them.

@@ -23,13 +23,15 @@ CONFIG = HERE / "gitconfig.txt"
 ATTRIBUTES = HERE / "gitattributes.txt"
 ALL_BINARY = HERE / "all_binary.txt"
 
+LARGEST_COMPARED = 32 * 1024 * 1024
+"""Bytes; git takes larger files for binary. To compare them as text it needs ten times their size in memory."""
+
 _OVERRIDES = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.attributesFile": str(ATTRIBUTES),
     "core.quotePath": "true",
-    # Larger blobs are taken for binary: git needs several times their size to compare them as text.
-    "core.bigFileThreshold": "64m",
+    "core.bigFileThreshold": str(LARGEST_COMPARED),
     # Memory of git's own, each process: cheap to lower, no slower on numpy's history (256 MB to 139 MB).
     "core.packedGitWindowSize": "8m",
     "core.packedGitLimit": "64m",

@@ -14,11 +14,11 @@ from git import Git
 from data.records import Change, ChangeKind, Reason, Stamp, change_id_of
 from data.settings import MineSettings
 from miners.diff import Diff, read_names, read_patch, text
-from miners.git import DIFF_OPTIONS, git_of, output
+from miners.git import DIFF_OPTIONS, LARGEST_COMPARED, git_of, output
 from miners.passes import read_commits
 from miners.references import issue_numbers, pull_number, squash_number
 from miners.revisions import Selection, select
-from miners.stream import RawCommit
+from miners.stream import SUBMODULE, RawCommit
 
 STAGE_VERSION = "1"
 _FEW = 64
@@ -61,13 +61,18 @@ def crawl(
     shas = select(git, Selection(known, since, until, only, branch))
     boundary = _shallow_boundary(git) if shas else frozenset()
     processes = 1 if len(shas) < _FEW else max(1, min(4, os.cpu_count() or 1))
-    for commit in read_commits(git, shas, settings.diff_limit, processes):
-        if commit.sha in boundary:
-            commit.parents = _real_parents(git, commit.sha)
-            commit.lacking = bool(commit.parents)
-            # git takes it for a root: what it shows is the whole tree, not a change.
-            commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
-        yield _change(git, commit, stamp, settings)
+    try:
+        for commit in read_commits(git, shas, settings.diff_limit, processes):
+            if commit.sha in boundary:
+                commit.parents = _real_parents(git, commit.sha)
+                commit.lacking = bool(commit.parents)
+                # git takes it for a root: what it shows is the whole tree, not a change.
+                commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
+            elif b"\nBinary files " in commit.patch:
+                commit.oversized = _has_huge_text(git, commit)
+            yield _change(git, commit, stamp, settings)
+    finally:
+        git.clear_cache()
 
 
 def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings) -> Change:
@@ -148,6 +153,20 @@ def _real_parents(git: Git, sha: str) -> list[str]:
     """The parents a commit names itself, whatever was cut off."""
     header = output(git, "cat-file", "commit", sha, doing=f"reading commit {sha}").partition(b"\n\n")[0]
     return [line[7:].decode() for line in header.splitlines() if line.startswith(b"parent ")]
+
+
+def _has_huge_text(git: Git, commit: RawCommit) -> bool:
+    """Whether git took a file for binary only because it is too large to be compared."""
+    ids = {blob.decode() for entry in commit.entries for blob in (entry.old_id, entry.new_id) if blob.strip(b"0")}
+    links = {entry.new_id.decode() for entry in commit.entries if entry.new_mode == SUBMODULE}
+    links |= {entry.old_id.decode() for entry in commit.entries if entry.old_mode == SUBMODULE}
+    for blob in sorted(ids - links):
+        if git.get_object_header(blob)[2] > LARGEST_COMPARED:
+            # git's own test for binary: a NUL among the first 8,000 bytes.
+            stream = git.stream_object_data(blob)[3]
+            if b"\0" not in stream.read(8000):
+                return True
+    return False
 
 
 def _line_counts(git: Git, commit: RawCommit) -> dict[bytes, tuple[int, int, bool]]:

@@ -15,11 +15,10 @@ from miners.blobs import EMPTY_TREE, read_blobs
 from miners.diff import text
 from miners.git import ALL_BINARY, DIFF_OPTIONS, git_of, output
 from miners.roles import role_of
-from miners.stream import Entry, parse_entries
+from miners.stream import SUBMODULE, Entry, parse_entries
 
 _DIFF = ("diff-tree", "-r", "-z", "--raw", "-p", "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
 _START = b"diff --git "
-_LINK = b"160000"
 _LARGEST = 1024 * 1024
 
 
@@ -51,7 +50,7 @@ def split(clone: Path, change: Change) -> Patches:
         sections = [(entry, section if _is_utf8(section) else exact[entry]) for entry, section in sections]
     parts: dict[bool, list[bytes]] = {False: [], True: []}
     for entry, section in sections:
-        if _LINK not in (entry.old_mode, entry.new_mode):
+        if SUBMODULE not in (entry.old_mode, entry.new_mode):
             parts[role_of(text(entry.path)) == "test"].append(section)
     return Patches(b"".join(parts[False]).decode(), b"".join(parts[True]).decode())
 

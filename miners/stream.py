@@ -22,6 +22,8 @@ from data.errors import GitFailed
 from miners.git import DIFF_OPTIONS, given
 
 READ = 1 << 20
+SUBMODULE = b"160000"
+"""Mode of an entry that names a commit of another repository."""
 FORMAT = "--format=tformat:%x01%H%x00%P%x00%at%x00%ct%x00%B%x00"
 WALK = (
     "log",

@@ -176,6 +176,17 @@ def test_a_diff_too_large_is_a_row_with_its_files(repository: Repository) -> Non
     assert small.reason == "diff_too_large"
 
 
+def test_files_too_large_to_compare_are_told_from_binary_ones(repository: Repository) -> None:
+    text = b"".join(b"value_%d = %d\n" % (n, n) for n in range(1_400_000))
+    repository.commit("start", {"a.py": "a\n"})
+    repository.commit("text", {"huge.py": text, "small.bin": b"\0"})
+    repository.commit("binary", {"huge.bin": b"\0" + text, "a.py": "b\n"})
+    changes = rows(repository.folder)
+    assert reasons(changes) == {"binary": None, "text": "diff_too_large", "start": "root_commit"}
+    assert [(file.path, file.binary) for file in changes[0].files] == [("a.py", False), ("huge.bin", True)]
+    assert [file.path for file in changes[1].files] == ["huge.py", "small.bin"]
+
+
 def test_patch_ids_are_those_of_git(repository: Repository) -> None:
     body = "".join(f"line {n}\n" for n in range(60))
     repository.commit("start", {"a.py": body, "b.c": body, "c.py": body, "mode.py": "m\n"})
