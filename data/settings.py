@@ -59,6 +59,9 @@ class MeasureSettings(StageSettings):
     warmups: int = Field(default=3, description="Untimed calls first in each process.")
     min_timed_seconds: float = Field(default=0.05, description="Seconds the timed calls of a process should last.")
     max_calls: int = Field(default=200, description="Most timed calls in a process.")
+    workload_seconds: float = Field(
+        default=0.4, description="Seconds of a process a workload should take, fixtures and warm-ups included."
+    )
     max_process_seconds: float = Field(default=60.0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=4 * 1024**3)
     max_foreign_load: float = Field(default=0.5, description="CPU seconds per second of others that disturb a block.")

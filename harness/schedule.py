@@ -8,6 +8,7 @@ early stops for futility only.
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ class _Session:
         if not missing or not blocks:
             return
         meter = LoadMeter()
-        report = self._run("base", blocks[0].hash_seed, missing)
+        report = self._run("base", blocks[0].hash_seed, missing, self.settings.workload_seconds * len(missing))
         self._calls.update((item.node, item.calls) for item in report.items if item.calls)
         failed = [row for row in self._rows(blocks[0], 0, 0, "base", report, missing) if row.outcome != "passed"]
         self._keep(failed, meter.foreign(report.cpu_seconds), disturbed=False)
@@ -183,7 +184,7 @@ class _Session:
         self.timings += kept
         self.drop(row.workload_id for row in kept if row.outcome != "passed")
 
-    def _run(self, side: Side, hash_seed: int, codes: Sequence[str]) -> ProbeReport:
+    def _run(self, side: Side, hash_seed: int, codes: Sequence[str], seconds: float = math.inf) -> ProbeReport:
         settings = self.settings
         request = ProbeRequest(
             mode="time",
@@ -192,7 +193,7 @@ class _Session:
             calls={code: self._calls[code] for code in codes if code in self._calls},
             min_timed_seconds=settings.min_timed_seconds,
             max_calls=settings.max_calls,
-            max_seconds=settings.max_process_seconds * BUDGET,
+            max_seconds=min(seconds, settings.max_process_seconds * BUDGET),
         )
         limits = Limits(wall_seconds=settings.max_process_seconds, memory_bytes=settings.memory_bytes)
         report = self.prober.run(self.sides[side], request, limits=limits, hash_seed=hash_seed, core=self._core)
