@@ -115,8 +115,7 @@ def _recall_table(histories: list[History], rows: list[Judged]) -> list[str]:
         "|---|---|---|" + "---|" * len(BUDGETS),
     ]
     groups = [(h.repo, str(len(h.rank)), h.rows) for h in histories]
-    small = [row for h in histories if _prevalence(h) < 0.05 for row in h.rows]
-    for name, changes, members in [*groups, ("where < 5 % improve", "", small), ("all", "", rows)]:
+    for name, changes, members in [*groups, ("all", "", rows)]:
         cells = []
         for budget in BUDGETS:
             value = recall(members, lambda row, b=budget: row.rank <= b)  # type: ignore[misc]
@@ -124,10 +123,6 @@ def _recall_table(histories: list[History], rows: list[Judged]) -> list[str]:
             cells.append(f"{100 * value:.0f} % ({100 * low:.0f}–{100 * high:.0f})")
         lines.append(f"| {name} | {changes} | {sum(r.improves for r in members)} | " + " | ".join(cells) + " |")
     return lines
-
-
-def _prevalence(history: History) -> float:
-    return sum(r.weight for r in history.rows if r.improves) / max(sum(r.weight for r in history.rows), 1e-9)
 
 
 def _keywords(histories: list[History], rows: list[Judged]) -> list[str]:
