@@ -16,17 +16,16 @@ from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation import Format
 from data.errors import InputError
 from data.records import Task
 from data.records.task import TaskWorkload
 from data.schema import to_table
-
-Format = Literal["native", "gso", "sweperf"]
 
 _TEXTS = pa.list_(pa.string())
 

@@ -7,19 +7,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation import Mode
 from curation.blocks import runs_of
 from curation.intervals import ratio_of_medians, unpaired_interval
 from curation.stability import delta, delta_grid, keep_inliers, p_value
 from data.errors import InputError
 from data.records import Record, Timing
 from data.schema import from_table
-
-Mode = Literal["sweperf", "full"]
 
 _MOST_VALUES = 5000  # δ looks at all pairs of values: 25 million ratios, 200 MB
 

@@ -12,12 +12,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from curation.formats import Format
-from curation.samples import Mode
+from curation import Format, Mode
 from data.errors import InputError, PerfquarryError
-from flows import facts
 from flows.options import Options, default_jobs, home_of, settings_from
-from flows.work import work
 
 STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select")
 
@@ -66,6 +63,8 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         server: ServerOption = True,
         as_json: JsonOption = False,
     ) -> None:
+        from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
+
         options = Options(
             repo=repo,
             source=source,
@@ -95,6 +94,8 @@ _stage_command("select", STAGE_NAMES[5:], "Decide which changes are verified imp
 @app.command()
 def tasks(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the accepted tasks of a repository."""
+    from flows import facts
+
     facts.tasks(home_of(home), repo, as_json=as_json)
 
 
@@ -105,12 +106,16 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one task: targets, workloads, timings, and the decision in words."""
+    from flows import facts
+
     facts.show(home_of(home), task_id, as_json=as_json)
 
 
 @app.command()
 def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show how many changes each stage kept, and why the others fell."""
+    from flows import facts
+
     facts.funnel(home_of(home), repo, as_json=as_json)
 
 
@@ -123,6 +128,8 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write the accepted tasks to one Parquet file."""
+    from flows import facts
+
     facts.export(home_of(home), repo, to, form, as_json=as_json)
 
 
@@ -133,6 +140,8 @@ def stability(
     as_json: JsonOption = False,
 ) -> None:
     """Apply the stability filters to anybody's timings."""
+    from flows import facts
+
     facts.stability(file, mode, as_json=as_json)
 
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 import data.funnel
-from curation.formats import Format
+from curation import Format, Mode
 from curation.formats import export as export_tasks
-from curation.samples import Mode, analyse, read_cases
+from curation.samples import analyse, read_cases
 from data.errors import InputError, UnknownTask
 from data.home import Home
 from data.records import Change, Evidence, Task, Timing, Workload

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -32,7 +33,7 @@ def task_row(task: Task) -> dict[str, Any]:
 
 def funnel_table(funnel: Funnel) -> Table:
     """How many changes each stage kept, and why the others fell."""
-    table = Table(title=f"Funnel of {escape(funnel.repository)}", title_justify="left", expand=False)
+    table = Table(title=f"Funnel of {escape(funnel.repository)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name, justify in (("stage", "left"), ("in", "right"), ("kept", "right"), ("rejected", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     table.add_column("why", overflow="fold")
@@ -46,21 +47,18 @@ def funnel_table(funnel: Funnel) -> Table:
 
 
 def tasks_table(tasks: list[Task]) -> Table:
-    """The accepted tasks with what the expert reached."""
-    table = Table(title=f"{len(tasks)} accepted task(s)", title_justify="left")
-    table.add_column("task", no_wrap=True)
-    for name in ("speedup", "95 % interval", "δ"):
+    """The accepted tasks with what the expert reached; figures are never cut, titles may be."""
+    table = Table(title=f"{len(tasks)} accepted task(s)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("speedup", "95 % interval", "δ", "tests"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("tests", justify="right")
-    table.add_column("title", overflow="ellipsis", no_wrap=True)
+    table.add_column("task and title", overflow="fold")
     for task in sorted(tasks, key=lambda one: -(one.speedup or 0)):
         table.add_row(
-            escape(task.task_id),
             f"[green]{times(task.speedup)}[/]",
-            f"[{times(task.low)}, {times(task.high)}]".replace("[", "\\["),
+            f"\\[{times(task.low)}, {times(task.high)}]",
             f"{task.delta or 0:.3f}",
             str(len(task.workloads)),
-            escape(task.title),
+            f"[bold]{escape(task.task_id)}[/]\n{escape(task.title)}",
         )
     return table
 
@@ -144,6 +142,8 @@ def task_head(task: Task) -> RenderableType:
 def explain(console: Console, funnel: Funnel) -> None:
     """Says what each reason of a funnel means."""
     seen = {reason for stage in funnel.stages for reason in stage.rejected}
+    table = Table.grid(padding=(0, 2))
     for reason in Reason:
         if reason.value in seen:
-            console.print(f"  [dim]{reason.value}[/]  {MEANING[reason]}", highlight=False)
+            table.add_row(f"[dim]{reason.value}[/]", MEANING[reason])
+    console.print(table)

@@ -13,14 +13,14 @@ from itertools import islice
 from typing import TypeVar
 
 import pyarrow.compute as pc
-from curation.sessions import measure
-from harness.machine import measurement_lock
 
 from curation.assembly import ChangeTexts, assemble
 from curation.evidence import decide
+from curation.sessions import measure
 from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
 from flows.display import current
 from flows.run import Run
+from harness.machine import measurement_lock
 from miners.functions import touched
 from miners.history import crawl
 from miners.judge import make_judge

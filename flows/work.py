@@ -24,6 +24,7 @@ from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
 from flows.runner import run_stages
 from flows.server import local_server, quiet
+from miners.judge import make_judge
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
@@ -99,6 +100,7 @@ def _check(run: Run) -> None:
     """
     if run.options.settings.generate.source != "unit-test":
         raise InputError(f"unknown source of workloads {run.options.settings.generate.source!r}: known is unit-test")
+    make_judge(run.options.settings.judge, run.stamp("judge"))
     clone = git.Repo(run.clone)
     for change in run.options.changes:
         try:
