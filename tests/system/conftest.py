@@ -28,8 +28,9 @@ min_blocks = 4
 """
 
 
-def command(home: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "flows.cli", *arguments, "--home", str(home)]
+def command(home: Path | None, *arguments: str) -> list[str]:
+    place = ["--home", str(home)] if home else []
+    return [sys.executable, "-m", "flows.cli", *arguments, *place]
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +45,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def perfquarry() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`perfquarry(home, *arguments, code=0)` runs the command and checks its exit code."""
 
-    def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(home: Path | None, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             command(home, *arguments),
             capture_output=True,

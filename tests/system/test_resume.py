@@ -25,7 +25,7 @@ VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "spee
 
 def some_heads() -> list[str]:
     """Heads that reach every stage: large true gains, so that a short schedule decides alike, and decoys."""
-    gains = sorted((one for one in expected() if one.accepted), key=lambda one: -one.speedup_low)[:2]
+    gains = sorted((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))[-2:]
     decoys = [one for one in expected() if not one.accepted and one.stage in ("build", "generate")][:3]
     return [one.head_sha for one in gains + decoys]
 

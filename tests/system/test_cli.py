@@ -1,0 +1,112 @@
+"""The command line from outside: what it prints, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+from data.demo import expected
+from data.home import Home
+from flows.server import address
+
+Facts = Callable[..., Any]
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Facts) -> tuple[Path, Any, int]:
+    """A home in which the largest gain and a decoy were curated, with a Prefect server; what the run printed."""
+    home = tmp_path_factory.mktemp("curated")
+    gain = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
+    decoy = next(one for one in expected() if one.label == "html-join")
+    heads = f"{gain.head_sha[:12]},{decoy.head_sha}"
+    printed = facts(home, "curate", "demo", "--changes", heads, "--settings", str(quick))
+    url = address(Home(home))
+    assert url, "the local server ended before its grace time"
+    runs = httpx.post(f"{url}/flow_runs/count", json={}, timeout=10, trust_env=False).json()
+    return home, printed, runs
+
+
+def test_the_run_is_on_the_local_server(curated: tuple[Path, Any, int]) -> None:
+    assert curated[2] == 7  # curate and its six stages
+
+
+def test_tasks_funnel_and_run_tell_the_same(curated: tuple[Path, Any, int], facts: Facts) -> None:
+    home, printed, _ = curated
+    tasks = facts(home, "tasks", "demo")
+    funnel = facts(home, "funnel", "demo")
+    assert printed["tasks"] == tasks and printed["funnel"] == funnel
+    assert [set(task) for task in tasks] == [
+        {"task_id", "base_sha", "head_sha", "speedup", "low", "high", "delta", "workloads"}
+    ]
+    task = tasks[0]
+    assert task["low"] <= task["speedup"] <= task["high"] and task["delta"] > 0.05
+    assert funnel["repository"] == "demo"
+    assert [stage["stage"] for stage in funnel["stages"]] == ["mine", "judge", "build", "generate", "measure", "select"]
+    for before, after in zip(funnel["stages"], funnel["stages"][1:], strict=False):
+        assert after["in"] == before["kept"]
+        assert after["in"] == after["kept"] + sum(after["rejected"].values()) + after["pending"]
+    assert funnel["stages"][3]["rejected"] == {"no_test_executes_change": 1}
+
+
+def test_show_explains_a_task(curated: tuple[Path, Any, int], facts: Facts, perfquarry: Program) -> None:
+    home, printed, _ = curated
+    task_id = printed["tasks"][0]["task_id"]
+    shown = facts(home, "show", task_id)
+    assert shown["task"]["task_id"] == task_id
+    assert shown["task"]["oracle_targets"] and shown["task"]["realistic_targets"]
+    text = perfquarry(home, "show", task_id).stdout
+    assert "confirmed" in text and "session 2" in text and shown["task"]["oracle_targets"][0] in text
+
+
+@pytest.mark.parametrize(("form", "columns"), [("native", None), ("gso", 15), ("sweperf", 15)])
+def test_export_writes_parquet(
+    curated: tuple[Path, Any, int], tmp_path: Path, facts: Facts, form: str, columns: int | None
+) -> None:
+    home, printed, _ = curated
+    file = tmp_path / f"{form}.parquet"
+    assert facts(home, "export", "demo", "--to", str(file), "--format", form)["rows"] == 1
+    table = pq.read_table(file)
+    assert table.num_rows == len(printed["tasks"])
+    assert columns is None or table.num_columns == columns
+
+
+def test_stability_of_foreign_timings(tmp_path: Path, perfquarry: Program) -> None:
+    vectors = json.loads((Path(__file__).parents[1] / "curation" / "delta_vectors.json").read_text())["cases"][:40]
+    file = tmp_path / "timings.json"
+    file.write_text(json.dumps({"cases": [{"base": one["base"], "head": one["head"]} for one in vectors]}))
+    done = perfquarry(None, "stability", str(file), "--mode", "sweperf", "--json")
+    results = json.loads(done.stdout)["results"]
+    assert [round(one["delta"], 3) for one in results] == [one["delta_grid"] for one in vectors]
+    assert [one["base_kept"] for one in results] == [one["base_kept"] for one in vectors]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("curate", "no-such-repository"), "Near names"),
+        (("curate", "demo", "--no-server", "--changes", "deadbeef"), "no commit"),
+        (("curate", "demo", "--no-server", "--judge", "oracle"), "known: heuristic"),
+        (("curate", "demo", "--no-server", "--limit", "0"), "limit"),
+        (("tasks", "numpy"), "perfquarry curate numpy"),
+        (("show", "nothing"), "no task"),
+    ],
+)
+def test_bad_usage_is_one_clear_line_and_exit_code_2(
+    tmp_path: Path, perfquarry: Program, arguments: tuple[str, ...], words: str
+) -> None:
+    done = perfquarry(tmp_path, *arguments, code=2)
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_doctor_names_every_check(tmp_path: Path, facts: Facts) -> None:
+    checks = {check["name"]: check for check in facts(tmp_path, "doctor")}
+    assert {"git", "sandbox", "interpreters", "disk"} <= set(checks)
+    assert all(check["ok"] or (check["cost"] and check["remedy"]) for check in checks.values())
