@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow.compute as pc
-from harness.machine import machine_facts
 
 from data.demo import build_demo
 from data.errors import InputError
@@ -23,6 +22,7 @@ from harness.builds import Builder
 from harness.contracts import Sandbox
 from harness.environments import Environments
 from harness.interpreters import find_interpreters
+from harness.machine import machine_facts
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from miners.clone import ensure_clone
