@@ -76,7 +76,9 @@ _ISOLATED = {
     "GIT_ALLOW_PROTOCOL": "file",
 }
 
-DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "-U3", "--src-prefix=a/", "--dst-prefix=b/")
+PATCH = ("-p", "-U3")
+"""Ask for patches, whatever `diff.context` says. Either of them alone does: a count of lines must have neither."""
+DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--src-prefix=a/", "--dst-prefix=b/")
 
 
 def git_of(clone: Path) -> Git:

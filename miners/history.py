@@ -23,7 +23,7 @@ from miners.stream import SUBMODULE, RawCommit
 STAGE_VERSION = "1"
 _FEW = 64
 """Below that many commits a second git process costs more than it saves."""
-_NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t(?:\0[^\0]+\0)?([^\0]+)\0")
+_NUMSTAT = re.compile(rb"(?:\A|(?<=\0))(\d+|-)\t(\d+|-)\t(?:\0[^\0]+\0)?([^\0]+)\0")
 _EARLIEST, _LATEST = 0, 253402300799  # 9999-12-31: what a datetime can hold; git dates can lie
 
 

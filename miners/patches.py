@@ -13,11 +13,11 @@ from data.errors import GitFailed
 from data.records import Change
 from miners.blobs import EMPTY_TREE, read_blobs
 from miners.diff import text
-from miners.git import ALL_BINARY, DIFF_OPTIONS, git_of, output
+from miners.git import ALL_BINARY, DIFF_OPTIONS, PATCH, git_of, output
 from miners.roles import role_of
 from miners.stream import SUBMODULE, Entry, parse_entries
 
-_DIFF = ("diff-tree", "-r", "-z", "--raw", "-p", "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
+_DIFF = ("diff-tree", "-r", "-z", "--raw", *PATCH, "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
 _START = b"diff --git "
 _LARGEST = 1024 * 1024
 

@@ -19,7 +19,7 @@ from git import Git
 from git.exc import GitCommandNotFound
 
 from data.errors import GitFailed
-from miners.git import DIFF_OPTIONS, given
+from miners.git import DIFF_OPTIONS, PATCH, given
 
 READ = 1 << 20
 SUBMODULE = b"160000"
@@ -35,7 +35,7 @@ WALK = (
     "-z",
     "--no-notes",
 )
-PATCHES = (*WALK, "-p", *DIFF_OPTIONS, FORMAT)
+PATCHES = (*WALK, *PATCH, *DIFF_OPTIONS, FORMAT)
 """Every commit against its first parent, with renames found and the whole patch."""
 NAMES = (*WALK, "--no-renames", FORMAT)
 """The same without reading any blob."""

@@ -176,6 +176,14 @@ def test_a_diff_too_large_is_a_row_with_its_files(repository: Repository) -> Non
     assert small.reason == "diff_too_large"
 
 
+def test_long_runs_of_digits_in_a_diff_too_large_are_not_searched(repository: Repository) -> None:
+    repository.commit("start", {"a.py": "a\n"})
+    sha = repository.commit("digits", {"data.txt": b"1" * 20_000_000 + b"\n", "b.py": "1\t2\tb\n"})
+    change = only_row(repository.folder, sha)
+    assert change.reason == "diff_too_large"
+    assert [(file.path, file.added) for file in change.files] == [("b.py", 1), ("data.txt", 1)]
+
+
 def test_files_too_large_to_compare_are_told_from_binary_ones(repository: Repository) -> None:
     text = b"".join(b"value_%d = %d\n" % (n, n) for n in range(1_400_000))
     repository.commit("start", {"a.py": "a\n"})

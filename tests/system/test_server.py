@@ -1,0 +1,58 @@
+"""Runs on the home's own Prefect server: what a killed one leaves behind there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import command
+
+from data.home import Home
+from flows.server import address
+
+
+def states(home: Path) -> Counter[str]:
+    """States of the flow runs on the home's server; empty while there is none."""
+    url = address(Home(home))
+    if url is None:
+        return Counter()
+    runs = httpx.post(f"{url}/flow_runs/filter", json={}, timeout=10, trust_env=False).json()
+    return Counter(run["state_type"] for run in runs)
+
+
+@pytest.mark.timeout(200)
+def test_a_killed_run_is_marked_as_crashed_by_the_next(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
+    first = subprocess.Popen(
+        command(tmp_path, "curate", "demo"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 90
+    while not states(tmp_path)["RUNNING"]:
+        assert first.poll() is None and time.monotonic() < deadline, "no flow run was seen"
+        time.sleep(0.2)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    assert states(tmp_path)["RUNNING"], "a killed run still shows as running"
+    perfquarry(tmp_path, "mine", "demo")
+    after = states(tmp_path)
+    assert after["RUNNING"] == after["PENDING"] == 0
+    assert after["CRASHED"] >= 1 and after["COMPLETED"] >= 1
+
+
+@pytest.mark.timeout(200)
+def test_the_server_ends_when_nobody_uses_it(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
+    perfquarry(tmp_path, "mine", "demo")
+    deadline = time.monotonic() + 90
+    while address(Home(tmp_path)):
+        assert time.monotonic() < deadline, "the server outlived its grace time"
+        time.sleep(0.5)
