@@ -20,6 +20,7 @@ from data.home import Home
 from data.records import Change, Evidence, Task, Timing, Workload
 from data.registry import resolve
 from data.store import TableStore
+from flows.decisions import newest_tasks
 from flows.reports import evidence_panel, explain, funnel_table, seconds, task_head, task_row, tasks_table, times
 
 
@@ -39,15 +40,6 @@ def _known(home: Home, repo: str) -> tuple[TableStore, str]:
     return store, name
 
 
-def _newest(store: TableStore, repo: str) -> list[Task]:
-    """Rows of the newest decision over the repository."""
-    table = store.scan(Task, repo, columns=["config_hash", "created_at"])
-    if not table.num_rows:
-        return []
-    newest = table.sort_by([("created_at", "descending")])["config_hash"][0].as_py()
-    return list(store.records(Task, repo, config_hash=newest))
-
-
 def _print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, default=str))
 
@@ -55,7 +47,7 @@ def _print_json(value: Any) -> None:
 def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     """Accepted tasks of a repository."""
     store, name = _known(home, repo)
-    accepted = [task for task in _newest(store, name) if task.status == "kept"]
+    accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
     if as_json:
         _print_json([task_row(task) for task in accepted])
     else:
@@ -80,7 +72,7 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
     found = [
         task
         for repo in store.repositories(Task)
-        for task in _newest(store, repo)
+        for task in newest_tasks(store, repo)
         if task.task_id.startswith(task_id) or task.head_sha.startswith(task_id)
     ]
     exact = [task for task in found if task.task_id == task_id]
@@ -120,7 +112,7 @@ def _codes(store: TableStore, task: Task) -> dict[str, str]:
 def export(home: Home, repo: str, to: Path, form: Format, *, as_json: bool) -> None:
     """Accepted tasks as one Parquet file."""
     store, name = _known(home, repo)
-    accepted = [task for task in _newest(store, name) if task.status == "kept"]
+    accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
     export_tasks(accepted, to, form)
     if as_json:
         _print_json({"file": str(to), "format": form, "rows": len(accepted)})

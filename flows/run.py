@@ -17,6 +17,7 @@ from data.home import Home
 from data.records import Build, Change, Evidence, Machine, Row, Side, Stamp, Task, Timing, Verdict, Workload
 from data.registry import Repository, resolve
 from data.store import TableStore
+from flows.decisions import newest_decision
 from flows.options import Options
 from harness.builds import Builder
 from harness.contracts import Sandbox
@@ -145,16 +146,9 @@ class Run:
             (Timing, "measure"),
         ]
         tables = {model.TABLE: (VERSIONS[stage], self.hashes[stage]) for model, stage in stages}
-        if newest := self.snapshot():
+        if newest := newest_decision(self.store, self.name):
             tables |= {Evidence.TABLE: (VERSIONS["select"], newest), Task.TABLE: (VERSIONS["select"], newest)}
         return Provenance(tables=tables)
-
-    def snapshot(self) -> str | None:
-        """Configuration hash of the newest decision: it is made anew over all timings whenever some were added."""
-        table = self.store.scan(Task, self.name, columns=["config_hash", "created_at"])
-        if not table.num_rows:
-            return None
-        return str(table.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
 
     def change(self, change_id: str) -> Change:
         """The change of an id.

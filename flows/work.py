@@ -17,7 +17,7 @@ from rich.markup import escape
 from data.errors import InputError
 from data.funnel import funnel
 from data.home import Home
-from data.records import Task
+from flows.decisions import newest_tasks
 from flows.display import log_to, showing
 from flows.options import Options
 from flows.reports import explain, funnel_table, task_row, tasks_table
@@ -111,7 +111,7 @@ def _check(run: Run) -> None:
 
 def _report(run: Run, console: Console, as_json: bool, seconds: float) -> None:
     counts = funnel(run.store, run.name, run.provenance)
-    accepted = [task for task in newest_tasks(run) if task.status == "kept"]
+    accepted = [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
     if as_json:
         facts = {
             "repository": run.name,
@@ -134,12 +134,6 @@ def _report(run: Run, console: Console, as_json: bool, seconds: float) -> None:
         soft_wrap=True,
         markup=False,
     )
-
-
-def newest_tasks(run: Run) -> list[Task]:
-    """The rows of the newest decision over the repository, accepted and rejected."""
-    newest = run.snapshot()
-    return list(run.store.records(Task, run.name, config_hash=newest)) if newest else []
 
 
 def serve(home: Home) -> None:
