@@ -8,7 +8,7 @@ from typing import Any
 
 from curation.blocks import Run, Session, runs_of
 from curation.intervals import ratio_of_medians
-from curation.stability import delta, keep_inliers, p_value, q_values
+from curation.stability import delta, p_value, q_values
 from curation.summary import gains, hopeless, quiet, slower, summarise, unbiased
 from data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
 from data.settings import SelectSettings
@@ -82,13 +82,13 @@ def _examine(run: Run, settings: SelectSettings) -> _Finding:
     )
     if select is None or finding.select is None:
         return finding
-    base, head = (keep_inliers(values, settings.iqr_k) for values in select.cold)
+    base, head = select.cold
     if len(base) == 0:
         return finding
     return replace(
         finding,
         cold_speedup=ratio_of_medians(base, head),
-        cold_delta=float(delta(base, head, settings.alpha)),
+        cold_delta=float(delta(base, head, settings.cold_alpha)),
         cold_p=p_value(base, head),
     )
 
@@ -172,7 +172,7 @@ def _too_few(session: Session | None, statistics: SessionStatistics | None, sett
 
 
 def _gains_cold(finding: _Finding, settings: SelectSettings) -> bool:
-    """Whether first calls are faster by the measures that warm ones have to meet, and more so than warm calls."""
+    """Whether first calls are faster at a level that needs no second session, and more so than warm calls."""
     if finding.cold_q is None or finding.cold_speedup is None or finding.select is None:
         return False
     significant = finding.cold_q <= settings.max_q and finding.cold_delta > settings.min_delta

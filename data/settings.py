@@ -56,7 +56,7 @@ class MeasureSettings(StageSettings):
     aa_blocks: int = Field(default=6, description="Extra blocks a session that run the base twice.")
     futility_blocks: int = Field(default=5, description="Blocks after which a hopeless workload is stopped.")
     min_gain: float = Field(default=0.05, description="Smallest relative gain worth a task.")
-    warmups: int = Field(default=3, description="Untimed calls first in each process.")
+    warmups: int = Field(default=3, description="Untimed calls first in each process, at most the timed ones.")
     min_timed_seconds: float = Field(default=0.05, description="Seconds the timed calls of a process should last.")
     max_calls: int = Field(default=100, description="Most timed calls in a process.")
     workload_seconds: float = Field(
@@ -77,6 +77,7 @@ class SelectSettings(StageSettings):
     min_delta: float = Field(default=0.05, description="δ must exceed it in both sessions.")
     max_q: float = Field(default=0.05, description="Largest q-value (Benjamini-Hochberg).")
     aa_alpha: float = Field(default=0.005, description="Level of the test in A/A δ: its few blocks are tested often.")
+    cold_alpha: float = Field(default=0.01, description="Level in the first calls' δ: no second session confirms it.")
     max_aa_delta: float = Field(default=0.02, description="A/A δ above it rejects the workload as unstable.")
     min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
 

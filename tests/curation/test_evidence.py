@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from simulated_timings import MACHINE, STAMP, session_rows, timing
 
@@ -68,6 +69,18 @@ def test_the_reason_of_each_rejection(rows, reason):
     evidence = only(rows)
     assert (evidence.status, evidence.reason) == ("rejected", reason)
     assert evidence.detail
+
+
+def test_noise_of_first_calls_is_rarely_taken_for_a_gain():
+    """Nothing confirms first calls, so their level is 0.01; at 0.1 and 0.05 in p and q, 7 of these 300 would pass."""
+    rng = np.random.default_rng(7)
+    rows = session_rows("w", 1, blocks=5)
+
+    def reason() -> Reason | None:
+        noisy = [row.model_copy(update={"cold": row.cold * np.exp(rng.normal(0, 0.1))}) for row in rows]
+        return only(noisy).reason
+
+    assert [reason() for _ in range(300)].count(Reason.COLD_ONLY) <= 3
 
 
 def test_one_failing_process_is_enough():

@@ -169,6 +169,28 @@ def test_each_call_has_fresh_fixtures_and_instances_and_the_class_stays(probe: P
     assert {name: (item.outcome, item.calls) for name, item in items.items()} == dict.fromkeys(names, ("passed", 4))
 
 
+def test_a_test_timed_once_is_warmed_up_once(probe: Probe) -> None:
+    code = """
+        calls = {"long": 0, "short": 0}
+
+        def test_long():
+            calls["long"] += 1
+
+        def test_short():
+            calls["short"] += 1
+
+        def test_count():
+            assert calls == {"long": 1 + 1, "short": 3 + 5}
+    """
+    nodes = {"test_warm.py::test_long": 1, "test_warm.py::test_short": 5, "test_warm.py::test_count": 1}
+    items = by_name(probe("test_warm.py", code, mode="time", warmups=3, calls=nodes))
+    assert {name: (item.outcome, item.calls) for name, item in items.items()} == {
+        "test_long": ("passed", 1),
+        "test_short": ("passed", 5),
+        "test_count": ("passed", 1),
+    }
+
+
 def test_a_failure_at_any_repetition_leaves_no_samples(probe: Probe) -> None:
     code = """
         count = []
