@@ -20,6 +20,8 @@ from harness.contracts import Command, Completed, Limits
 from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
 from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import Ended, supervise
+from harness.sandbox.task_limit import TaskGroup, resource_limit
+from harness.sandbox.tree import descendants
 
 # Runs inside: sets the limits, waits for our word, and tells how much processor time its child
 # took (times), which the kernel does not pass on through the namespace's own init. It talks through
@@ -28,7 +30,8 @@ from harness.sandbox.supervise import Ended, supervise
 # because `--die-with-parent` works only for a parent that dies later.
 INSIDE = """
 ulimit -c 0 2>/dev/null; ulimit -n 4096 2>/dev/null
-ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2
+ulimit -u "$3" 2>/dev/null || ulimit -p "$3" 2>/dev/null
+ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 3
 echo >&0 && read -r word || exit 125
 exec 3>&0 </dev/null 4>&2 2>/dev/null
 (exec "$@" 2>&4 3>&- 4>&-)
@@ -164,9 +167,10 @@ def _can_disable_user_namespaces(bwrap: str) -> bool:
         raise SandboxUnavailable("bubblewrap is not installed: no `bwrap` on PATH") from error
 
 
-def _limits(limits: Limits) -> tuple[str, str]:
-    """Units of `ulimit`: blocks of 512 bytes for files, KiB for memory."""
-    return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
+def _limits(limits: Limits) -> tuple[str, str, str]:
+    """Units of `ulimit`: blocks of 512 bytes for files, KiB for memory, tasks."""
+    blocks, memory = max(1, limits.file_bytes // 512), max(1, limits.memory_bytes // 1024)
+    return str(blocks), str(memory), resource_limit(limits.processes)
 
 
 def _completed(ended: Ended, report: bytes) -> Completed:
@@ -213,6 +217,7 @@ class _Lifeline:
         given = {"--info-fd": self._info, "--args": _in_memory("\0".join(["--clearenv", *variables]).encode())}
         if program := call_filter():
             given["--seccomp"] = _in_memory(program)
+        self._tasks = TaskGroup(command.limits.processes)
         self.passed = tuple(given.values())
         self.options = [word for name, descriptor in given.items() for word in (name, str(descriptor))]
 
@@ -222,6 +227,7 @@ class _Lifeline:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._theirs.close()
+        self._tasks.remove()
         for descriptor in (*self.passed, self._init):
             if descriptor is not None:
                 os.close(descriptor)
@@ -237,6 +243,7 @@ class _Lifeline:
         with contextlib.suppress(ValueError, KeyError, OSError):  # it failed: there is nothing to hold
             self._init = os.pidfd_open(json.loads(os.pread(self._info, 4096, 0))["child-pid"])
         if ready and self._init is not None:
+            self._tasks.add(descendants(pid))
             with contextlib.suppress(OSError):
                 self._socket.sendall(b"go\n")
 

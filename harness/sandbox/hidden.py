@@ -45,6 +45,9 @@ INSIDE_INTERPRETERS = (
 )  # fmt: skip
 """Keys inside those folders, and caches that may hold a newer release of the package under test."""
 
+ACCEPTS = 0x10000
+"""Flag of a listening socket in /proc/net/unix."""
+
 
 def hidden_paths() -> list[Path]:
     """Existing files and folders of this machine that no sandbox may show; none lies in another."""
@@ -52,11 +55,22 @@ def hidden_paths() -> list[Path]:
     for home in homes():
         found += [entry for entry in _entries(home) if entry.name.startswith(".") and entry.name not in INTERPRETERS]
         found += [home / path for path in INSIDE_INTERPRETERS]
+    found += listening_sockets()
     found += [Path.cwd() / ".env", *(Path(prefix) / "pip.conf" for prefix in (sys.prefix, sys.base_prefix))]
     found += [path for path in map(Path, filter(None, map(os.environ.get, NAMED))) if Path("/dev") not in path.parents]
     # a link would be followed by the mount: its target is what has to be hidden
     targets = {path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")}
     return sorted(path for path in targets if not targets.intersection(path.parents))
+
+
+def listening_sockets() -> list[Path]:
+    """Socket files that somebody serves here: neither a namespace nor a read-only mount keeps one from connecting."""
+    try:
+        lines = os.fsdecode(Path("/proc/net/unix").read_bytes()).splitlines()[1:]
+    except OSError:  # not Linux
+        return []
+    rows = [line.split(maxsplit=7) for line in lines]
+    return [Path(row[7]) for row in rows if len(row) == 8 and row[7].startswith("/") and int(row[3], 16) & ACCEPTS]
 
 
 def homes() -> list[Path]:

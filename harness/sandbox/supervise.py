@@ -160,8 +160,6 @@ def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float, d
             if now >= next_look:
                 if _has_ended(pid):
                     return ""
-                if _ending.is_set():
-                    raise KeyboardInterrupt
                 if found := _over(pid, limits, now - begin, disk):
                     return found
                 next_look = min(now + TICK, begin + limits.wall_seconds)
@@ -191,9 +189,13 @@ def _has_ended(pid: int) -> bool:
 
 
 def _over(pid: int, limits: Limits, seconds: float, disk: DiskMeter) -> Exceeded:
+    if _ending.is_set():
+        raise KeyboardInterrupt
     if seconds >= limits.wall_seconds:
         return "time"
-    pids = [pid, *descendants(pid)]
+    pids = [pid, *descendants(pid, limits.processes)]
+    if len(pids) > limits.processes + 1:
+        return "processes"
     used = usage(pids)
     if used.tasks > limits.processes:
         return "processes"

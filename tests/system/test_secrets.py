@@ -141,7 +141,9 @@ class Caller:
 
     def _everything(self) -> Iterator[tuple[str, bytes]]:
         yield from ((f"output {number}", text.encode()) for number, text in enumerate(self.said))
-        for path in [path for path in self.folder.rglob("*") if path.is_file() and path.name not in (".netrc", "pip.conf")]:
+        for path in [
+            path for path in self.folder.rglob("*") if path.is_file() and path.name not in (".netrc", "pip.conf")
+        ]:
             yield str(path), path.read_bytes()
             if path.suffix == ".parquet":
                 yield f"rows of {path}", str(pq.read_table(path).to_pylist()).encode()
@@ -170,12 +172,12 @@ def _encoded(key: str) -> list[bytes]:
 
 
 class Server(SimpleHTTPRequestHandler):
-    """Serves bare repositories (git's simple protocol) to those who know the password, and an index without packages."""
+    """Serves a bare repository (git's simple protocol) to who knows the password, and an index without packages."""
 
     password = ""
 
     def do_GET(self) -> None:
-        given = base64.b64decode(self.headers.get("Authorization", "Basic ").split()[-1]).decode()
+        given = base64.b64decode(self.headers.get("Authorization", "").partition(" ")[2]).decode()
         if self.path.startswith("/simple/"):
             self.send_error(404)
         elif given.partition(":")[2] != self.password:

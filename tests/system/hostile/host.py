@@ -14,7 +14,20 @@ from pathlib import Path
 
 import psutil
 
-PLACES = ("/", "/etc", "/root", "/home", "/tmp", "/var/tmp", "/var/lib", "/dev", "/dev/shm", "/run", "/run/lock", "/usr/lib")
+PLACES = (
+    "/",
+    "/etc",
+    "/root",
+    "/home",
+    "/tmp",
+    "/var/tmp",
+    "/var/lib",
+    "/dev",
+    "/dev/shm",
+    "/run",
+    "/run/lock",
+    "/usr/lib",
+)
 MEBI = 1024**2
 ROOT = Path(__file__).parents[3]
 
@@ -68,7 +81,13 @@ class Host:
         (self.victim).mkdir(parents=True)
         (self.victim / "file").write_text("intact")
         (self.victim / "result.jsonl").write_text('{"end": {"status": 0, "python": "3"}}\n')
-        for name in (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".cache/huggingface/token"):
+        for name in (
+            ".ssh/id_ed25519",
+            ".aws/credentials",
+            ".netrc",
+            ".config/gh/hosts.yml",
+            ".cache/huggingface/token",
+        ):
             (self.home / name).parent.mkdir(parents=True, exist_ok=True)
             (self.home / name).write_text(f"{self.prefix}-{name}")
         before = {name: os.environ.get(name) for name in ("HOME", "OPENAI_API_KEY")}
@@ -120,7 +139,7 @@ class Host:
         return {
             "files": {str(path): path.lstat().st_size for top in (self.victim, self.home) for path in top.rglob("*")},
             "strangers' files": [str(p) for place in PLACES for p in Path(place).glob(f"*{self.mark}*")],
-            "mounts": _mounts(),
+            "mounts": _mounts(self.folder),
             "segments": Path("/proc/sysvipc/shm").read_text() if Path("/proc/sysvipc/shm").exists() else "",
             "abstract sockets": Path("/proc/net/unix").read_text().count(self.mark),
             "core": os.sched_getaffinity(0),
@@ -148,7 +167,7 @@ def _environment(process: psutil.Process) -> str:
         return ""
 
 
-def _mounts() -> set[str]:
-    """Mount points of this machine; those of a Docker engine come and go with others' containers."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {point for line in lines if "docker" not in (point := line.split()[4]) and "containerd" not in point}
+def _mounts(folder: Path) -> set[str]:
+    """Mount points where programs try to make some; others on this machine may mount and unmount theirs."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return {point for point in points if point in PLACES or point.startswith(str(folder))}

@@ -16,8 +16,9 @@ class Program:
     """One hostile program.
 
     Its first comment is its title. The others are 'name: value': `as`, the file of the tree it becomes (`package`:
-    the imported module); a stage, with the reason of the row it must end as ('kept', 'a or b'), or '-' where it is not run;
-    `process: yes` where it is safe to run without isolation; `seconds`, the limit of one command.
+    the imported module); a stage, with the reason of the row it must end as ('kept', 'a or b'), or '-' where it
+    is not run; `process: yes` where it is safe to run without isolation; `seconds`, the limit of one command, and
+    `call`, of one call of a test.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Program:
     @property
     def seconds(self) -> float:
         """Wall limit of one command."""
-        return float(self.facts.get("seconds", 15.0))
+        return float(self.facts.get("seconds", 30.0))
 
     @cached_property
     def expected(self) -> dict[str, str]:

@@ -94,6 +94,8 @@ class Range:
         self._python = make_bare_python(folder / "bare")
         self._store = TableStore(folder / "tables")
         self._home = Home(folder / "home")
+        (folder / "trees").mkdir()
+        (folder / "trees" / "pytest.ini").touch()  # as above checked-out trees: this repository's own settings do not count
         control = self._build(CONTROL, BuildSettings(timeout=280.0))  # makes the environment that all builds share
         assert control == ("kept", ""), control
 
@@ -121,7 +123,7 @@ class Range:
         return Outcome(program, self._sandbox.name, stage, reason, time.monotonic() - began, detail)
 
     def _generate(self, program: Program) -> tuple[str, str]:
-        settings = GenerateSettings(timeout=program.seconds, test_timeout=1.0, repeats=1, memory_bytes=MEMORY)
+        settings = GenerateSettings(timeout=program.seconds, test_timeout=float(program.facts.get("call", 20.0)), repeats=1, memory_bytes=MEMORY)
         change, tools = _change("base", "head"), dict.fromkeys(_SIDES, TOOLS)
         verdict = Verdict(
             **STAMP.fields(), change_id=change.change_id, judge="heuristic", is_performance="yes", probability=0.9
@@ -137,9 +139,7 @@ class Range:
             memory_bytes=MEMORY, max_foreign_load=1e9, max_attempts=1,
         )  # fmt: skip
         identity = workload_id_of(change_id, "unit-test", NODE)
-        workload = Workload(
-            **STAMP.fields(), workload_id=identity, change_id=change_id, source="unit-test", code=NODE
-        )
+        workload = Workload(**STAMP.fields(), workload_id=identity, change_id=change_id, source="unit-test", code=NODE)
         sides, prober = self._sides(program, "measure"), self._prober(program, "measure")
         machine = machine_facts(self._sandbox.name)
         rows = measure(change_id, [workload], *sides, prober, machine, settings, SelectSettings(), STAMP)
@@ -153,7 +153,11 @@ class Range:
         package = program.text if program.place == "package" else ""
         shas = []
         for number in range(2):
-            texts = {"setup.py": setup, "targets.py": self.host.targets, "lib/__init__.py": package + f"\none = {number}\n"}
+            texts = {
+                "setup.py": setup,
+                "targets.py": self.host.targets,
+                "lib/__init__.py": package + f"\none = {number}\n",
+            }
             for name, text in texts.items():
                 (clone / name).parent.mkdir(exist_ok=True)
                 (clone / name).write_text(text)

@@ -5,6 +5,7 @@
 # process: yes
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     held = []

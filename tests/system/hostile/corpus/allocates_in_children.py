@@ -6,6 +6,7 @@
 import os, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     for _ in range(12):

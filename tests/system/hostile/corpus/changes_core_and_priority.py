@@ -5,6 +5,7 @@
 import os
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     os.sched_setaffinity(0, range(os.cpu_count()))

@@ -6,6 +6,7 @@
 import subprocess
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     subprocess.Popen(["/bin/sleep", "602"], start_new_session=True)

@@ -1,10 +1,11 @@
 # Empties sys.modules.
 # as: test_hostile.py
 # generate: -
-# measure: workload_failed
+# measure: kept
 # process: yes
 import sys
 from heap import smallest
+
 
 def test_it():
     smallest([1])

@@ -6,6 +6,7 @@
 import os
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     os.closerange(0, 4096)

@@ -6,6 +6,7 @@ import socket
 from heap import smallest
 from targets import ABSTRACT, PORT, SOCKET
 
+
 def test_it():
     smallest([1])
     done = []

@@ -7,6 +7,7 @@ import os, signal, time
 from heap import smallest
 from targets import MARK
 
+
 def test_it():
     smallest([1])
     if os.fork() == 0:

@@ -6,6 +6,7 @@
 import sys
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     nested = []

@@ -5,6 +5,7 @@
 import os
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     for folder in ("/dev/shm", "/tmp", "/var/tmp"):

@@ -7,6 +7,7 @@
 import os, signal, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:

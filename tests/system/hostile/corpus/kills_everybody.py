@@ -5,6 +5,7 @@
 import os, signal
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     os.kill(-1, signal.SIGKILL)

@@ -5,6 +5,7 @@
 import os, signal
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     for pid in (os.getppid(), 2, 1):

@@ -6,6 +6,7 @@
 import atexit, threading, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     atexit.register(time.sleep, 600)

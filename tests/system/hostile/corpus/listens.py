@@ -6,6 +6,7 @@ import os, socket, time
 from heap import smallest
 from targets import MARK
 
+
 def test_it():
     smallest([1])
     if os.fork() == 0:

@@ -5,6 +5,7 @@
 import ctypes, os, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     libc = ctypes.CDLL(None)

@@ -6,6 +6,7 @@ import ctypes
 from heap import smallest
 from targets import VICTIM
 
+
 def test_it():
     smallest([1])
     libc = ctypes.CDLL(None)

@@ -6,6 +6,7 @@
 import pytest
 from heap import smallest
 
+
 @pytest.mark.parametrize("x", [1], ids=["\ud800\0\n\x1b[31m"])
 def test_it(x):
     smallest([1])

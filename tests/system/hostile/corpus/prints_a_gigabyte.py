@@ -7,6 +7,7 @@
 import os, stat
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     pipes = []

@@ -6,6 +6,7 @@
 import os
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     os.write(1, bytes(range(256)) * 64 + b"\x1b]0;title\x07\x1b[2J")

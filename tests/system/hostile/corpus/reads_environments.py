@@ -6,6 +6,7 @@ import glob
 from heap import smallest
 from targets import PREFIX
 
+
 def test_it():
     smallest([1])
     found = []

@@ -6,6 +6,7 @@ import ctypes, os
 from heap import smallest
 from targets import HOMES, PREFIX
 
+
 def test_it():
     smallest([1])
     found = []

@@ -6,6 +6,7 @@
 import ctypes
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     ctypes.string_at(0)

@@ -3,9 +3,11 @@
 # generate: test_timeout
 # measure: workload_timeout
 # process: yes
-# seconds: 4
+# seconds: 5
+# call: 1
 import time
 from heap import smallest
+
 
 def test_it():
     smallest([1])

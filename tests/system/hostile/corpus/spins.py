@@ -4,7 +4,9 @@
 # measure: workload_timeout
 # process: yes
 # seconds: 8
+# call: 0.5
 from heap import smallest
+
 
 def test_it():
     smallest([1])

@@ -7,6 +7,7 @@
 import os, signal
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     os.kill(os.getpid(), signal.SIGSTOP)

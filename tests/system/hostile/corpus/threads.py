@@ -6,6 +6,7 @@
 import threading, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     threading.stack_size(32768)

@@ -7,6 +7,7 @@
 import ctypes, signal, time
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     libc = ctypes.CDLL(None)

@@ -6,6 +6,7 @@
 import os, tempfile
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     held = []

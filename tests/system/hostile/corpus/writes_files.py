@@ -6,6 +6,7 @@
 import itertools, os
 from heap import smallest
 
+
 def test_it():
     smallest([1])
     for number in itertools.count():
