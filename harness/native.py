@@ -115,21 +115,20 @@ def _usable(make: Callable[[], Artifacts | Rejection]) -> Artifacts | Rejection:
         return Rejection(Reason.BUILD_FAILED, str(error))
 
 
-def _added(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:
+def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]]:
     """(File, its place in the tree) of what the commands made.
 
     Raises:
         Unusable: it is too much, or nested too deeply.
     """
-    total = 0
     try:
-        for path, name in _found(work, tree, root):
-            total += path.stat().st_size
-            if total > _ADDED_BYTES:
-                raise Unusable(f"the build added more than {_ADDED_BYTES} bytes")
-            yield path, name
+        found = list(_found(work, tree, root))
+        total = sum(path.stat().st_size for path, _ in found)
     except (OSError, RecursionError) as error:
         raise Unusable(f"the files that the build left cannot be read: {type(error).__name__}") from error
+    if total > _ADDED_BYTES:
+        raise Unusable(f"the build added {total} bytes; at most {_ADDED_BYTES} are taken over")
+    return found
 
 
 def _found(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:

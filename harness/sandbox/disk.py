@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,12 +34,7 @@ class DiskMeter:
         free = self._free_bytes()
         if self._free - free < self._room:
             return False
-        try:
-            used = sum(map(_bytes_below, self._folders)) + self._deleted_bytes(pids)
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            return True  # nested so deeply that no path reaches it: made to hide something
+        used = sum(map(_bytes_below, self._folders)) + self._deleted_bytes(pids)
         self._free, self._room = free, max(self._limit - used, 0)
         return used > self._limit
 
@@ -65,6 +61,17 @@ class DiskMeter:
 
 def _bytes_below(folder: Path) -> int:
     """Of its files on disk, holes left out; what vanishes meanwhile counts nothing."""
+    try:
+        return _scanned_bytes(folder)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    # nested more deeply than paths reach, perhaps to hide something
+    told = subprocess.run(["du", "-s", "-k", "--", str(folder)], capture_output=True, text=True, check=False).stdout
+    return int(told.split()[0]) * 1024 if told else 0
+
+
+def _scanned_bytes(folder: Path) -> int:
     total, waiting = 0, [str(folder)]
     while waiting:
         try:

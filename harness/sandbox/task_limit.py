@@ -1,7 +1,7 @@
 """A limit on processes and threads that the kernel itself keeps, where this machine lets us set one.
 
 A program that forks without end outruns whoever counts its processes now and then: with a thousand
-of them, the one that counts gets a thousandth of the processor.
+of them, the one that counts gets a thousandth of the processor, unless they share one part.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SPARE = 2
@@ -23,33 +23,34 @@ REMOVE_SECONDS = 2.0
 
 
 class TaskGroup:
-    """A control group for one sandbox; without effect where none can be made."""
+    """Control groups for one sandbox: so many tasks, with the processor share of one; none where none can be made."""
 
     def __init__(self, most: int) -> None:
-        parent = _parent()
-        self._folder: Path | None = None
-        if parent is None:
-            return
-        folder = parent / f"{NAME}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        with contextlib.suppress(OSError):
-            folder.mkdir()
-            self._folder = folder
-            (folder / "pids.max").write_text(str(most * SPARE))
+        name = f"{NAME}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._folders: list[Path] = []
+        for folder in (parent / name for parent in _parents()):
+            with contextlib.suppress(OSError):
+                folder.mkdir()
+                self._folders.append(folder)
+                if (folder / "pids.max").exists():
+                    (folder / "pids.max").write_text(str(most * SPARE))
 
     def add(self, pids: Iterable[int]) -> None:
         """Puts processes under the limit, with all they start from now on."""
-        for pid in pids if self._folder else ():
-            with contextlib.suppress(OSError):
-                (self._folder / "cgroup.procs").write_text(str(pid))
+        for pid in pids:
+            for folder in self._folders:
+                with contextlib.suppress(OSError):
+                    (folder / "cgroup.procs").write_text(str(pid))
 
     def remove(self) -> None:
-        """Removes it; its processes must be dead."""
+        """Removes them; their processes must be dead."""
         until = time.monotonic() + REMOVE_SECONDS
-        while self._folder and time.monotonic() < until:
-            with contextlib.suppress(OSError):
-                self._folder.rmdir()
-                return
-            time.sleep(0.001)
+        while self._folders and time.monotonic() < until:
+            try:
+                self._folders[-1].rmdir()
+                self._folders.pop()
+            except OSError:
+                time.sleep(0.001)
 
 
 def resource_limit(most: int) -> str:
@@ -62,22 +63,25 @@ def resource_limit(most: int) -> str:
 
 
 @functools.cache
-def _parent() -> Path | None:
-    """The control group below which we may make some that limit tasks, cleared of what dead processes left there."""
-    try:
-        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    except OSError:
-        return None
-    old = [Path("/sys/fs/cgroup/pids" + path) for _, controllers, path in lines if controllers == "pids"]
-    new = [Path("/sys/fs/cgroup" + path) for number, _, path in lines if number == "0"]
-    for folder in [*old, *(one for one in new if "pids" in _text(one / "cgroup.subtree_control").split())]:
-        if os.access(folder, os.W_OK):
-            for left in folder.glob(f"{NAME}-*-*"):
-                if not Path("/proc", left.name.split("-")[1]).exists():
-                    with contextlib.suppress(OSError):
-                        left.rmdir()
-            return folder
-    return None
+def _parents() -> tuple[Path, ...]:
+    """The control groups below which we may make some, cleared of what dead processes left there."""
+    found = [folder for folder in _own_groups() if os.access(folder, os.W_OK)]
+    for left in (left for folder in found for left in folder.glob(f"{NAME}-*-*")):
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            with contextlib.suppress(OSError):
+                left.rmdir()
+    return tuple(found)
+
+
+def _own_groups() -> Iterator[Path]:
+    """Ours, of the kernel's controllers of tasks and processor time."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            number, controllers, path = line.split(":", 2)
+            if controllers in ("pids", "cpu", "cpu,cpuacct"):
+                yield Path(f"/sys/fs/cgroup/{controllers}{path}")
+            elif number == "0" and "pids" in _text(Path(f"/sys/fs/cgroup{path}/cgroup.subtree_control")).split():
+                yield Path(f"/sys/fs/cgroup{path}")
 
 
 def _text(path: Path) -> str:

@@ -82,6 +82,8 @@ def test_no_sandbox_outlives_its_parent(number: signal.Signals, longest: float, 
     assert left(mark) == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_an_ended_run_ends_soon_and_leaves_nothing(

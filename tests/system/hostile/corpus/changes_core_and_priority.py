@@ -1,6 +1,6 @@
 # Leaves its core, and asks for a better and a worse priority.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import os
 from heap import smallest

@@ -1,6 +1,6 @@
 # Replaces pytest's own protocol by one in which everything passes.
 # as: conftest.py
-# generate: kept
+# generate: -
 # measure: kept
 # process: yes
 import _pytest.runner

@@ -1,6 +1,6 @@
 # Talks to services of the host: TCP, UDP, a socket file, an abstract name.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import socket
 from heap import smallest

@@ -1,6 +1,6 @@
 # Fills /dev/shm, /tmp and /var/tmp.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import os
 from heap import smallest

@@ -1,6 +1,6 @@
 # Writes into its standard input and reads it to its end.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 # process: yes
 import os

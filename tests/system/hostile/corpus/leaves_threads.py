@@ -1,6 +1,6 @@
 # Leaves threads that are no daemons, and an exit handler without end.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 # process: yes
 import atexit, threading, time

@@ -1,6 +1,6 @@
 # Leaves links to files of the host where its own files are expected.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import os
 from heap import smallest

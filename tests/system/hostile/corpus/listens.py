@@ -1,6 +1,6 @@
 # Serves on all addresses and leaves the server running.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import os, socket, time
 from heap import smallest

@@ -1,6 +1,6 @@
 # Takes memory that counts for no process: memfd, System V segments.
 # as: test_hostile.py
-# generate: kept or tests_fail_at_base
+# generate: -
 # measure: kept or workload_failed
 import ctypes, os, time
 from heap import smallest

@@ -1,6 +1,6 @@
 # Makes namespaces and mounts, as far as it is let.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import ctypes
 from heap import smallest

@@ -1,6 +1,6 @@
 # Looks for keys in the environments and memory of all processes it sees.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import glob
 from heap import smallest

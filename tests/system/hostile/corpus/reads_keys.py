@@ -1,6 +1,6 @@
 # Looks for keys in homes, beside the tree and in the caller's keyring.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import ctypes, os
 from heap import smallest

@@ -1,6 +1,6 @@
 # Takes the terminal and types into it.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import fcntl, os, termios
 from heap import smallest

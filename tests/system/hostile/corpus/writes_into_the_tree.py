@@ -1,6 +1,6 @@
 # Changes the tree it is run from: source, bytecode, a new file.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import glob, os
 from heap import smallest

@@ -1,6 +1,6 @@
 # Writes wherever it knows a folder: its parents', homes, the system's, the interpreter's.
 # as: test_hostile.py
-# generate: kept
+# generate: -
 # measure: kept
 import os, sys, tempfile
 from heap import smallest
