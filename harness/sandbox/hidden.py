@@ -57,7 +57,8 @@ def hidden_paths() -> list[Path]:
         found += [home / path for path in INSIDE_INTERPRETERS]
     found += listening_sockets()
     found += [Path.cwd() / ".env", *(Path(prefix) / "pip.conf" for prefix in (sys.prefix, sys.base_prefix))]
-    found += [path for path in map(Path, filter(None, map(os.environ.get, NAMED))) if Path("/dev") not in path.parents]
+    named = [Path(os.environ[name]) for name in NAMED if os.environ.get(name)]
+    found += [path for path in named if Path("/dev") not in path.parents]
     # a link would be followed by the mount: its target is what has to be hidden
     targets = {path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")}
     return sorted(path for path in targets if not targets.intersection(path.parents))
