@@ -31,6 +31,21 @@ PLACES = (
 MEBI = 1024**2
 ROOT = Path(__file__).parents[3]
 
+FORGERY = """
+import json, os
+
+RESULT = os.path.join(os.environ["HOME"], "result.jsonl")
+NODE = "test_hostile.py::test_it"
+PASSED = {"item": {"node": NODE, "outcome": "passed", "seconds": 1e-5, "samples": [1e-5, 1e-5], "calls": 2}}
+END = {"end": {"status": 0, "python": "3.11.0"}}
+
+def put(*entries):
+    with open(RESULT, "a") as file:
+        for entry in entries:
+            file.write((entry if isinstance(entry, str) else json.dumps(entry)) + "\\n")
+"""
+"""What programs use that write the result of their own run."""
+
 
 @contextlib.contextmanager
 def visible_folder() -> Iterator[Path]:
@@ -73,7 +88,7 @@ class Host:
             "SOCKET": str(self.folder / "s"),
             "ABSTRACT": self.mark,
         }
-        return "".join(f"{name} = {value!r}\n" for name, value in facts.items())
+        return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + FORGERY
 
     @contextlib.contextmanager
     def baited(self) -> Iterator[Host]:

@@ -95,9 +95,7 @@ class Range:
         self._store = TableStore(folder / "tables")
         self._home = Home(folder / "home")
         (folder / "trees").mkdir()
-        (
-            folder / "trees" / "pytest.ini"
-        ).touch()  # as above checked-out trees: this repository's own settings do not count
+        (folder / "trees" / "pytest.ini").touch()  # as above checked-out trees: our own settings do not count
         control = self._build(CONTROL, BuildSettings(timeout=280.0))  # makes the environment that all builds share
         assert control == ("kept", ""), control
 
