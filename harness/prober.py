@@ -163,15 +163,6 @@ def _lines(path: Path) -> list[bytes]:
     return lines
 
 
-def _text(value: str) -> str:
-    """The value if it is text that records and tables can hold.
-
-    Raises:
-        ValueError, AttributeError, TypeError: it is not.
-    """
-    return value.encode("utf-8").decode("utf-8")
-
-
 @dataclass
 class _Entries:
     """What the lines of a result file say."""
@@ -188,6 +179,8 @@ class _Entries:
         for line in lines:
             try:
                 entry = json.loads(line)
+                if b"\\ud" in line.lower():  # halves of characters, which no table can hold
+                    json.dumps(entry, ensure_ascii=False).encode()
                 ((kind, value),) = entry.items()
                 getattr(found, f"_take_{kind}")(value)
             except (ValueError, AttributeError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -195,7 +188,7 @@ class _Entries:
         return found
 
     def _take_begin(self, node: str) -> None:
-        self.running = _text(node)
+        self.running = str(node)
 
     def _take_item(self, value: dict[str, Any]) -> None:
         item = ProbeItem.model_validate(value)
@@ -206,14 +199,14 @@ class _Entries:
 
     def _take_lines(self, value: dict[str, Any]) -> None:
         item = self.items[value["node"]]
-        merged = {**item.lines, _text(value["file"]): [int(line) for line in value["lines"]]}
+        merged = {**item.lines, str(value["file"]): [int(line) for line in value["lines"]]}
         self.items[item.node] = item.model_copy(update={"lines": merged})
 
     def _take_collect(self, value: dict[str, str]) -> None:
-        self.collect_errors.update({_text(node): _text(text) for node, text in value.items()})
+        self.collect_errors.update({str(node): str(text) for node, text in value.items()})
 
     def _take_end(self, value: dict[str, Any]) -> None:
-        self.status, self.python = int(value["status"]), _text(value["python"])
+        self.status, self.python = int(value["status"]), str(value["python"])
 
     def check(self, wall_seconds: float) -> None:
         """Inner times must be possible in the time that passed outside."""
