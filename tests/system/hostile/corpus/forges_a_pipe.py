@@ -1,6 +1,6 @@
 # Puts a pipe in the result's place, from which nothing ever comes.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os

@@ -1,6 +1,6 @@
 # Puts a socket in the result's place.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os, socket

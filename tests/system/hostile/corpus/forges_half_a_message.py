@@ -1,6 +1,6 @@
 # Reports a pass with a message that ends within a character, which no table can hold.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os

@@ -1,6 +1,6 @@
 # Names a test and an error with halves of characters, and ends.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os

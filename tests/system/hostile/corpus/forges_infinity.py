@@ -1,6 +1,6 @@
 # Reports numbers that no integer is.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os

@@ -1,6 +1,6 @@
 # Writes a line nested a million times, and one of 16 MB.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os

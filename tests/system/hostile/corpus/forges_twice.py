@@ -1,6 +1,6 @@
 # Reports itself, and lets the probe report it, too.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 from heap import smallest

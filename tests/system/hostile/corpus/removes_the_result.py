@@ -1,6 +1,6 @@
 # Removes the result file and ends well.
 # as: test_hostile.py
-# generate: tests_fail_at_base
+# generate: -
 # measure: workload_failed
 # process: yes
 import os
