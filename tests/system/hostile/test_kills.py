@@ -9,13 +9,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
 from data.errors import SandboxUnavailable
-from harness.sandbox import choose_sandbox
+from harness.contracts import Command, Limits
+from harness.sandbox import choose_sandbox, ending_together
 
 ROOT = Path(__file__).parents[3]
 KILLS = 40
@@ -79,6 +81,22 @@ def test_no_sandbox_outlives_its_parent(number: signal.Signals, longest: float, 
     mark = f"pq-kill-{os.urandom(6).hex()}"
     arguments = ("bubblewrap", mark, str(int(number)), str(KILLS), str(longest), str(limit))
     subprocess.run([sys.executable, "-c", textwrap.dedent(DYING), *arguments], cwd=ROOT, check=True, timeout=120)
+    assert left(mark) == []
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", "process"])
+def test_an_interrupt_ends_the_commands_of_other_threads(backend: str) -> None:
+    """Only the main thread hears of it; a build in another one must not go on for half an hour."""
+    _skip_without(backend)
+    sandbox, mark = choose_sandbox(backend), f"pq-kill-{os.urandom(6).hex()}"
+    command = Command(("/bin/sleep", "606"), cwd=Path("/usr"), env={"MARK": mark}, limits=Limits(250.0))
+    with ThreadPoolExecutor(2) as pool:
+        with pytest.raises(KeyboardInterrupt), ending_together():
+            running = [pool.submit(sandbox.run, command) for _ in range(2)]
+            while sum(_is_marked(one, mark) and one.name() == "sleep" for one in psutil.process_iter()) < 2:
+                time.sleep(0.05)
+            raise KeyboardInterrupt
+        assert [type(one.exception(20)) for one in running] == [KeyboardInterrupt] * 2
     assert left(mark) == []
 
 
