@@ -6,17 +6,25 @@ import os
 import tomllib
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from data.errors import InputError
 from data.home import Home
 from data.records import Record
 from data.settings import Settings
 
+_GIVEN: dict[str, str] = {}
+"""Addresses as they were given, by their form without secrets: in this process only."""
+
 
 class Options(Record):
-    """The command line's options, resolved; equal options mean the same run on any worker that shares the home."""
+    """The command line's options, resolved; equal options mean the same run on any worker that shares the home.
+
+    They are written down (Prefect's database): addresses lose their secrets here, and get them back from
+    `as_given`. A worker in another process needs git's own credential helpers.
+    """
 
     repo: str = Field(description="Registry name, git URL or local path.")
     source: str | None = Field(default=None, description="Clone from here instead of the registry's URL.")
@@ -27,6 +35,24 @@ class Options(Record):
     home: str = Field(description="Folder of the whole state.")
     jobs: int = Field(ge=1, description="Builds and test selections at once; timings always run one at a time.")
     settings: Settings = Settings()
+
+    @field_validator("repo", "source")
+    @classmethod
+    def _without_secrets(cls, address: str | None) -> str | None:
+        if address is None or "://" not in address:
+            return address
+        parts = urlsplit(address)
+        user, _, host = parts.netloc.rpartition("@")
+        user = "" if parts.scheme.lower() in ("http", "https") else user.partition(":")[0]
+        clean = urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host))
+        if clean != address:
+            _GIVEN[clean] = address
+        return clean
+
+
+def as_given(address: str) -> str:
+    """An address of `Options` with the secrets it was given with; never to be shown or written."""
+    return _GIVEN.get(address, address)
 
 
 def settings_from(path: Path | None, judge: str, workloads: str) -> Settings:

@@ -23,6 +23,7 @@ from data.errors import InfrastructureError, ServerUnavailable
 from flows.run import Run
 from flows.runner import Failure, RunFailed, attempt, failed, run_stage
 from flows.stages import STAGES, Batch, Stage
+from harness.sandbox import ending_together
 
 _BY_NAME = {stage.name: stage for stage in STAGES}
 
@@ -41,8 +42,10 @@ def submit_all(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure
     options = run.options.model_dump_json()
     futures = [batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}") for batch in batches]
     failures = []
+    with ending_together():
+        for future in futures:
+            future.wait()
     for batch, future in zip(batches, futures, strict=True):
-        future.wait()
         if not future.state.is_completed():
             failures.append(Failure(stage.name, batch, InfrastructureError(future.state.message or "crashed")))
     return failures

@@ -18,7 +18,7 @@ from data.records import Build, Change, Evidence, Machine, Row, Side, Stamp, Tas
 from data.registry import Repository, resolve
 from data.store import TableStore
 from flows.decisions import newest_decision
-from flows.options import Options
+from flows.options import Options, as_given
 from harness.builds import Builder
 from harness.contracts import Sandbox
 from harness.environments import Environments
@@ -81,7 +81,7 @@ class Run:
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
         destination = self.home.repositories / f"{self.name}.git"
-        return ensure_clone(self.source, destination, branch=self.repository.branch or None)
+        return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     @cached_property
     def sandbox(self) -> Sandbox:

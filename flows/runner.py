@@ -14,6 +14,7 @@ from data.funnel import funnel
 from flows.display import current
 from flows.run import Run
 from flows.stages import STAGES, Batch, Stage
+from harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
 
@@ -69,7 +70,7 @@ Execute = Callable[[Run, Stage, Sequence[Batch]], Iterable[Failure]]
 
 def in_threads(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure]:
     """Does the batches in the stage's number of threads."""
-    with ThreadPoolExecutor(max_workers=stage.workers(run)) as pool:
+    with ThreadPoolExecutor(max_workers=stage.workers(run)) as pool, ending_together():
         try:
             found = list(pool.map(lambda batch: attempt(run, stage, batch), batches))
         except BaseException:

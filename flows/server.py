@@ -30,6 +30,11 @@ START_SECONDS = 60.0
 """Longest wait for a server to answer (seconds)."""
 GRACE_SECONDS = 20.0
 """How long the keeper waits for a next run before it ends the server (seconds)."""
+_PASSED = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_", "TZ", "TMPDIR", "XDG_", "VIRTUAL_ENV", "PYTHON",
+    "LD_LIBRARY_PATH", "DO_NOT_TRACK", "PREFECT_",
+)  # fmt: skip
+"""Beginnings of the names of variables that the server gets."""
 
 
 def quiet() -> None:
@@ -46,7 +51,8 @@ def quiet() -> None:
 
 def server_environment(home: Home) -> Mapping[str, str]:
     """The server's environment: its database and profile lie in the home, no key of ours reaches it."""
-    kept = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_TOKEN", "_SECRET"))}
+    secret = ("_API_KEY", "_TOKEN", "_SECRET")
+    kept = {k: v for k, v in os.environ.items() if k.startswith(_PASSED) and not k.endswith(secret)}
     return kept | {
         "PREFECT_HOME": str(home.server),
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",

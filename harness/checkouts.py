@@ -82,6 +82,8 @@ class Checkouts:
         if place.is_dir():
             return place
         self._folder.mkdir(parents=True, exist_ok=True)
+        # pytest looks for its settings in all folders above a tree without its own: this one ends the search
+        (self._folder.parent / "pytest.ini").touch()
         partial = self._folder / f".{uuid.uuid4().hex}"
         try:
             make(partial)

@@ -25,6 +25,9 @@ class Limits:
     memory_bytes: int = 4 * 1024**3
     processes: int = 256
     file_bytes: int = 1024**3
+    """Size of one file, and of each of its private folders in memory (/tmp)."""
+    disk_bytes: int = 8 * 1024**3
+    """What its writable folders may hold in all, deleted files it keeps open included."""
     output_bytes: int = 1024**2
     """Bytes kept of each output stream; the rest is read and thrown away."""
 
@@ -45,7 +48,7 @@ class Command:
     """Core to pin it to."""
 
 
-Exceeded = Literal["", "time", "memory", "processes"]
+Exceeded = Literal["", "time", "memory", "processes", "disk"]
 """The limit for which a command was killed; empty when it ended by itself."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,16 @@ from harness.environments import Environment
 from harness.once import disk_bytes, made_once
 from harness.recipes import SITE, Recipe
 from harness.rejections import Rejection, tail
+from harness.removal import remove
 
 _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
 _LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
+_ADDED_BYTES = 4 * 1024**3
+"""Largest sum of sizes a build may add: copied, files with holes take all of it."""
+
+
+class Unusable(Exception):
+    """What a build left cannot be taken over."""
 
 
 class Artifacts(Record):
@@ -60,7 +67,7 @@ class NativeBuilds:
             self.home.artifacts / build_id,
             self.home.locks / f"build-{build_id}.lock",
             Artifacts,
-            lambda place: self._make(place, tree, recipe, environment, version),
+            lambda place: _usable(lambda: self._make(place, tree, recipe, environment, version)),
             lambda artifacts: artifacts.path.is_dir(),
         )
         return made
@@ -81,7 +88,7 @@ class NativeBuilds:
         for source, name in _added(work, tree, recipe.source_roots[0]):
             (files / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, files / name)
-        shutil.rmtree(work, ignore_errors=True)
+        remove(work)
         return Artifacts(path=files, seconds=time.monotonic() - start, bytes=disk_bytes(files), log=tail(log))
 
     def _command(self, command: str, work: Path, environment: Environment, version: str) -> Command:
@@ -101,8 +108,31 @@ class NativeBuilds:
         )
 
 
-def _added(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:
-    """(File, its place in the tree) of what the commands made, installed files beside the sources they belong to."""
+def _usable(make: Callable[[], Artifacts | Rejection]) -> Artifacts | Rejection:
+    try:
+        return make()
+    except Unusable as error:
+        return Rejection(Reason.BUILD_FAILED, str(error))
+
+
+def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]]:
+    """(File, its place in the tree) of what the commands made.
+
+    Raises:
+        Unusable: it is too much, or nested too deeply.
+    """
+    try:
+        found = list(_found(work, tree, root))
+        total = sum(path.stat().st_size for path, _ in found)
+    except (OSError, RecursionError) as error:
+        raise Unusable(f"the files that the build left cannot be read: {type(error).__name__}") from error
+    if total > _ADDED_BYTES:
+        raise Unusable(f"the build added {total} bytes; at most {_ADDED_BYTES} are taken over")
+    return found
+
+
+def _found(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:
+    """Installed files beside the sources they belong to."""
     for path in _regular_files(work):
         name = path.relative_to(work)
         if not _LEFT_OUT & set(name.parts) and not (tree / name).exists():

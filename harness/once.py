@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from filelock import FileLock
 
 from data.records import Record
 from harness.rejections import Rejection
+from harness.removal import remove
 
 Made = TypeVar("Made", bound=Record)
 
@@ -45,19 +45,19 @@ def made_once(
         known = _read(marker, kind, usable)
         if known is not None:
             return known, False
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         place = folder / uuid.uuid4().hex[:8]
         place.mkdir(parents=True)
         made = make(place)
         if isinstance(made, Rejection):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             return made, True
         partial = marker.with_suffix(".partial")
         partial.write_text(made.model_dump_json(), encoding="utf-8")
         partial.replace(marker)
         for other in folder.iterdir():  # what children of a killed maker wrote meanwhile
             if other not in (place, marker):
-                shutil.rmtree(other, ignore_errors=True)
+                remove(other)
         return made, True
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from harness.contracts import BuiltSide, Command, Completed, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from harness.removal import remove
 
 PROBE = Path(__file__).parent / "probe" / "probe.py"
-RESULT_BYTES = 256 * 1024**2
+RESULT_BYTES = 64 * 1024**2
 """Largest result file that is read."""
+LINE_BYTES = 8 * 1024**2
+"""Longest line of it: parsed, a line can take thirty times its size in memory."""
 OUTPUT_BYTES = 4096
 STATUS_DONE = (0, 1, 5)
 """pytest's exit codes of a session that went through: passed, failed, nothing collected."""
@@ -87,7 +87,7 @@ class SandboxProber:
             ended = self.sandbox.run(command)
             return read_report(result, ended)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 def _message(built: BuiltSide, request: ProbeRequest, result: Path) -> dict[str, Any]:
@@ -157,7 +157,10 @@ def _lines(path: Path) -> list[bytes]:
         raise Forged(f"it is no ordinary file of at most {RESULT_BYTES} bytes")
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(RESULT_BYTES)
-    return data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill
+    lines = data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill
+    if any(len(line) > LINE_BYTES for line in lines):
+        raise Forged(f"it has a line of more than {LINE_BYTES} bytes")
+    return lines
 
 
 @dataclass
@@ -176,9 +179,11 @@ class _Entries:
         for line in lines:
             try:
                 entry = json.loads(line)
+                if b"\\ud" in line.lower():  # halves of characters, which no table can hold
+                    json.dumps(entry, ensure_ascii=False).encode()
                 ((kind, value),) = entry.items()
                 getattr(found, f"_take_{kind}")(value)
-            except (ValueError, ValidationError, AttributeError, TypeError, KeyError, RecursionError) as error:
+            except (ValueError, AttributeError, TypeError, KeyError, OverflowError, RecursionError) as error:
                 raise Forged(f"not a line of the probe: {type(error).__name__}") from error
         return found
 

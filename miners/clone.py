@@ -66,7 +66,9 @@ def _local(source: str | Path) -> Path | None:
         return None
     path = Path(source).expanduser()
     if "::" in str(source) or not path.exists():
-        raise InputError(f"'{source}' is neither a repository on this machine nor a http, https, git or ssh URL")
+        raise InputError(
+            f"'{_shown(str(source))}' is neither a repository on this machine nor a http, https, git or ssh URL"
+        )
     try:
         found = output(git_in(path, isolated=True), "rev-parse", "--absolute-git-dir", doing=f"opening {path}")
     except GitFailed as error:

@@ -62,8 +62,9 @@ class Executing:
                 return _FAILS[side], f"{path} cannot be collected at the {side}: {text}\n{tried}"
         for side in SIDES:
             ended = next((report for report in self._reports[side] if report.outcome != "finished"), None)
-            if ended is not None and not self._items[side]:
-                reason = Reason.TEST_TIMEOUT if ended.outcome == "timeout" else _FAILS[side]
+            if ended is not None:  # the lines its tests executed are not known
+                late = "timeout" in [ended.outcome, *(item.outcome for item in ended.items)]
+                reason = Reason.TEST_TIMEOUT if late else _FAILS[side]
                 return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
         return Reason.NO_TEST_EXECUTES_CHANGE, f"{count} tests ran; {tried}"

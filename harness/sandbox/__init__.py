@@ -6,8 +6,9 @@ from data.errors import InputError, SandboxUnavailable
 from harness.contracts import Sandbox
 from harness.sandbox.bubblewrap import BubblewrapSandbox
 from harness.sandbox.process import ProcessSandbox
+from harness.sandbox.supervise import ending_together
 
-__all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox"]
+__all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox", "ending_together"]
 
 
 def choose_sandbox(name: str | None = None) -> Sandbox:

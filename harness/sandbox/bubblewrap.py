@@ -9,21 +9,30 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.errors import SandboxUnavailable
 from harness.contracts import Command, Completed, Limits
 from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
+from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import Ended, supervise
+from harness.sandbox.task_limit import TaskGroup, resource_limit
+from harness.sandbox.tree import descendants
 
-# Runs inside: sets the limits, and tells how much processor time its child took (times), which
-# the kernel does not pass on through the namespace's own init. The report leaves through what
-# was standard input (a shell can only name descriptors below 10); the command gets none of it.
+# Runs inside: sets the limits, waits for our word, and tells how much processor time its child
+# took (times), which the kernel does not pass on through the namespace's own init. It talks through
+# what was standard input, a socket (a shell can only name descriptors below 10); the command gets
+# none of it. Without the word nothing is run: a parent killed while bubblewrap starts cannot take it along,
+# because `--die-with-parent` works only for a parent that dies later.
 INSIDE = """
-ulimit -c 0 2>/dev/null; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2
+ulimit -c 0 2>/dev/null; ulimit -n 4096 2>/dev/null
+ulimit -u "$3" 2>/dev/null || ulimit -p "$3" 2>/dev/null
+ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 3
+echo >&0 && read -r word || exit 125
 exec 3>&0 </dev/null 4>&2 2>/dev/null
 (exec "$@" 2>&4 3>&- 4>&-)
 code=$?
@@ -32,6 +41,8 @@ exit $code
 """
 GONE_SECONDS = 10.0
 """How long the kernel gets to end a killed namespace."""
+START_SECONDS = 30.0
+"""How long bubblewrap gets to make one."""
 
 
 @dataclass
@@ -43,6 +54,8 @@ class BubblewrapSandbox:
     """
 
     NAME = "bubblewrap"
+    for_installers: bool = False
+    """Network and files are the host's own (links from a cache work); only its processes and keys are kept away."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
     @property
@@ -68,10 +81,11 @@ class BubblewrapSandbox:
         """
         if not command.cwd.is_dir():
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
-        with _Pipes() as pipes:
+        with _Lifeline(command) as line:
             argv = [
                 self._bwrap,
-                *_options(self._bwrap, command, pipes.info_write),
+                *line.options,
+                *_options(self._bwrap, command, self.for_installers),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *_limits(command.limits)),
                 *command.argv,
             ]
@@ -81,12 +95,13 @@ class BubblewrapSandbox:
                 env={},
                 limits=command.limits,
                 core=command.core,
-                kill=pipes.kill,
-                started=pipes.started,
-                pass_fds=(pipes.info_write,),
-                stdin=pipes.report_write,
+                kill=line.kill,
+                started=line.started,
+                pass_fds=line.passed,
+                writable=command.writable,
+                stdin=line.inside,
             )
-            report = pipes.report()
+            report = line.report()
         if not report and ended.status == 1 and ended.stderr.startswith(b"bwrap: "):
             raise SandboxUnavailable(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
@@ -95,13 +110,17 @@ class BubblewrapSandbox:
         return _completed(ended, report)
 
 
-def _options(bwrap: str, command: Command, info: int) -> list[str]:
+def _options(bwrap: str, command: Command, for_installers: bool) -> list[str]:
     size = str(command.limits.file_bytes)
     options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    options += ["--hostname", "sandbox", "--info-fd", str(info), "--clearenv", "--ro-bind", "/", "/"]
+    options += ["--hostname", "sandbox"]
     if _can_disable_user_namespaces(bwrap):
         options.append("--disable-userns")
-    options += _covers(command, size)
+    if for_installers:
+        hidden = [path for path in hidden_paths() if path not in command.readable]
+        options += ["--share-net", "--bind", "/", "/", *_hide(hidden, command.readable, "--bind")]
+    else:
+        options += ["--ro-bind", "/", "/", *_covers(command, size)]
     # for root, who owns the files of /proc/sys even without capabilities, a writable /proc
     # (core_pattern) is a way out
     options += ["--proc", "/proc", "--remount-ro", "/proc"]
@@ -109,8 +128,6 @@ def _options(bwrap: str, command: Command, info: int) -> list[str]:
     options += ["--remount-ro", "/dev"]
     for path in command.writable:
         options += ["--bind", str(path), str(path)]
-    for name, value in command.env.items():
-        options += ["--setenv", name, value]
     return [*options, "--chdir", str(command.cwd)]
 
 
@@ -126,17 +143,19 @@ def _covers(command: Command, size: str) -> list[str]:
     for path in private:
         options += ["--perms", "1777", "--size", size, "--tmpfs", str(path)]
     for path in shown:
-        options += _read_only(path)
+        options += ["--ro-bind", str(path), str(path)]
+    return [*options, *_hide(hidden, needed)]
+
+
+def _hide(hidden: Sequence[Path], needed: Sequence[Path], bind: str = "--ro-bind") -> list[str]:
+    """Covers, then what is needed inside them."""
+    options: list[str] = []
     for path in hidden:
         folder = ["--tmpfs", str(path), "--remount-ro", str(path)]
         options += folder if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for path in inside(needed, hidden):
-        options += _read_only(path)
+        options += [bind, str(path), str(path)]
     return options
-
-
-def _read_only(path: Path) -> list[str]:
-    return ["--ro-bind", str(path), str(path)]
 
 
 @functools.cache
@@ -148,9 +167,10 @@ def _can_disable_user_namespaces(bwrap: str) -> bool:
         raise SandboxUnavailable("bubblewrap is not installed: no `bwrap` on PATH") from error
 
 
-def _limits(limits: Limits) -> tuple[str, str]:
-    """Units of `ulimit`: blocks of 512 bytes for files, KiB for memory."""
-    return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
+def _limits(limits: Limits) -> tuple[str, str, str]:
+    """Units of `ulimit`: blocks of 512 bytes for files, KiB for memory, tasks."""
+    blocks, memory = max(1, limits.file_bytes // 512), max(1, limits.memory_bytes // 1024)
+    return str(blocks), str(memory), resource_limit(limits.processes)
 
 
 def _completed(ended: Ended, report: bytes) -> Completed:
@@ -179,39 +199,58 @@ def _cpu_seconds(report: bytes) -> float:
     return total
 
 
-class _Pipes:
-    """The two pipes to a sandbox (bubblewrap's facts, the shell's report), and the hold on its first process."""
+class _Lifeline:
+    """What ties a sandbox to us: a socket to its shell, bubblewrap's facts, and the hold on its first process.
 
-    def __init__(self) -> None:
-        self._info_read, self.info_write = os.pipe()
-        self._report_read, self.report_write = os.pipe()
+    bubblewrap writes its facts into a file, not a pipe: a pipe would break with our death, and end
+    it while its child still waits for it, for ever. The environment may hold passwords of package
+    indexes: it goes through a file, too, since everybody may read command lines.
+    """
+
+    def __init__(self, command: Command) -> None:
+        ours, theirs = socket.socketpair()
+        self._socket, self._theirs = ours, theirs
         self._init: int | None = None
-        self._open = {self._info_read, self.info_write, self._report_read, self.report_write}
+        self.inside = theirs.fileno()
+        self._info = os.memfd_create("info")
+        variables = [word for pair in command.env.items() for word in ("--setenv", *pair)]
+        given = {"--info-fd": self._info, "--args": _in_memory("\0".join(["--clearenv", *variables]).encode())}
+        if program := call_filter():
+            given["--seccomp"] = _in_memory(program)
+        self._tasks = TaskGroup(command.limits.processes)
+        self.passed = tuple(given.values())
+        self.options = [word for name, descriptor in given.items() for word in (name, str(descriptor))]
 
-    def __enter__(self) -> _Pipes:
+    def __enter__(self) -> _Lifeline:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for descriptor in list(self._open):
-            self._close(descriptor)
-
-    def _close(self, descriptor: int) -> None:
-        if descriptor in self._open:
-            self._open.discard(descriptor)
-            os.close(descriptor)
+        self._socket.close()
+        self._theirs.close()
+        self._tasks.remove()
+        for descriptor in (*self.passed, self._init):
+            if descriptor is not None:
+                os.close(descriptor)
 
     def started(self, pid: int) -> None:
-        """Takes hold of the namespace's first process: when it is gone, all others are."""
-        self._close(self.info_write)
-        self._close(self.report_write)
-        with contextlib.suppress(ValueError, KeyError, OSError):  # bubblewrap failed or all ended at once
-            self._init = os.pidfd_open(json.loads(b"".join(_blocks(self._info_read)))["child-pid"])
-            self._open.add(self._init)
+        """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on."""
+        self._theirs.close()
+        self._socket.settimeout(START_SECONDS)
+        try:
+            ready = self._socket.recv(1)
+        except TimeoutError as error:
+            raise SandboxUnavailable(f"bubblewrap did not start within {START_SECONDS:.0f} s") from error
+        with contextlib.suppress(ValueError, KeyError, OSError):  # it failed: there is nothing to hold
+            self._init = os.pidfd_open(json.loads(os.pread(self._info, 4096, 0))["child-pid"])
+        if ready and self._init is not None:
+            self._tasks.add(descendants(pid))
+            with contextlib.suppress(OSError):
+                self._socket.sendall(b"go\n")
 
     def kill(self, pid: int) -> None:
         """Kills the namespace and waits until the kernel has ended every process in it."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)  # bubblewrap and, until it has a session of its own, its child
         if self._init is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -222,14 +261,14 @@ class _Pipes:
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""
-        os.set_blocking(self._report_read, False)
-        with contextlib.suppress(BlockingIOError):
-            return os.read(self._report_read, 4096)
+        self._socket.setblocking(False)
+        with contextlib.suppress(OSError):
+            return self._socket.recv(4096)
         return b""
 
 
-def _blocks(descriptor: int) -> Iterator[bytes]:
-    while block := os.read(descriptor, 4096):
-        yield block
-        if block.rstrip().endswith(b"}"):
-            return
+def _in_memory(data: bytes) -> int:
+    """A descriptor from which the data can be read."""
+    descriptor = os.memfd_create("data")
+    os.pwrite(descriptor, data, 0)
+    return descriptor

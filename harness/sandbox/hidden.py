@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,7 +21,16 @@ SYSTEM = (
     "/etc/kubernetes", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/NetworkManager",
     "/etc/krb5.keytab", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/postgresql",
     "/var/spool", "/var/mail", "/var/log", "/var/backups", "/lost+found",
+    # the addresses of package indexes may hold passwords
+    "/etc/pip.conf", "/etc/xdg/pip", "/etc/uv", "/etc/environment",
 )  # fmt: skip
+
+NAMED = (
+    "PIP_CONFIG_FILE", "UV_CONFIG_FILE", "NETRC", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "GNUPGHOME", "SSH_AUTH_SOCK",
+    "GIT_CONFIG_GLOBAL", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "GOOGLE_APPLICATION_CREDENTIALS",
+    "AZURE_CONFIG_DIR", "KUBECONFIG", "DOCKER_CONFIG", "HF_TOKEN_PATH",
+)  # fmt: skip
+"""Variables of the caller that name files or folders with keys, wherever these lie."""
 
 INTERPRETERS = frozenset({
     ".pyenv", ".local", ".cache", ".asdf", ".conda", ".mise", ".rye", ".rustup", ".cargo", ".linuxbrew", ".nix-profile",
@@ -35,16 +45,33 @@ INSIDE_INTERPRETERS = (
 )  # fmt: skip
 """Keys inside those folders, and caches that may hold a newer release of the package under test."""
 
+ACCEPTS = 0x10000
+"""Flag of a listening socket in /proc/net/unix."""
+
 
 def hidden_paths() -> list[Path]:
-    """Existing files and folders of this machine that no sandbox may show."""
+    """Existing files and folders of this machine that no sandbox may show; none lies in another."""
     found = [Path(path) for path in SYSTEM]
     for home in homes():
         found += [entry for entry in _entries(home) if entry.name.startswith(".") and entry.name not in INTERPRETERS]
         found += [home / path for path in INSIDE_INTERPRETERS]
-    found.append(Path.cwd() / ".env")
+    found += listening_sockets()
+    found += [Path.cwd() / ".env", *(Path(prefix) / "pip.conf" for prefix in (sys.prefix, sys.base_prefix))]
+    named = [Path(os.environ[name]) for name in NAMED if os.environ.get(name)]
+    found += [path for path in named if Path("/dev") not in path.parents]
     # a link would be followed by the mount: its target is what has to be hidden
-    return sorted({path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")})
+    targets = {path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")}
+    return sorted(path for path in targets if not targets.intersection(path.parents))
+
+
+def listening_sockets() -> list[Path]:
+    """Socket files that somebody serves here: neither a namespace nor a read-only mount keeps one from connecting."""
+    try:
+        lines = os.fsdecode(Path("/proc/net/unix").read_bytes()).splitlines()[1:]
+    except OSError:  # not Linux
+        return []
+    rows = [line.split(maxsplit=7) for line in lines]
+    return [Path(row[7]) for row in rows if len(row) == 8 and row[7].startswith("/") and int(row[3], 16) & ACCEPTS]
 
 
 def homes() -> list[Path]:

@@ -74,6 +74,7 @@ class ProcessSandbox:
                 env={"TMPDIR": private, **command.env, MARK: mark},
                 limits=limits,
                 core=command.core,
+                writable=command.writable,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
             )  # fmt: skip
         finally:

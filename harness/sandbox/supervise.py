@@ -6,6 +6,7 @@ import contextlib
 import os
 import selectors
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,16 @@ from typing import IO
 
 from data.errors import SandboxUnavailable
 from harness.contracts import Exceeded, Limits
+from harness.sandbox.disk import DiskMeter
 from harness.sandbox.tree import descendants, proportional_memory, usage
 
 TICK = 0.05
 """Seconds between two looks at the process tree."""
 DRAIN_SECONDS = 5.0
 """How long output is still read after everything was killed."""
+
+_ending = threading.Event()
+"""Set while the commands of all threads are to end."""
 
 
 @dataclass
@@ -53,6 +58,20 @@ class _Stream:
 
 
 @contextlib.contextmanager
+def ending_together() -> Iterator[None]:
+    """Left by an exception (Ctrl-C, say), it ends the commands of other threads, too: they raise KeyboardInterrupt.
+
+    Only the main thread hears of a Ctrl-C; without this it would wait for the others' builds.
+    """
+    _ending.clear()
+    try:
+        yield
+    except BaseException:
+        _ending.set()
+        raise
+
+
+@contextlib.contextmanager
 def _pinned(core: int | None) -> Iterator[None]:
     """Children started inside run on that core; affinity belongs to the calling thread alone."""
     if core is None or not hasattr(os, "sched_setaffinity"):
@@ -76,18 +95,20 @@ def supervise(
     kill: Callable[[int], None],
     stdin: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
+    writable: Sequence[Path] = (),
     started: Callable[[int], None] = lambda pid: None,
 ) -> Ended:
     """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
 
     `kill` must end the process and all it left behind; it is called exactly once, also on an
     exception (a KeyboardInterrupt, say) and after an ordinary end (for leftover daemons).
-    `started(pid)` is called right after the start.
+    `started(pid)` is called right after the start; what lies in `writable` counts as its disk.
 
     Raises:
         SandboxUnavailable: it could not be started.
     """
     begin = time.monotonic()
+    disk = DiskMeter(writable, limits.disk_bytes)
     try:
         with _pinned(core):
             process = subprocess.Popen(
@@ -108,7 +129,7 @@ def supervise(
         exceeded: Exceeded = ""
         try:
             started(process.pid)
-            exceeded = _watch(process.pid, streams, limits, begin)
+            exceeded = _watch(process.pid, streams, limits, begin, disk)
         finally:
             kill(process.pid)
             _, status, used = os.wait4(process.pid, 0)
@@ -126,7 +147,7 @@ def supervise(
     )
 
 
-def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float) -> Exceeded:
+def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float, disk: DiskMeter) -> Exceeded:
     """Reads output until the process has ended or a limit is exceeded; the process is not reaped."""
     with selectors.DefaultSelector() as selector, _exit_event(pid) as event:
         for stream in streams:
@@ -139,7 +160,7 @@ def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float) -
             if now >= next_look:
                 if _has_ended(pid):
                     return ""
-                if found := _over(pid, limits, now - begin):
+                if found := _over(pid, limits, now - begin, disk):
                     return found
                 next_look = min(now + TICK, begin + limits.wall_seconds)
             for key, _ in selector.select(max(0.0, next_look - now)):
@@ -167,16 +188,20 @@ def _has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _over(pid: int, limits: Limits, seconds: float) -> Exceeded:
+def _over(pid: int, limits: Limits, seconds: float, disk: DiskMeter) -> Exceeded:
+    if _ending.is_set():
+        raise KeyboardInterrupt
     if seconds >= limits.wall_seconds:
         return "time"
-    pids = [pid, *descendants(pid)]
+    pids = [pid, *descendants(pid, limits.processes)]
+    if len(pids) > limits.processes + 1:
+        return "processes"
     used = usage(pids)
     if used.tasks > limits.processes:
         return "processes"
     if used.memory_bytes > limits.memory_bytes and proportional_memory(pids) > limits.memory_bytes:
         return "memory"
-    return ""
+    return "disk" if disk.exceeded(pids) else ""
 
 
 def _drain(streams: Sequence[_Stream]) -> None:

@@ -10,6 +10,8 @@ import psutil
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+PID_BYTES = 8
+"""What one process id takes in a list of them."""
 # Reading the kernel's own list of children costs 0.1 ms; psutil must read every process of the machine.
 HAS_CHILDREN_FILES = (PROC / f"self/task/{os.getpid()}/children").exists()
 
@@ -24,8 +26,12 @@ class Usage:
     """Sum of the resident memory; pages shared between processes count once for each."""
 
 
-def descendants(pid: int) -> list[int]:
-    """The process ids of all living descendants of a process, parents first; without itself."""
+def descendants(pid: int, most: int | None = None) -> list[int]:
+    """The process ids of all living descendants of a process, parents first; without itself.
+
+    With `most`, the search ends when it has found more than that: a program that forks without
+    end makes children faster than they can be listed (a kernel's list of n children takes n² to read).
+    """
     if not HAS_CHILDREN_FILES:
         try:
             return [child.pid for child in psutil.Process(pid).children(recursive=True)]
@@ -33,20 +39,25 @@ def descendants(pid: int) -> list[int]:
             return []
     found: list[int] = []
     waiting = [pid]
-    while waiting:
-        children = _children(waiting.pop())
+    while waiting and (most is None or len(found) <= most):
+        children = _children(waiting.pop(), most)
         found += children
         waiting += children
     return found
 
 
-def _children(pid: int) -> list[int]:
+def _children(pid: int, most: int | None) -> list[int]:
     found: list[int] = []
     for task in _tasks(pid):
         try:
-            found += map(int, (PROC / f"{pid}/task/{task}/children").read_bytes().split())
+            with open(f"/proc/{pid}/task/{task}/children", "rb", 0) as file:  # noqa: PTH123  # this is polled
+                text = file.readall() if most is None else file.read(PID_BYTES * (most + 2))
         except OSError:  # it ended meanwhile
             continue
+        numbers = text.split()
+        found += map(int, numbers if text.endswith(b" ") else numbers[:-1])  # the last one may be cut
+        if most is not None and len(found) > most:
+            break
     return found
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import venv
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 from harness.contracts import Sandbox
 from harness.sandbox import choose_sandbox
+from tests.bare_python import make_bare_python
 
 
 @pytest.fixture(scope="session")
@@ -24,19 +20,4 @@ def sandbox() -> Sandbox:
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a virtual environment that holds copies of our pytest and what it needs."""
-    folder = tmp_path_factory.mktemp("bare")
-    venv.create(folder, symlinks=True)
-    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    waiting = ["pytest"]
-    for name in waiting:
-        found = distribution(name)
-        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
-            source = Path(str(found.locate_file(top)))
-            if source.is_dir():
-                shutil.copytree(source, site / top)
-            else:
-                shutil.copy2(source, site / top)
-        requirements = map(Requirement, found.requires or ())
-        needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""})]
-        waiting += [one for one in needed if one not in waiting]
-    return folder / "bin" / "python"
+    return make_bare_python(tmp_path_factory.mktemp("bare"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -175,3 +176,14 @@ def test_the_version_is_the_nearest_tag(repo: Path, checkouts: Checkouts) -> Non
     assert checkouts.version(first) == "0.0.0"
     run(repo, "tag", "-a", "-m", "", "v1.4.0")
     assert checkouts.version(commit(repo)) == "1.4.0"
+
+
+def test_settings_above_the_home_do_not_reach_the_tests_of_a_tree(
+    tmp_path: Path, repo: Path, checkouts: Checkouts
+) -> None:
+    """A home in a folder of a project (./var in our own clone) has that project's pytest settings above it."""
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nfilterwarnings = ['error']\n")
+    (repo / "test_it.py").write_text("import warnings\ndef test_it():\n    warnings.warn('only a warning')\n")
+    tree = there(checkouts.tree(commit(repo)))
+    pytest_there = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={tree}", "test_it.py"]
+    subprocess.run(pytest_there, cwd=tree, check=True, capture_output=True, timeout=60)

@@ -1,0 +1,15 @@
+# Puts a pipe in the result's place, from which nothing ever comes.
+# as: test_hostile.py
+# generate: -
+# measure: workload_failed
+# process: yes
+import os
+from heap import smallest
+from targets import RESULT
+
+
+def test_it():
+    smallest([1])
+    os.remove(RESULT)
+    os.mkfifo(RESULT)
+    os._exit(0)

@@ -1,0 +1,11 @@
+# Raises SystemExit(0).
+# as: test_hostile.py
+# generate: tests_fail_at_base
+# measure: workload_failed
+# process: yes
+from heap import smallest
+
+
+def test_it():
+    smallest([1])
+    raise SystemExit(0)

@@ -1,0 +1,12 @@
+# Reads at address 0.
+# as: test_hostile.py
+# generate: tests_fail_at_base
+# measure: workload_failed
+# process: yes
+import ctypes
+from heap import smallest
+
+
+def test_it():
+    smallest([1])
+    ctypes.string_at(0)

@@ -1,0 +1,189 @@
+"""What a hostile program must leave as it was, and what it must not reach."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+PLACES = (
+    "/",
+    "/etc",
+    "/root",
+    "/home",
+    "/tmp",
+    "/var/tmp",
+    "/var/lib",
+    "/dev",
+    "/dev/shm",
+    "/run",
+    "/run/lock",
+    "/usr/lib",
+)
+MEBI = 1024**2
+ROOT = Path(__file__).parents[3]
+
+FORGERY = """
+import json, os
+
+RESULT = os.path.join(os.environ["HOME"], "result.jsonl")
+NODE = "test_hostile.py::test_it"
+PASSED = {"item": {"node": NODE, "outcome": "passed", "seconds": 1e-5, "samples": [1e-5, 1e-5], "calls": 2}}
+END = {"end": {"status": 0, "python": "3.11.0"}}
+
+def put(*entries):
+    with open(RESULT, "a") as file:
+        for entry in entries:
+            file.write((entry if isinstance(entry, str) else json.dumps(entry)) + "\\n")
+"""
+"""What programs use that write the result of their own run."""
+
+
+@contextlib.contextmanager
+def visible_folder() -> Iterator[Path]:
+    """A folder that is not in /tmp, which sandboxes hide as a whole."""
+    with tempfile.TemporaryDirectory(prefix=".hostile-", dir=ROOT, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+@dataclass
+class Host:
+    """This machine as programs may try to change it, with bait: keys, a folder to write to, services to talk to."""
+
+    folder: Path
+    mark: str = field(default_factory=lambda: f"pq-hostile-{secrets.token_hex(4)}")
+    prefix: str = field(default_factory=lambda: f"pq-canary-{secrets.token_hex(4)}")
+    """What every key begins with."""
+    heard: list[str] = field(default_factory=list)
+    """What was said to the services."""
+    port: int = 0
+
+    @property
+    def victim(self) -> Path:
+        """A folder that this user could write to."""
+        return self.folder / "victim"
+
+    @property
+    def home(self) -> Path:
+        """A home folder with keys."""
+        return self.folder / "home"
+
+    @property
+    def targets(self) -> str:
+        """The module from which programs learn what to go for."""
+        facts = {
+            "MARK": self.mark,
+            "PREFIX": self.prefix,
+            "VICTIM": str(self.victim),
+            "HOMES": [str(self.home), str(Path.home())],
+            "PORT": self.port,
+            "SOCKET": str(self.folder / "s"),
+            "ABSTRACT": self.mark,
+        }
+        return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + FORGERY
+
+    @contextlib.contextmanager
+    def baited(self) -> Iterator[Host]:
+        """Lays the bait."""
+        (self.victim).mkdir(parents=True)
+        (self.victim / "file").write_text("intact")
+        (self.victim / "result.jsonl").write_text('{"end": {"status": 0, "python": "3"}}\n')
+        for name in (
+            ".ssh/id_ed25519",
+            ".aws/credentials",
+            ".netrc",
+            ".config/gh/hosts.yml",
+            ".cache/huggingface/token",
+        ):
+            (self.home / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.home / name).write_text(f"{self.prefix}-{name}")
+        before = {name: os.environ.get(name) for name in ("HOME", "OPENAI_API_KEY")}
+        os.environ |= {"HOME": str(self.home), "OPENAI_API_KEY": f"{self.prefix}-openai"}
+        try:
+            with self._services():
+                yield self
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    @contextlib.contextmanager
+    def _services(self) -> Iterator[None]:
+        tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = tcp.getsockname()[1]
+        udp = socket.socket(type=socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", self.port))
+        paths = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        paths[0].bind(str(self.folder / "s"))
+        paths[1].bind("\0" + self.mark)
+        for one in paths:
+            one.listen()
+        everything = [tcp, udp, *paths]
+        threads = [threading.Thread(target=self._listen, args=(one,), daemon=True) for one in everything]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            for one in everything:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+                one.close()
+
+    def _listen(self, service: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                if service.type == socket.SOCK_DGRAM:
+                    self.heard.append(str(service.recvfrom(100)))
+                else:
+                    service.accept()[0].close()
+                    self.heard.append(str(service.getsockname()))
+
+    def facts(self) -> dict[str, object]:
+        """All of it that must be the same before and after, sampled."""
+        return {
+            "files": {str(path): path.lstat().st_size for top in (self.victim, self.home) for path in top.rglob("*")},
+            "strangers' files": [str(p) for place in PLACES for p in Path(place).glob(f"*{self.mark}*")],
+            "mounts": _mounts(self.folder),
+            "segments": Path("/proc/sysvipc/shm").read_text() if Path("/proc/sysvipc/shm").exists() else "",
+            "abstract sockets": Path("/proc/net/unix").read_text().count(self.mark),
+            "core": os.sched_getaffinity(0),
+            "priority": os.getpriority(os.PRIO_PROCESS, 0),
+            "control groups": [str(one) for one in Path("/sys/fs/cgroup").glob(f"*/perfquarry-{os.getpid()}-*")],
+            "our processes": self.processes(),
+            "our descriptors": psutil.Process().num_fds(),
+            "heard": list(self.heard),
+        }
+
+    def processes(self) -> list[str]:
+        """Living processes that have to do with our folder, wherever they are in the tree, without this one."""
+        found = []
+        for process in psutil.process_iter(["pid", "cmdline", "cwd", "status"]):
+            words = [*(process.info["cmdline"] or []), process.info["cwd"] or "", _environment(process)]
+            ours = any(str(self.folder) in word or self.mark in word for word in words)
+            if ours and process.pid != os.getpid() and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.info["cmdline"] or [str(process.pid)])[:300])
+        return found + [f"child {child.pid}: {child.name()}" for child in psutil.Process().children(recursive=True)]
+
+
+def _environment(process: psutil.Process) -> str:
+    try:
+        return str(process.environ())
+    except psutil.Error:
+        return ""
+
+
+def _mounts(folder: Path) -> set[str]:
+    """Mount points where programs try to make some; others on this machine may mount and unmount theirs."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return {point for point in points if point in PLACES or point.startswith(str(folder))}
