@@ -49,6 +49,11 @@ class Home:
         return self.root / "cache"
 
     @property
+    def trash(self) -> Path:
+        """What was evicted and is being deleted."""
+        return self.root / "trash"
+
+    @property
     def locks(self) -> Path:
         """Lock files; a lock dies with its holder."""
         return self.root / "locks"

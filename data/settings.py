@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ByteSize, Field
 
 from data.records.row import Record, content_id
 
@@ -82,6 +82,16 @@ class SelectSettings(StageSettings):
     min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
 
 
+class ResourceSettings(Record):
+    """What a run may use of this machine: no row depends on it, so no hash has it."""
+
+    disk: ByteSize | None = Field(
+        default=None,
+        description="Disk of environments, trees and artifacts together, such as '30GiB'; what was used longest ago "
+        "goes first. None: PERFQUARRY_DISK_BUDGET, else 20 GiB or half of what the disk offers.",
+    )
+
+
 class Settings(Record):
     """All stages' settings of one run."""
 
@@ -91,3 +101,4 @@ class Settings(Record):
     generate: GenerateSettings = GenerateSettings()
     measure: MeasureSettings = MeasureSettings()
     select: SelectSettings = SelectSettings()
+    resources: ResourceSettings = ResourceSettings()

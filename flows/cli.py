@@ -38,7 +38,7 @@ HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
 JobsOption = Annotated[int | None, typer.Option(min=1, help="Builds and selections at once.", show_default="cores")]
-SettingsOption = Annotated[Path | None, typer.Option(help="TOML file with settings, one table a stage.")]
+SettingsOption = Annotated[Path | None, typer.Option(help="TOML file with settings: [resources], one table a stage.")]
 ServerOption = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
@@ -151,6 +151,20 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from flows.doctor import report
 
     report(home_of(home), as_json=as_json)
+
+
+@app.command()
+def gc(
+    home: HomeOption = None,
+    keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Keep nothing but what is in use.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""
+    from flows.gc import collect
+
+    collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()

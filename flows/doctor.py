@@ -20,7 +20,10 @@ from rich.table import Table
 from data.errors import SandboxUnavailable
 from data.home import Home
 from data.records import Record
+from flows.reports import size
 from harness.interpreters import find_interpreters
+from harness.once import disk_bytes
+from harness.resources import inventory, make_room
 from harness.sandbox import choose_sandbox
 
 MIN_DISK_BYTES = 10 * 1024**3
@@ -54,7 +57,8 @@ def report(home: Home, *, as_json: bool) -> None:
 
 def examine(home: Home) -> list[Check]:
     """All checks, in the order in which a run needs them."""
-    return [_git(), _sandbox(), _interpreters(), _cores(), _governor(), _load(), _memory(), _disk(home), _keys()]
+    machine = [_git(), _sandbox(), _interpreters(), _cores(), _governor(), _load(), _memory()]
+    return [*machine, _disk(home), _room(home), _keys()]
 
 
 def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> Check:
@@ -151,6 +155,22 @@ def _disk(home: Home) -> Check:
         f"{free / 1024**3:.0f} GiB free for {home.root}",
         "environments and clones of large repositories may not fit",
         "free some space or name another --home",
+    )
+
+
+def _room(home: Home) -> Check:
+    room = make_room(home, dry_run=True)
+    sizes = dict.fromkeys(("environment", "tree", "artifacts"), 0)
+    for thing in inventory(home):
+        sizes[thing.kind] += thing.bytes
+    sizes |= {folder.name: disk_bytes(folder) for folder in (home.repositories, home.tables)}
+    kinds = ", ".join(f"{kind} {size(number)}" for kind, number in sizes.items())
+    return _check(
+        "home",
+        not room.removed,
+        f"{kinds}; budget of the first three {size(room.budget)}, gc would free {size(room.freed)}",
+        "disk is taken by what can be made again",
+        "perfquarry gc",
     )
 
 

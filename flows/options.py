@@ -56,7 +56,7 @@ def as_given(address: str) -> str:
 
 
 def settings_from(path: Path | None, judge: str, workloads: str) -> Settings:
-    """Default settings, changed by a TOML file (one table a stage) and by the options of the command line.
+    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
 
     Raises:
         InputError: the file cannot be read, or names an unknown setting.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from pydantic import ByteSize
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -76,6 +77,11 @@ def seconds(value: float) -> str:
         if value * scale >= 1 or unit == "µs":
             return f"{value * scale:.3g} {unit}"
     raise AssertionError("unreachable")
+
+
+def size(number: int) -> str:
+    """Bytes for people."""
+    return ByteSize(number).human_readable(separator=" ")
 
 
 def session_plot(statistics: SessionStatistics, timings: list[Timing]) -> RenderableType:

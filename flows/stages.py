@@ -19,6 +19,7 @@ from curation.evidence import decide
 from curation.sessions import measure
 from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
 from flows.display import current
+from flows.gc import tidy
 from flows.run import Run
 from harness.machine import measurement_lock
 from miners.functions import touched
@@ -158,6 +159,7 @@ def _build(run: Run, keys: Batch) -> None:
         change = run.change(key)
         current().note(change.title)
         run.store.append(run.builder.build(change).rows)
+        tidy(run)
 
 
 def _builds(run: Run, change_id: str) -> list[Build]:
@@ -191,6 +193,8 @@ def _generate(run: Run, keys: Batch) -> None:
                 run.tools(builds),
             )
         )
+        del base, head  # from here on they may be evicted
+        tidy(run)
 
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:

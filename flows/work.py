@@ -19,6 +19,7 @@ from data.funnel import funnel
 from data.home import Home
 from flows.decisions import newest_tasks
 from flows.display import log_to, showing
+from flows.gc import tidy
 from flows.options import Options
 from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
@@ -40,6 +41,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     log_to(run.home.logs, console, f"{run.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     with _only_run_of(run, console), _server(run, with_server) as prefect:
         _check(run)
+        tidy(run)
         with showing(console, silent=as_json):
             if prefect:
                 prefect.start()

@@ -23,6 +23,7 @@ from harness.interpreters import choose, find_interpreters
 from harness.native import NativeBuilds
 from harness.recipes import read_recipe
 from harness.rejections import Rejection
+from harness.use import in_use
 
 STAGE_VERSION = "1"
 _SIDES: tuple[Side, Side] = ("base", "head")
@@ -62,6 +63,7 @@ class Builder:
         self._environments = Environments(home)
         self._native = NativeBuilds(home, sandbox, settings)
 
+    @in_use()
     def build(self, change: Change) -> BuiltChange:
         """Makes both sides runnable: interpreter, environment, tree, native parts, and an import as the proof.
 
@@ -86,6 +88,7 @@ class Builder:
                 break
         return _result(change, drafts, self._stamp)
 
+    @in_use()
     def reopen(self, rows: Sequence[Build]) -> tuple[BuiltSide, BuiltSide]:
         """The sides of kept rows of one change, base first; what was removed of them meanwhile is made again.
 

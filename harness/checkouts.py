@@ -17,6 +17,7 @@ from data.home import Home
 from data.records import Reason, content_id
 from harness.git import MissingObjects, git
 from harness.rejections import Rejection
+from harness.use import in_use, use
 
 MTIME = 946684800
 """Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""
@@ -33,6 +34,7 @@ class Checkouts:
     def __init__(self, home: Home, clone: Path, repo: str) -> None:
         self._clone = clone
         self._folder = home.trees / repo
+        self._locks = home.locks
 
     def tree(self, sha: str) -> Path | Rejection:
         """The folder with the files of a commit, made when it is not there; whole or absent, never partial.
@@ -55,6 +57,7 @@ class Checkouts:
         except MissingObjects as error:
             return Rejection(Reason.MISSING_OBJECTS, f"checking out {sha}: {error}")
 
+    @in_use()
     def tree_with(self, sha: str, key: str, added: Path) -> Path | Rejection:
         """The tree of a commit with files that a build added, at `<home>/trees/<repo>/<40 digits>-<key>`."""
         tree = self.tree(sha)
@@ -76,15 +79,17 @@ class Checkouts:
         except (MissingObjects, GitFailed, InvalidVersion):
             return "0.0.0"
 
+    @in_use()
     def _whole(self, name: str, make: Callable[[Path], None]) -> Path:
         """A folder that `make` made under another name: it is there whole or not at all."""
         place = self._folder / name
+        use(tree_marker(self._locks, place))
         if place.is_dir():
             return place
         self._folder.mkdir(parents=True, exist_ok=True)
         # pytest looks for its settings in all folders above a tree without its own: this one ends the search
         (self._folder.parent / "pytest.ini").touch()
-        partial = self._folder / f".{uuid.uuid4().hex}"
+        partial = self._folder / f".{name}.{uuid.uuid4().hex}"
         try:
             make(partial)
             partial.rename(place)
@@ -112,6 +117,11 @@ class Checkouts:
         """Removes the trees of a commit, those with added files too, if they are there."""
         for path in self._folder.glob(f"{sha}*"):
             discard(path)
+
+
+def tree_marker(locks: Path, tree: Path) -> Path:
+    """The marker of use (`harness.use`) of a tree; the tree need not be there."""
+    return locks / f"tree-{tree.parent.name}-{tree.name}.use"
 
 
 def discard(folder: Path) -> None:

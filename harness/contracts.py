@@ -102,6 +102,8 @@ class BuiltSide:
     environment_id: str
     source_roots: tuple[Path, ...]
     """Folders put first on sys.path."""
+    held: object = field(default=None, compare=False, repr=False)
+    """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
 
 
 ProbeMode = Literal["check", "coverage", "profile", "time"]

@@ -12,6 +12,7 @@ from harness.environments import Environment
 from harness.interpreters import Interpreter
 from harness.recipes import Recipe
 from harness.rejections import Rejection, tail
+from harness.use import current_use
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Draft:
             python=self.environment.python,
             environment_id=self.environment.environment_id,
             source_roots=tuple(self.tree / root for root in self.recipe.source_roots),
+            held=current_use(),
         )
 
     def row(self, change_id: str, stamp: Stamp, failed: Draft | None) -> Build:

@@ -69,6 +69,7 @@ class NativeBuilds:
             Artifacts,
             lambda place: _usable(lambda: self._make(place, tree, recipe, environment, version)),
             lambda artifacts: artifacts.path.is_dir(),
+            memory_bytes=self.settings.memory_bytes,
         )
         return made
 

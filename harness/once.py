@@ -12,12 +12,22 @@ from filelock import FileLock
 from data.records import Record
 from harness.rejections import Rejection
 from harness.removal import remove
+from harness.slots import build_slot
+from harness.use import in_use, use
 
 Made = TypeVar("Made", bound=Record)
+MADE = "made.json"
 
 
+@in_use()
 def made_once(
-    folder: Path, lock: Path, kind: type[Made], make: Callable[[Path], Made | Rejection], usable: Callable[[Made], bool]
+    folder: Path,
+    lock: Path,
+    kind: type[Made],
+    make: Callable[[Path], Made | Rejection],
+    usable: Callable[[Made], bool],
+    *,
+    memory_bytes: int = 0,
 ) -> tuple[Made | Rejection, bool]:
     """What `make` made in `folder`, now or earlier, by this process or another.
 
@@ -28,15 +38,17 @@ def made_once(
 
     Args:
         folder: the shared folder, one a thing.
-        lock: the lock file; the lock dies with its holder.
+        lock: the lock file; the lock dies with its holder. Beside it lies the marker of use.
         kind: the record's model.
         make: makes the thing; a `Rejection` is passed on and nothing is kept.
         usable: whether an earlier record still describes something that is there.
+        memory_bytes: what making it may take; it waits until that is free (`build_slot`).
 
     Returns:
         The record or rejection, and whether it was made by this call.
     """
-    marker = folder / "made.json"
+    use(use_marker(lock))
+    marker = folder / MADE
     known = _read(marker, kind, usable)
     if known is not None:
         return known, False
@@ -48,7 +60,8 @@ def made_once(
         remove(folder)
         place = folder / uuid.uuid4().hex[:8]
         place.mkdir(parents=True)
-        made = make(place)
+        with build_slot(lock.parent, memory_bytes):
+            made = make(place)
         if isinstance(made, Rejection):
             remove(folder)
             return made, True
@@ -59,6 +72,11 @@ def made_once(
             if other not in (place, marker):
                 remove(other)
         return made, True
+
+
+def use_marker(lock: Path) -> Path:
+    """The marker of use (`harness.use`) of the thing that is made under a lock."""
+    return lock.with_suffix(".use")
 
 
 def disk_bytes(folder: Path) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from harness.contracts import BuiltSide, Command, Completed, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from harness.removal import remove
+from harness.use import in_use, use
 
 PROBE = Path(__file__).parent / "probe" / "probe.py"
 RESULT_BYTES = 64 * 1024**2
@@ -50,6 +51,7 @@ class SandboxProber:
         """Name of the sandbox it runs in."""
         return self.sandbox.name
 
+    @in_use()
     def run(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
     ) -> ProbeReport:
@@ -69,6 +71,7 @@ class SandboxProber:
             request = request.model_copy(update={"extra_paths": [str(path) for path in self.overlay(built)]})
         self.scratch.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="probe-", dir=self.scratch)).resolve()
+        use(folder)
         try:
             outbox = folder / "out"
             outbox.mkdir()
