@@ -9,8 +9,10 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from histories import History
 from packaging.requirements import Requirement
 
+from data.home import Home
 from harness.contracts import Sandbox
 from harness.sandbox import choose_sandbox
 
@@ -40,3 +42,18 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""})]
         waiting += [one for one in needed if one not in waiting]
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def history(tmp_path: Path, home: Home) -> History:
+    """An empty repository."""
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    made = History(clone, home)
+    made.git("init", "-q")
+    return made
