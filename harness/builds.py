@@ -15,7 +15,7 @@ from data.registry import Repository
 from data.settings import BuildSettings
 from harness.checkouts import Checkouts
 from harness.checks import Checker
-from harness.collection import uncollectable
+from harness.collection import Collection
 from harness.contracts import BuiltSide, Limits, Sandbox
 from harness.debian import install
 from harness.drafts import Draft, python_files
@@ -61,7 +61,7 @@ class Builder:
         sandbox: where everything of the repository runs.
         settings: limits.
         stamp: for the rows.
-        tests_near: finds the test files that should be collectable; None: none are looked at.
+        tests_near: finds the test files that should be collectable.
         known_good: what earlier builds needed; the builder adds its own.
         proposer: asked for requirements when no rule of repair fits.
     """
@@ -74,7 +74,7 @@ class Builder:
         sandbox: Sandbox,
         settings: BuildSettings,
         stamp: Stamp,
-        tests_near: TestsNear | None = None,
+        tests_near: TestsNear = lambda change, sides: (),
         known_good: KnownGood | None = None,
         proposer: Proposer | None = None,
     ) -> None:
@@ -111,8 +111,13 @@ class Builder:
         self._check_out(drafts)
         if any(draft.rejection for draft in drafts):
             return _result(change, drafts, self._stamp)
+        collection = Collection(
+            self._prober,
+            lambda sides: self._tests_near(change, sides)[: self._settings.collected_files],
+            Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes),
+        )
         repair = Repair(
-            make=functools.partial(self._try, change, drafts),
+            make=functools.partial(self._try, change, drafts, collection),
             situate=functools.partial(self._situate, own_names([draft.tree for draft in drafts if draft.tree])),
             provide=self._provide_packages,
             settings=self._settings,
@@ -123,7 +128,9 @@ class Builder:
         self._known_good.add(attempts)
         return replace(_result(change, best.drafts, self._stamp), attempts=attempts)
 
-    def _try(self, change: Change, checked_out: Sequence[Draft], amendment: Amendment, rule: str) -> Trial:
+    def _try(
+        self, change: Change, checked_out: Sequence[Draft], collection: Collection, amendment: Amendment, rule: str
+    ) -> Trial:
         """One attempt, step by step until one fails."""
         began = time.monotonic()
         drafts = [draft.amended(amendment) for draft in checked_out]
@@ -145,8 +152,10 @@ class Builder:
                 failed = name
                 break
         log = "\n".join(draft.rejection.log for draft in drafts if draft.rejection)
-        if failed == "built" and (log := self._uncollectable(change, drafts)):
+        if failed == "built" and (log := collection.errors({draft.side: draft.built() for draft in drafts})):
             failed = "collect"
+            for draft in drafts:
+                draft.log.append(f"tests that cannot be collected:\n{tail(log, LOG_BYTES)}")
         return Trial(amendment, rule, drafts, failed, log, time.monotonic() - began)
 
     def _situate(self, own: Callable[[str], bool], trial: Trial) -> Situation:
@@ -239,20 +248,6 @@ class Builder:
             if failed:
                 draft.reject(failed)
                 return
-
-    def _uncollectable(self, change: Change, drafts: Sequence[Draft]) -> str:
-        """What keeps tests near the change from being collected, once an environment; noted, never a reason."""
-        if self._tests_near is None:
-            return ""
-        sides = {draft.side: draft.built() for draft in drafts}
-        files = self._tests_near(change, sides)[: self._settings.collected_files]
-        limits = Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes)
-        by_environment = {side.environment_id: side for side in reversed(sides.values())}
-        found = [uncollectable(self._prober, side, files, limits) for side in by_environment.values()]
-        lacking = "\n".join(filter(None, found))
-        for draft in drafts if lacking else []:
-            draft.log.append(f"tests that cannot be collected:\n{tail(lacking, LOG_BYTES)}")
-        return lacking
 
     def _add_native(self, draft: Draft) -> None:
         """Puts what the build commands add into the side's tree; equal builds are made once."""

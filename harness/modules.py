@@ -6,6 +6,7 @@ Any other name might be the repository's own helper, and a stranger's package on
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -58,6 +59,7 @@ _OTHER_NAMES = {
     "zmq": "pyzmq",
     "zope.interface": "zope-interface",
 }
+_MODULES = (".py", ".pyx", ".so")
 # Called as they are imported, but for '-' in the place of '_'.
 _SAME_NAME = frozenset(
     """
@@ -119,11 +121,18 @@ def _prefixes(module: str) -> Iterator[str]:
 
 
 def own_names(trees: Iterable[Path]) -> Callable[[str], bool]:
-    """Whether some folder or module in one of the trees has a name; they are walked when it is first asked."""
+    """Whether a folder or module of a tree could be imported by a name, from any folder that is no package itself.
+
+    The trees are walked when it is first asked.
+    """
 
     @functools.cache
     def names() -> frozenset[str]:
-        paths = (path for tree in trees for path in tree.rglob("*") if path.suffix == ".py" or path.is_dir())
-        return frozenset(path.name.partition(".")[0] for path in paths)
+        found: set[str] = set()
+        for tree in trees:
+            for _, folders, files in os.walk(tree):
+                if "__init__.py" not in files:
+                    found |= {*folders, *(name.partition(".")[0] for name in files if name.endswith(_MODULES))}
+        return frozenset(found)
 
     return lambda name: name in names()

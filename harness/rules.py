@@ -28,7 +28,7 @@ class Rule:
     """'X.Y': the first version that lacks what the code uses."""
     requirements: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Debian packages by what the pattern's group finds."""
+    """Debian packages by what the pattern's group finds; the name of a pattern without a group is empty."""
 
 
 def _gone(name: str, below: str, *patterns: str) -> Rule:
@@ -53,6 +53,7 @@ _STDLIB_UNTIL_3_12 = (
 RULES: tuple[Rule, ...] = (
     # what the language and its library lost
     _gone("async as a name", "3.7", r"\basync\b[^\n]*\n\s*\^+\s*\n\s*SyntaxError: invalid syntax"),
+    _gone("typing.GenericMeta", "3.7", _lacks("typing", "GenericMeta", "_ForwardRef")),
     _gone("time.clock", "3.8", _lacks("time", "clock")),
     _gone("cgi.escape", "3.8", _lacks("cgi", "escape")),
     _gone("platform.dist", "3.8", _lacks("platform", "dist", "linux_distribution")),
@@ -68,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     _gone("distutils", "3.12", _no_module("distutils")),
     Rule("distutils of setuptools", _no_module("distutils"), requirements=("setuptools<81",)),
     _gone("imp, asyncore", "3.12", _no_module("imp", "asyncore", "asynchat", "smtpd")),
+    _gone("importer of six", "3.12", r"No module named '(?:[\w.]+\.)?six\.moves"),
     _gone("SafeConfigParser", "3.12", _lacks("configparser", "SafeConfigParser"), "no attribute 'readfp'"),
     _gone("pkgutil.ImpImporter", "3.12", _lacks("pkgutil", "ImpImporter")),
     _gone("ssl.wrap_socket", "3.12", _lacks("ssl", "wrap_socket", "match_hostname")),
@@ -103,7 +105,7 @@ RULES: tuple[Rule, ...] = (
         requirements=("pytest<4",),
     ),
     Rule("pytest.config", _lacks("pytest", "config"), requirements=("pytest<5",)),
-    Rule("pytest's from_parent", r"Direct construction of .* has been deprecated", requirements=("pytest<5.4",)),
+    Rule("pytest's from_parent", r"Direct construction of .* has been deprecated", requirements=("pytest<6",)),
     Rule("py.test", _no_module(r"py\.(?:test|path|io|code)"), requirements=("py",)),
     Rule("attrs' convert", r"unexpected keyword argument 'convert'", requirements=("attrs<19.2",)),
     Rule("entry points", r"'EntryPoints' object has no attribute 'get'", requirements=("importlib-metadata<5",)),
@@ -114,6 +116,9 @@ RULES: tuple[Rule, ...] = (
     Rule("header", r"(?:fatal error|error): ([\w./+-]+\.h): No such file", packages=HEADERS),
     Rule("library", r"cannot find -l([\w+]+)", packages=LIBRARIES),
     Rule("shared object", r"\b(lib[\w.+-]+\.so[\d.]*): cannot open shared object file", packages=SHARED_OBJECTS),
+    Rule("dependency of meson", r'Dependency "([\w+-]+)" not found', packages=LIBRARIES),
+    Rule("Rust compiler", r"can't find Rust compiler", packages={"": "cargo"}),
+    Rule("Fortran compiler", r"Unknown compiler\(s\): \[\['gfortran'\]", packages={"": "gfortran"}),
     Rule(
         "program",
         r"(?<![\w+-])([\w+-]+)(?: executable)?(?:: (?:command )?not found| not found\.)"
