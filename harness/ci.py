@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -137,7 +138,7 @@ class _Reader:
 
     def _take_command(self, words: Sequence[str]) -> None:
         names = [Path(word).name for word in words]
-        for at, (name, verb) in enumerate(zip(names, names[1:], strict=False)):
+        for at, (name, verb) in enumerate(pairwise(names)):
             rest = words[at + 2 :]
             if re.fullmatch(r"pip[\d.]*", name) and verb == "install":
                 self._take_pip(rest)

@@ -61,33 +61,31 @@ _OTHER_NAMES = {
 }
 _MODULES = (".py", ".pyx", ".so")
 # Called as they are imported, but for '-' in the place of '_'.
-_SAME_NAME = frozenset(
-    """
-    aiodns aiohttp alabaster anyio appdirs argcomplete asgiref asttokens async_timeout asyncpg babel backcall
-    blinker bottleneck brotli cachetools certifi cffi chardet charset_normalizer click cloudpickle colorama coverage
-    cryptography cycler cytoolz dask datasets decorator defusedxml dill distro django docopt docutils ephem
-    exceptiongroup execnet faker fastapi fastcache feedparser filelock flaky flask freezegun frozenlist fsspec
-    funcsigs future gevent gmpy gmpy2 graphviz greenlet gunicorn h5py html5lib httpbin httpcore httpx hypothesis
-    idna imageio importlib_metadata importlib_resources iniconfig ipykernel ipywidgets isodate itsdangerous jedi
-    jinja2 joblib jsonpatch jsonpickle jsonschema keyring kiwisolver lark llvmlite lmdb lxml lz4 mako markdown
-    markupsafe matplotlib mock monotonic more_itertools mpmath msgpack multidict mypy_extensions natsort netaddr
-    networkx nose nose2 numba numexpr numpy numpydoc oauthlib openpyxl orjson packaging pandas parameterized
-    paramiko parso partd pathlib2 pathspec patsy pbr peewee pexpect platformdirs pluggy ply polars pretend
-    prettytable prompt_toolkit psutil ptyprocess py pyarrow pyasn1 pybind11 pycares pycosat pycparser pycurl
-    pydantic pyglet pygments pymongo pymysql pyparsing pytest pythran pytz qtpy redis regex requests requests_mock
-    requests_toolbelt responses rich scandir scipy seaborn selenium semver setuptools_scm shapely simpleeval
-    simplejson six sniffio sortedcontainers soupsieve sphinx sqlalchemy starlette statsmodels symengine tables
-    tabulate tblib tenacity termcolor testtools text_unidecode threadpoolctl toml tomli tomlkit toolz toposort
-    tornado tqdm traitlets trio trustme twisted typeguard typer typing_extensions tzdata tzlocal ujson unidecode
-    urllib3 uvloop virtualenv wcwidth webob websockets webtest werkzeug wheel wrapt wurlitzer xarray xlrd xlsxwriter
-    xmltodict xxhash yappi yarl zict zipp zstandard
-    pytest_arraydiff pytest_astropy pytest_asyncio pytest_benchmark pytest_check pytest_cov pytest_datadir
-    pytest_django pytest_doctestplus pytest_env pytest_flask pytest_forked pytest_httpbin pytest_httpserver
-    pytest_lazyfixture pytest_localserver pytest_mock pytest_mpl pytest_qt pytest_randomly pytest_regressions
-    pytest_remotedata pytest_rerunfailures pytest_split pytest_subtests pytest_timeout pytest_tornado pytest_trio
-    pytest_twisted pytest_xdist
-    """.split()
-)
+_SAME_NAME = """
+aiodns aiohttp alabaster anyio appdirs argcomplete asgiref asttokens async_timeout asyncpg babel backcall
+blinker bottleneck brotli cachetools certifi cffi chardet charset_normalizer click cloudpickle colorama coverage
+cryptography cycler cytoolz dask datasets decorator defusedxml dill distro django docopt docutils ephem
+exceptiongroup execnet faker fastapi fastcache feedparser filelock flaky flask freezegun frozenlist fsspec
+funcsigs future gevent gmpy gmpy2 graphviz greenlet gunicorn h5py html5lib httpbin httpcore httpx hypothesis
+idna imageio importlib_metadata importlib_resources iniconfig ipykernel ipywidgets isodate itsdangerous jedi
+jinja2 joblib jsonpatch jsonpickle jsonschema keyring kiwisolver lark llvmlite lmdb lxml lz4 mako markdown
+markupsafe matplotlib mock monotonic more_itertools mpmath msgpack multidict mypy_extensions natsort netaddr
+networkx nose nose2 numba numexpr numpy numpydoc oauthlib openpyxl orjson packaging pandas parameterized
+paramiko parso partd pathlib2 pathspec patsy pbr peewee pexpect platformdirs pluggy ply polars pretend
+prettytable prompt_toolkit psutil ptyprocess py pyarrow pyasn1 pybind11 pycares pycosat pycparser pycurl
+pydantic pyglet pygments pymongo pymysql pyparsing pytest pythran pytz qtpy redis regex requests requests_mock
+requests_toolbelt responses rich scandir scipy seaborn selenium semver setuptools_scm shapely simpleeval
+simplejson six sniffio sortedcontainers soupsieve sphinx sqlalchemy starlette statsmodels symengine tables
+tabulate tblib tenacity termcolor testtools text_unidecode threadpoolctl toml tomli tomlkit toolz toposort
+tornado tqdm traitlets trio trustme twisted typeguard typer typing_extensions tzdata tzlocal ujson unidecode
+urllib3 uvloop virtualenv wcwidth webob websockets webtest werkzeug wheel wrapt wurlitzer xarray xlrd xlsxwriter
+xmltodict xxhash yappi yarl zict zipp zstandard
+pytest_arraydiff pytest_astropy pytest_asyncio pytest_benchmark pytest_check pytest_cov pytest_datadir
+pytest_django pytest_doctestplus pytest_env pytest_flask pytest_forked pytest_httpbin pytest_httpserver
+pytest_lazyfixture pytest_localserver pytest_mock pytest_mpl pytest_qt pytest_randomly pytest_regressions
+pytest_remotedata pytest_rerunfailures pytest_split pytest_subtests pytest_timeout pytest_tornado pytest_trio
+pytest_twisted pytest_xdist
+"""
 
 
 def distribution_of(module: str) -> str | None:
@@ -96,7 +94,7 @@ def distribution_of(module: str) -> str | None:
         if name in _OTHER_NAMES:
             return _OTHER_NAMES[name]
     top = module.partition(".")[0]
-    return str(canonicalize_name(top)) if top in _SAME_NAME else None
+    return str(canonicalize_name(top)) if top in _SAME_NAME.split() else None
 
 
 def candidates(module: str, declared: Iterable[str]) -> Iterator[str]:

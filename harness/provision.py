@@ -34,9 +34,7 @@ class Provision:
         tested = [version for version in base if version in head] or [*base, *head]
         shared = choose(change.merged_at, both, found, tested)
         for draft in drafts:
-            draft.python = shared or choose(
-                change.merged_at, draft.recipe.python_range(), found, draft.recipe.tested
-            )
+            draft.python = shared or choose(change.merged_at, draft.recipe.python_range(), found, draft.recipe.tested)
             if draft.python is None:
                 known = ", ".join(str(i.version) for i in found) or "none"
                 wanted = draft.recipe.requires_python
@@ -65,9 +63,7 @@ class Provision:
             needed, wanted = needed | {"setuptools"}, wanted | {"setuptools"}  # environments of the time had it
         made: Environment | Rejection = Rejection(Reason.RESOLUTION_FAILED, "")
         for requirements in [wanted, needed] if wanted != needed else [needed]:
-            made = self.environments.ensure(
-                python, sorted(requirements), change.merged_at, timeout=self.timeout
-            )
+            made = self.environments.ensure(python, sorted(requirements), change.merged_at, timeout=self.timeout)
             if isinstance(made, Environment):
                 break
             if requirements is not needed:

@@ -10,10 +10,10 @@ from data.records import Amendment, Step
 from harness.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
 from harness.modules import candidates
 
-_ABC = "|".join(
-    ("Awaitable", "Callable", "Container", "Coroutine", "Generator", "Hashable", "ItemsView", "Iterable", "Iterator")
-    + ("KeysView", "Mapping", "MappingView", "MutableMapping", "MutableSequence", "MutableSet", "Reversible")
-    + ("Sequence", "Set", "Sized", "ValuesView")
+_ABC = (
+    r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"
+    r"|Hashable|ItemsView|KeysView|(?:Mutable)?Mapping|MappingView|(?:Mutable)?Sequence|(?:Mutable)?Set|Reversible"
+    r"|Sized|ValuesView"
 )
 _ALIASES = "bool|int|float|complex|object|str|long|unicode"
 
@@ -45,10 +45,10 @@ def _no_module(*names: str) -> str:
     return rf"No module named '(?:{'|'.join(names)})(?:\.[\w.]+)?'"
 
 
-_STDLIB_UNTIL_3_12 = (
-    ("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap", "nntplib", "ossaudiodev")
-    + ("pipes", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib")
-)  # fmt: skip
+_BATTERIES = (
+    "aifc|audioop|cgi|cgitb|chunk|crypt|imghdr|lib2to3|mailcap|nntplib|ossaudiodev|pipes|sndhdr|spwd|sunau|telnetlib"
+    "|uu|xdrlib"
+)
 
 RULES: tuple[Rule, ...] = (
     # what the language and its library lost
@@ -76,7 +76,7 @@ RULES: tuple[Rule, ...] = (
     _gone("PyLongObject's digits", "3.12", r"PyLongObject.*has no member named [‘']ob_digit"),
     _gone("PyThreadState's exception", "3.12", r"has no member named [‘']curexc_type"),
     _gone("numpy.distutils", "3.12", _no_module(r"numpy\.distutils")),
-    _gone("dead batteries", "3.13", _no_module(*_STDLIB_UNTIL_3_12)),
+    _gone("dead batteries", "3.13", _no_module(_BATTERIES)),
     _gone("unittest.makeSuite", "3.13", _lacks("unittest", "makeSuite", "findTestCases")),
     _gone("ast.Str", "3.14", _lacks("ast", "Str", "Num", "NameConstant", "Bytes")),
     # what libraries lost
@@ -140,7 +140,7 @@ class Situation:
 
     step: Step
     log: str
-    amendment: Amendment = Amendment()
+    amendment: Amendment = field(default_factory=Amendment)
     """What it was tried with."""
     declared: Sequence[str] = ()
     """Requirements the tree names anywhere."""

@@ -28,7 +28,7 @@ class History:
     home: Home
     registered: dict[str, Any] = field(default_factory=dict)
     """Of the repository's entry."""
-    settings: BuildSettings = BuildSettings(timeout=300.0)
+    settings: BuildSettings = field(default_factory=lambda: BuildSettings(timeout=300.0))
     options: dict[str, Any] = field(default_factory=dict)
     """Of the builder."""
 
@@ -59,9 +59,7 @@ class History:
 
     def builder(self) -> Builder:
         repository = Repository(name="lib", codebase="lib", **self.registered)
-        return Builder(
-            self.home, self.clone, repository, choose_sandbox(), self.settings, STAMP, **self.options
-        )
+        return Builder(self.home, self.clone, repository, choose_sandbox(), self.settings, STAMP, **self.options)
 
     def build(self, base: str, head: str) -> BuiltChange:
         return self.builder().build(self.change(base, head))
