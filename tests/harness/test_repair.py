@@ -98,8 +98,8 @@ def test_an_upper_bound_where_a_library_lost_a_name(history: History) -> None:
     built = history.build(first, history.commit({"lib/__init__.py": code + "a = 1\n"}))
     both(built)
     assert tries(built) == [("", "import"), ("markupsafe 2.1", "built")]
-    (line,) = [line for line in built.rows[0].requirements if line.startswith("MarkupSafe==")]
-    assert line < "MarkupSafe==2.1"
+    (line,) = [line.lower() for line in built.rows[0].requirements if line.lower().startswith("markupsafe==")]
+    assert line < "markupsafe==2.1"
 
 
 def near_tests(*files: str) -> dict[str, object]:
@@ -132,11 +132,11 @@ def test_tests_that_cannot_be_collected_are_noted(history: History) -> None:
 
 def test_a_conftest_that_fails_is_noted(history: History) -> None:
     history.options = near_tests("tests/test_a.py")
-    files = {"tests/conftest.py": "import six, nothing_like_it\n", "tests/test_a.py": "def test(): pass\n"}
+    files = {"tests/conftest.py": "import toolz, nothing_like_it\n", "tests/test_a.py": "def test(): pass\n"}
     first = history.commit({"lib/__init__.py": "", **files})
     built = history.build(first, history.commit({"lib/__init__.py": "a = 1\n"}))
     both(built)
-    assert tries(built)[-1] == (MODULE, "collect")
+    assert tries(built)[-1] == (MODULE, "collect"), built.rows[1].log
     assert "nothing_like_it" in built.rows[1].log
 
 
@@ -179,7 +179,7 @@ def test_a_proposer_is_asked_when_no_rule_fits(history: History) -> None:
         return ["not a requirement ==", "evil @ file:///tmp/x", "six", *recipe.requirements]
 
     history.options = {"proposer": proposer}
-    code = "try:\n    import six\nexcept ImportError:\n    raise ValueError('a library is not there')\n"
+    code = "try:\n    import six\nexcept ImportError:\n    raise ValueError('a library is not there') from None\n"
     first = history.commit({"lib/__init__.py": code})
     built = history.build(first, history.commit({"lib/__init__.py": code + "a = 1\n"}))
     base, _ = both(built)
