@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.setup_script import SetupScript, read_setup_script
+from harness.setup_script import SetupScript, folders_of, read_setup_script
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools_rust|poetry.*build\.py")
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
@@ -85,7 +85,8 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     _read_poetry(_table(tool, "poetry"), found)
     found_setuptools = _table(tool, "setuptools")
     found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
-    found.package_folders += [v for v in _table(found_setuptools, "package-dir").values() if isinstance(v, str)]
+    package_dir = _table(found_setuptools, "package-dir")
+    found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
 
 
 def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
@@ -153,8 +154,8 @@ def _read_setup_cfg(tree: Path, found: Metadata) -> None:
     found.build_requires += _lines(options.get("setup_requires", ""))
     if "tests_require" in options:
         found.extras.setdefault("tests_require", _lines(options["tests_require"]))
-    for line in _lines(options.get("package_dir", "")):
-        found.package_folders.append(line.partition("=")[2].strip())
+    pairs = (line.partition("=") for line in _lines(options.get("package_dir", "")))
+    found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
     if parser.has_section("options.extras_require"):
