@@ -111,7 +111,12 @@ RULES: tuple[Rule, ...] = (
     Rule("entry points", r"'EntryPoints' object has no attribute 'get'", requirements=("importlib-metadata<5",)),
     Rule("jinja2 3.1", _lacks("jinja2", "Markup", "escape", "contextfilter"), requirements=("jinja2<3.1",)),
     Rule("markupsafe 2.1", _lacks("markupsafe", "soft_unicode"), requirements=("markupsafe<2.1",)),
-    Rule("werkzeug 3", _lacks(r"werkzeug\.urls", "url_quote"), requirements=("werkzeug<3",)),
+    Rule("flask 3", _lacks("flask", "Markup", "escape"), requirements=("flask<3",)),
+    Rule(
+        "werkzeug 3",
+        _lacks(r"werkzeug\.urls", "url_quote") + "|" + _lacks(r"werkzeug\.http", "parse_authorization_header"),
+        requirements=("werkzeug<3",),
+    ),
     # what the machine lacks
     Rule("header", r"(?:fatal error|error): ([\w./+-]+\.h): No such file", packages=HEADERS),
     Rule("library", r"cannot find -l([\w+]+)", packages=LIBRARIES),
