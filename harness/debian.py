@@ -154,7 +154,7 @@ def install(packages: Sequence[str], lock: Path) -> str | None:
     lock.parent.mkdir(parents=True, exist_ok=True)
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.lower().endswith("_proxy")}
     environment = {**passed, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-    command = [tool, "install", "--yes", "--quiet", "--no-install-recommends", "--", *packages]
+    command = [tool, "install", "--yes", "--quiet", "--no-upgrade", "--no-install-recommends", "--", *packages]
     try:
         with FileLock(lock, timeout=_SECONDS):
             done = subprocess.run(
