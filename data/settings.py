@@ -35,6 +35,10 @@ class BuildSettings(StageSettings):
 
     timeout: float = Field(default=1800.0, description="Wall seconds of one build command.")
     memory_bytes: int = Field(default=8 * 1024**3)
+    attempts: int = Field(default=6, description="Times a change is tried at most, each after another repair.")
+    attempts_seconds: float = Field(default=3600.0, description="No further attempt is begun after so many seconds.")
+    system_packages: bool = Field(default=False, description="Whether root may install Debian packages that lack.")
+    collected_files: int = Field(default=5, description="Test files near the change that should be collectable.")
 
 
 class GenerateSettings(StageSettings):

@@ -14,7 +14,7 @@ from data.demo import build_demo
 from data.errors import InputError
 from data.funnel import Provenance
 from data.home import Home
-from data.records import Build, Change, Evidence, Machine, Row, Side, Stamp, Task, Timing, Verdict, Workload
+from data.records import Attempt, Build, Change, Evidence, Machine, Row, Side, Stamp, Task, Timing, Verdict, Workload
 from data.registry import Repository, resolve
 from data.store import TableStore
 from flows.decisions import newest_decision
@@ -23,12 +23,14 @@ from harness.builds import Builder
 from harness.contracts import Sandbox
 from harness.environments import Environments
 from harness.interpreters import find_interpreters
+from harness.known_good import KnownGood
 from harness.machine import machine_facts
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from miners.clone import ensure_clone
+from testgen.traced import candidate_files
 
-VERSIONS = {"mine": "1", "judge": "1", "build": "1", "generate": "1", "measure": "1", "select": "1"}
+VERSIONS = {"mine": "1", "judge": "1", "build": "2", "generate": "1", "measure": "1", "select": "1"}
 """Version of the code of each stage: raised when its rows would come out differently."""
 
 
@@ -96,8 +98,18 @@ class Run:
     @cached_property
     def builder(self) -> Builder:
         """Makes sides of changes runnable."""
+        settings = self.options.settings
         return Builder(
-            self.home, self.clone, self.repository, self.sandbox, self.options.settings.build, self.stamp("build")
+            self.home,
+            self.clone,
+            self.repository,
+            self.sandbox,
+            settings.build,
+            self.stamp("build"),
+            tests_near=lambda change, sides: [
+                test.path for test in candidate_files(change, sides, settings.build.collected_files)
+            ],
+            known_good=KnownGood(self.store.records(Attempt, self.name, **self.where("build"))),
         )
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:

@@ -158,7 +158,9 @@ def _build(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         current().note(change.title)
-        run.store.append(run.builder.build(change).rows)
+        built = run.builder.build(change)
+        run.store.append(built.attempts)  # first: only the builds say that the change is done
+        run.store.append(built.rows)
         tidy(run)
 
 

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from packaging.specifiers import SpecifierSet
 
 from data.errors import EnvironmentFailed, InputError
 from data.home import Home
-from data.records import Build, Change, Reason, Side, Stamp, content_id
+from data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
 from data.registry import Repository
 from data.settings import BuildSettings
 from harness.checkouts import Checkouts
 from harness.checks import Checker
-from harness.contracts import BuiltSide, Sandbox
+from harness.collection import Collection
+from harness.contracts import BuiltSide, Limits, Sandbox
+from harness.debian import install
 from harness.drafts import Draft, python_files
 from harness.environments import Environment, Environments
-from harness.interpreters import choose, find_interpreters
+from harness.interpreters import find_interpreters
+from harness.known_good import KnownGood
+from harness.modules import own_names
 from harness.native import NativeBuilds
+from harness.prober import SandboxProber
+from harness.provision import Provision
 from harness.recipes import read_recipe
-from harness.rejections import Rejection
+from harness.rejections import Rejection, tail
+from harness.repair import LOG_BYTES, Proposer, Repair, Trial, rows_of
+from harness.rules import Situation
 from harness.use import in_use
 
-STAGE_VERSION = "1"
+STAGE_VERSION = "2"
 _SIDES: tuple[Side, Side] = ("base", "head")
 _CHECK_SECONDS = 300.0
+
+TestsNear = Callable[[Change, dict[Side, BuiltSide]], Sequence[str]]
+"""Test files near a change, the nearest first, relative to the trees."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,8 @@ class BuiltChange:
     """Of the base and of the head; both kept, or both rejected."""
     base: BuiltSide | None
     head: BuiltSide | None
+    attempts: tuple[Attempt, ...] = ()
+    """Two rows an attempt."""
 
 
 class Builder:
@@ -50,15 +62,32 @@ class Builder:
         sandbox: where everything of the repository runs.
         settings: limits.
         stamp: for the rows.
+        tests_near: finds the test files that should be collectable.
+        known_good: what earlier builds needed; the builder adds its own.
+        proposer: asked for requirements when no rule of repair fits.
     """
 
     def __init__(
-        self, home: Home, clone: Path, repository: Repository, sandbox: Sandbox, settings: BuildSettings, stamp: Stamp
+        self,
+        home: Home,
+        clone: Path,
+        repository: Repository,
+        sandbox: Sandbox,
+        settings: BuildSettings,
+        stamp: Stamp,
+        tests_near: TestsNear = lambda change, sides: (),
+        known_good: KnownGood | None = None,
+        proposer: Proposer | None = None,
     ) -> None:
         self._repository = repository
         self._sandbox = sandbox
         self._settings = settings
         self._stamp = stamp
+        self._tests_near = tests_near
+        self._known_good = known_good or KnownGood()
+        self._proposer = proposer
+        self._home = home
+        self._prober = SandboxProber(sandbox, home.cache / "probes")
         self._checkouts = Checkouts(home, clone, repository.name)
         self._environments = Environments(home)
         self._native = NativeBuilds(home, sandbox, settings)
@@ -67,10 +96,12 @@ class Builder:
     def build(self, change: Change) -> BuiltChange:
         """Makes both sides runnable: interpreter, environment, tree, native parts, and an import as the proof.
 
-        The date of the change chooses interpreter and environment for both sides. Where their
-        requirements differ, one environment that fulfils both is tried first, because times are
-        compared: each has its own only when there is none. A change is kept when both
-        sides are; when one cannot be made, both rows carry its reason.
+        The date of the change and what the project tested with choose the interpreter and the
+        environment for both sides. Where their requirements differ, one environment that fulfils
+        both is tried first, because times are compared: each has its own only when there is none.
+        A change is kept when both sides are; when one cannot be made, both rows carry its reason.
+        What fails is tried again as the rules of repair say (`harness.rules`), beginning with
+        what served the nearest change before. Test files that cannot be collected in the end are noted.
 
         Raises:
             InfrastructureError: git, uv, index, disk or sandbox failed; nothing is known of the change.
@@ -79,14 +110,77 @@ class Builder:
             Draft("base", change.base_sha, python_files(change.files, "base")),
             Draft("head", change.head_sha, python_files(change.files, "head")),
         ]
-        for step in (self._check_out, self._choose_python, self._environment, self._parse, self._finish):
+        self._check_out(drafts)
+        if any(draft.rejection for draft in drafts):
+            return _result(change, drafts, self._stamp)
+        collection = Collection(
+            self._prober,
+            lambda sides: self._tests_near(change, sides)[: self._settings.collected_files],
+            Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes),
+        )
+        repair = Repair(
+            make=functools.partial(self._try, change, drafts, collection),
+            situate=functools.partial(self._situate, own_names([draft.tree for draft in drafts if draft.tree])),
+            provide=self._provide_packages,
+            settings=self._settings,
+            proposer=self._proposer,
+        )
+        best = repair.run(self._known_good.nearest(change))
+        attempts = rows_of(repair.trials, best, change, self._stamp)
+        self._known_good.add(attempts)
+        return replace(_result(change, best.drafts, self._stamp), attempts=attempts)
+
+    def _try(
+        self, change: Change, checked_out: Sequence[Draft], collection: Collection, amendment: Amendment, rule: str
+    ) -> Trial:
+        """One attempt, step by step until one fails."""
+        began = time.monotonic()
+        drafts = [draft.amended(amendment) for draft in checked_out]
+        provision = Provision(self._environments, self._settings.timeout)
+        steps: dict[Step, Callable[[Change, Sequence[Draft]], None]] = {
+            "interpreter": provision.choose_python,
+            "environment": provision.environment,
+            "parse": self._parse,
+            "build": self._build_native,
+            "import": self._import,
+        }
+        failed: Step = "built"
+        for name, step in steps.items():
             start = time.monotonic()
             step(change, drafts)
             for draft in drafts:
                 draft.seconds += (time.monotonic() - start) / len(drafts)
             if any(draft.rejection for draft in drafts):
+                failed = name
                 break
-        return _result(change, drafts, self._stamp)
+        log = "\n".join(draft.rejection.log for draft in drafts if draft.rejection)
+        if failed == "built" and (log := collection.errors({draft.side: draft.built() for draft in drafts})):
+            failed = "collect"
+            for draft in drafts:
+                draft.log.append(f"tests that cannot be collected:\n{tail(log, LOG_BYTES)}")
+        return Trial(amendment, rule, drafts, failed, log, time.monotonic() - began)
+
+    def _situate(self, own: Callable[[str], bool], trial: Trial) -> Situation:
+        recipes = [draft.recipe for draft in trial.drafts]
+        python = trial.drafts[0].python
+        packages = [name for recipe in recipes for name in recipe.system_packages]
+        return Situation(
+            step=trial.step,
+            log=trial.log,
+            amendment=trial.amendment,
+            declared=[line for recipe in recipes for line in (*recipe.test_requirements, *recipe.declared)],
+            is_own=own,
+            python=python.minor if python else None,
+            ci_packages=packages if self._settings.system_packages else (),
+        )
+
+    def _provide_packages(self, packages: Sequence[str]) -> str | None:
+        if not self._settings.system_packages:
+            return f"not allowed by the settings (build.system_packages): apt-get install {' '.join(packages)}"
+        why_not = install(packages, self._home.locks / "apt.lock")
+        if why_not is None:
+            self._environments.forget_rejections()
+        return why_not
 
     @in_use()
     def reopen(self, rows: Sequence[Build]) -> tuple[BuiltSide, BuiltSide]:
@@ -122,61 +216,17 @@ class Builder:
         self._checker(environment).compile_bytecode(draft.tree, _tag(environment))
         return draft.built()
 
-    def _check_out(self, change: Change, drafts: Sequence[Draft]) -> None:
+    def _check_out(self, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
+            start = time.monotonic()
             tree = self._checkouts.tree(draft.sha)
+            draft.seconds += time.monotonic() - start
             if isinstance(tree, Rejection):
                 draft.reject(tree)
             else:
                 draft.tree = tree
                 draft.recipe = read_recipe(tree, self._repository)
                 draft.log += draft.recipe.notes
-
-    def _choose_python(self, change: Change, drafts: Sequence[Draft]) -> None:
-        found = find_interpreters()
-        both = SpecifierSet(",".join(draft.recipe.requires_python or "" for draft in drafts).strip(","))
-        shared = choose(change.merged_at, both, found)
-        for draft in drafts:
-            draft.python = shared or choose(change.merged_at, draft.recipe.python_range(), found)
-            if draft.python is None:
-                known = ", ".join(str(i.version) for i in found) or "none"
-                wanted = draft.recipe.requires_python
-                draft.reject(Rejection(Reason.NO_INTERPRETER, f"wants Python {wanted}; installed: {known}"))
-            elif draft.python.matured is None or draft.python.matured > change.merged_at:
-                draft.log.append(f"Python {draft.python.version} is younger than the commit: the oldest in its range")
-
-    def _environment(self, change: Change, drafts: Sequence[Draft]) -> None:
-        base, head = drafts
-        alike = base.recipe.same_requirements(head.recipe)
-        if base.python == head.python and (self._provide(change, drafts) or alike):
-            return
-        for draft in drafts:
-            draft.rejection = None
-            draft.log.append("no environment serves both sides: each has its own")
-            self._provide(change, [draft])
-
-    def _provide(self, change: Change, drafts: Sequence[Draft]) -> bool:
-        """Gives the sides one environment that fulfils all of them, without the tests' requirements if need be."""
-        python = drafts[0].python
-        assert python is not None
-        needed = {line for draft in drafts for line in draft.recipe.requirements}
-        wanted = needed | {line for draft in drafts for line in draft.recipe.test_requirements}
-        if python.minor < (3, 12):
-            needed, wanted = needed | {"setuptools"}, wanted | {"setuptools"}  # environments of the time had it
-        made: Environment | Rejection = Rejection(Reason.RESOLUTION_FAILED, "")
-        for requirements in [wanted, needed] if wanted != needed else [needed]:
-            made = self._environments.ensure(
-                python, sorted(requirements), change.merged_at, timeout=self._settings.timeout
-            )
-            if isinstance(made, Environment):
-                break
-        for draft in drafts:
-            if isinstance(made, Rejection):
-                draft.reject(made)
-            else:
-                draft.environment = made
-                draft.log.append(made.log)
-        return isinstance(made, Environment)
 
     def _parse(self, change: Change, drafts: Sequence[Draft]) -> None:
         reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
@@ -186,17 +236,21 @@ class Builder:
             if found:
                 draft.reject(found)
 
-    def _finish(self, change: Change, drafts: Sequence[Draft]) -> None:
+    def _build_native(self, change: Change, drafts: Sequence[Draft]) -> None:
         for draft in drafts:
             self._add_native(draft)
             if draft.rejection:
                 return
+
+    def _import(self, change: Change, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
             assert draft.environment is not None and draft.tree is not None
             checker = self._checker(draft.environment)
             checker.compile_bytecode(draft.tree, _tag(draft.environment))
             failed = checker.imports(draft.tree, draft.built().source_roots, draft.packages_to_import())
             if failed:
                 draft.reject(failed)
+                return
 
     def _add_native(self, draft: Draft) -> None:
         """Puts what the build commands add into the side's tree; equal builds are made once."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from data.records import Build, FileChange, Side, Stamp, content_id
+from data.records import Amendment, Build, FileChange, Side, Stamp, content_id
 from harness.contracts import BuiltSide
 from harness.environments import Environment
 from harness.interpreters import Interpreter
@@ -24,6 +24,8 @@ class Draft:
     files: list[str]
     """Its changed Python source files, relative to the tree."""
     recipe: Recipe = field(default_factory=Recipe)
+    system_packages: list[str] = field(default_factory=list)
+    """Debian packages installed for it."""
     log: list[str] = field(default_factory=list)
     seconds: float = 0.0
     bytes: int = 0
@@ -32,6 +34,15 @@ class Draft:
     environment: Environment | None = None
     build_id: str = ""
     rejection: Rejection | None = None
+
+    def amended(self, amendment: Amendment) -> Draft:
+        """The side as it was checked out, to be tried with other requirements."""
+        return replace(
+            self,
+            recipe=self.recipe.amended(amendment),
+            system_packages=amendment.system_packages,
+            log=list(self.log),
+        )
 
     def reject(self, rejection: Rejection) -> None:
         """Notes why it cannot be made."""
@@ -78,6 +89,7 @@ class Draft:
             environment_id=environment.environment_id if environment else "",
             requirements=environment.requirements if environment else [],
             commands=[*(environment.commands if environment else []), *self.recipe.build],
+            system_packages=self.system_packages,
             source_roots=self.recipe.source_roots,
             seconds=self.seconds,
             bytes=self.bytes,

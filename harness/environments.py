@@ -25,7 +25,7 @@ LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
 
 TOOLS = ("coverage", "yappi")
 
-_RULES = 2
+_RULES = 3
 """Raised when equal requirements are to give other environments than before."""
 
 # Building these takes minutes and system libraries: a later wheel is the better guess.
@@ -41,6 +41,8 @@ _BUILD_TOOLS_FROM = datetime(2019, 6, 1, tzinfo=UTC)
 # tests as they were written before 2018. It and what it needs are never taken older.
 _PYTEST_FROM = datetime(2018, 11, 12, tzinfo=UTC)
 _PYTEST = ("attrs", "more-itertools", "pluggy", "py", "pytest", "six")
+# bounds of these hold where source distributions are built, too
+_BUILDERS = re.compile(r"(?:setuptools|cython|numpy|wheel)\s*[<~=]")
 _NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
 _UNDATED = re.compile(r"`([^`\s]+)` is missing an upload date")
 
@@ -132,6 +134,10 @@ class Environments:
         """
         return self._once(environment_id, python, installed, None, timeout)
 
+    def forget_rejections(self) -> None:
+        """What could not be made is tried again when it is next asked for: the machine has other packages now."""
+        self._rejected.clear()
+
     def _once(
         self, environment_id: str, python: Interpreter, wanted: Sequence[str], date: datetime | None, timeout: float
     ) -> Environment | Rejection:
@@ -191,7 +197,11 @@ def _make(
     executable = place / "bin" / "python"
     if not made.ok:
         raise EnvironmentFailed(f"could not make an environment with {python.path}:\n{made.output}")
-    if wanted and not _install(tries, ["--python", str(executable)], wanted, date):
+    into = ["--python", str(executable)]
+    if bounds := [line for line in wanted if date and _BUILDERS.match(line)]:
+        (place / "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
+        into += ["--build-constraint", str(place / "bounds.txt")]
+    if wanted and not _install(tries, into, wanted, date):
         reason = Reason.BUILD_TIMEOUT if tries.timed_out else Reason.RESOLUTION_FAILED
         return Rejection(reason, tail("\n".join(tries.log)))
     compile_folder(executable, place / "lib", timeout=tries.left())

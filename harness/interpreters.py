@@ -61,14 +61,20 @@ class Interpreter:
 
 
 def choose(
-    date: datetime, requires_python: SpecifierSet | None, interpreters: Sequence[Interpreter]
+    date: datetime,
+    requires_python: SpecifierSet | None,
+    interpreters: Sequence[Interpreter],
+    tested: Sequence[str] = (),
 ) -> Interpreter | None:
     """The newest interpreter inside the range that had matured at the date, else the oldest inside the range.
+
+    Where some that had matured are versions the project tested with, it is the newest of these.
 
     Args:
         date: aware; usually the commit's.
         requires_python: the commit's own range; None accepts any.
         interpreters: as `find_interpreters` returns them.
+        tested: minor versions, '3.10'.
 
     Returns:
         None when no interpreter is inside the range.
@@ -79,7 +85,7 @@ def choose(
     )
     mature = [i for i in fitting if i.matured is not None and i.matured <= date]
     if mature:
-        return mature[-1]
+        return ([i for i in mature if "{}.{}".format(*i.minor) in tested] or mature)[-1]
     return fitting[0] if fitting else None
 
 

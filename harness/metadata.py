@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.setup_script import SetupScript, read_setup_script
+from harness.setup_script import SetupScript, folders_of, read_setup_script
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools_rust|poetry.*build\.py")
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
+_CLASSIFIED = re.compile(r"Programming Language :: Python :: (\d\.\d{1,2})\b")
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Metadata:
     packages: list[str] = field(default_factory=list)
     """Top-level import names, where the metadata lists them."""
     native: bool = False
+    pythons: list[str] = field(default_factory=list)
+    """Minor versions that the classifiers name, '3.10'."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -77,13 +80,13 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
     for name, lines in _table(data, "dependency-groups").items():
         found.extras.setdefault(name, _texts(lines))
-    if _ONLY_2 in _texts(project.get("classifiers")):
-        found.requires_python = found.requires_python or "<3"
+    _read_classifiers("\n".join(_texts(project.get("classifiers"))), found)
     tool = _table(data, "tool")
     _read_poetry(_table(tool, "poetry"), found)
     found_setuptools = _table(tool, "setuptools")
     found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
-    found.package_folders += [v for v in _table(found_setuptools, "package-dir").values() if isinstance(v, str)]
+    package_dir = _table(found_setuptools, "package-dir")
+    found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
 
 
 def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
@@ -144,16 +147,15 @@ def _read_setup_cfg(tree: Path, found: Metadata) -> None:
         found.notes.append(f"setup.cfg ignored: {error}")
         return
     found.name = found.name or parser.get("metadata", "name", fallback=None)
-    if _ONLY_2 in parser.get("metadata", "classifiers", fallback=""):
-        found.requires_python = found.requires_python or "<3"
+    _read_classifiers(parser.get("metadata", "classifiers", fallback=""), found)
     options = dict(parser.items("options")) if parser.has_section("options") else {}
     found.requires_python = found.requires_python or options.get("python_requires")
     found.runtime = found.runtime or _lines(options.get("install_requires", ""))
     found.build_requires += _lines(options.get("setup_requires", ""))
     if "tests_require" in options:
         found.extras.setdefault("tests_require", _lines(options["tests_require"]))
-    for line in _lines(options.get("package_dir", "")):
-        found.package_folders.append(line.partition("=")[2].strip())
+    pairs = (line.partition("=") for line in _lines(options.get("package_dir", "")))
+    found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
     if parser.has_section("options.extras_require"):
@@ -161,12 +163,18 @@ def _read_setup_cfg(tree: Path, found: Metadata) -> None:
             found.extras.setdefault(name, _lines(lines))
 
 
+def _read_classifiers(text: str, found: Metadata) -> None:
+    if _ONLY_2 in text:
+        found.requires_python = found.requires_python or "<3"
+    found.pythons = found.pythons or _CLASSIFIED.findall(text)
+
+
 def _merge_script(script: SetupScript, found: Metadata) -> None:
     found.notes += script.notes
     found.native = found.native or script.native
     found.name = found.name or script.text("name")
-    only_2 = "<3" if _ONLY_2 in script.texts("classifiers") else None
-    found.requires_python = found.requires_python or script.text("python_requires") or only_2
+    found.requires_python = found.requires_python or script.text("python_requires")
+    _read_classifiers("\n".join(script.texts("classifiers")), found)
     found.runtime = found.runtime or script.texts("install_requires")
     found.build_requires += script.texts("setup_requires")
     if script.texts("tests_require"):

@@ -11,10 +11,11 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import Field
 
-from data.records import Record
+from data.records import Amendment, Record
 from data.registry import Repository
+from harness.ci import read_ci, read_conda
 from harness.metadata import Metadata, read_metadata, read_text
-from harness.testing_needs import requirement_lines, testing_needs
+from harness.testing_needs import declared_needs, requirement_lines, tested_pythons, testing_needs
 
 _NOT_PACKAGES = {
     "asv_bench", "bench", "benchmark", "benchmarks", "build", "contrib", "demo", "demos", "dist", "doc", "docs",
@@ -42,11 +43,23 @@ class Recipe(Record):
         default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
     )
     packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
+    tested: list[str] = Field(default_factory=list, description="Minor versions the project tested with, '3.10'.")
+    declared: list[str] = Field(default_factory=list, description="Requirements named anywhere; not installed as such.")
+    system_packages: list[str] = Field(default_factory=list, description="Debian packages that its CI installs.")
     notes: list[str] = Field(default_factory=list, description="What was ignored, for the log.")
 
     def python_range(self) -> SpecifierSet | None:
         """`requires_python` parsed; None when it is absent."""
         return SpecifierSet(self.requires_python) if self.requires_python else None
+
+    def amended(self, amendment: Amendment) -> Recipe:
+        """With what a repair adds."""
+        bounds = [self.requires_python or "", f"<{amendment.python_below}" if amendment.python_below else ""]
+        changes = {
+            "requires_python": ",".join(filter(None, bounds)) or None,
+            "requirements": sorted({*self.requirements, *amendment.requirements}),
+        }
+        return self.model_copy(update=changes)
 
     def same_requirements(self, other: Recipe) -> bool:
         """Whether both want the same environment."""
@@ -61,14 +74,15 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     an address or path instead of the index, are ignored with a note.
     """
     metadata = read_metadata(tree)
-    notes = list(metadata.notes)
+    ci, conda = read_ci(tree), read_conda(tree)
+    notes = [*metadata.notes, *ci.notes, *conda.notes]
     build = repository.build if _says_how_to_build(repository) else _build_commands(tree, metadata)
     roots = [folder for folder in repository.source_dirs if (tree / folder).is_dir()]
     roots = roots or _source_roots(tree, metadata, repository.packages)
     runtime = [*_runtime(tree, metadata, notes), *repository.requirements]
     if build and not repository.build:
         runtime += _for_building(metadata, build)
-    tests = repository.test_requirements or testing_needs(tree, metadata)
+    tests = repository.test_requirements or testing_needs(tree, metadata, ci)
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
     return Recipe(
         name=metadata.name,
@@ -78,6 +92,9 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         build=build,
         source_roots=roots,
         packages=repository.packages or _packages(tree, roots, metadata),
+        tested=tested_pythons(tree, metadata, ci, conda),
+        declared=_clean(declared_needs(tree, metadata, ci, conda), own, []),
+        system_packages=ci.system_packages,
         notes=notes,
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 _KEYS = {
@@ -64,7 +65,17 @@ class SetupScript:
     def package_folders(self) -> list[str]:
         """Folders that hold packages."""
         value = self.values.get("package_dir")
-        return [v for v in value.values() if isinstance(v, str)] if isinstance(value, dict) else []
+        return folders_of({k: v for k, v in value.items() if isinstance(v, str)}) if isinstance(value, dict) else []
+
+
+def folders_of(package_dir: Mapping[str, str]) -> list[str]:
+    """The folders that hold the packages of a `package_dir`: 'src' of {'': 'src'} and of {'lib.sub': 'src/lib/sub'}."""
+    found = []
+    for package, folder in package_dir.items():
+        parts, places = tuple(filter(None, package.split("."))), PurePosixPath(folder).parts
+        if places[len(places) - len(parts) :] == parts:
+            found.append(str(PurePosixPath(*places[: len(places) - len(parts)])))
+    return found
 
 
 def read_setup_script(path: Path) -> SetupScript | None:

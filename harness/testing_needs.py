@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
+from harness.ci import Ci, versions_of_tox
 from harness.metadata import Metadata, read_text
+from harness.modules import distribution_of
 
 _EXTRAS = ("test", "tests", "testing", "tests_require")
 _EXTRAS_ELSE = ("dev", "develop", "development")
@@ -36,30 +40,14 @@ _PLUGINS = {
     r"--doctest-glob.*\bplus\b|--doctest-plus|doctest_plus": "pytest-doctestplus",
     r"--randomly": "pytest-randomly",
 }
-# Distributions by import name. Only what is known is installed for a bare import: any other
-# name might be the repository's own helper, and a stranger's package on the index.
-_IMPORTS = {
-    "attr": "attrs",
-    "dateutil": "python-dateutil",
-    "freezegun": "freezegun",
-    "hypothesis": "hypothesis",
-    "mock": "mock",
-    "nose": "nose",
-    "numpy": "numpy",
-    "parameterized": "parameterized",
-    "pretend": "pretend",
-    "pytz": "pytz",
-    "requests": "requests",
-    "responses": "responses",
-    "six": "six",
-    "sniffio": "sniffio",
-    "trio": "trio",
-    "trustme": "trustme",
-    "typing_extensions": "typing-extensions",
-    "yaml": "PyYAML",
-}
+# Small and pure Python: installed beforehand for an import in a test, others when the import fails.
+_IMPORTS = (
+    {"attr", "dateutil", "freezegun", "hypothesis", "mock", "nose", "numpy", "parameterized", "pretend", "pytz"}
+    | {"requests", "responses", "six", "sniffio", "trio", "trustme", "typing_extensions", "yaml"}
+)  # fmt: skip
 # not indented, so needed to import the file at all
 _TOP_IMPORT = re.compile(r"^(?:import|from)[ \t]+(\w+)", re.M)
+_PLUGIN_LIST = re.compile(r"^pytest_plugins\s*=\s*(.*(?:\n[ \t\]\)].*)*)", re.M)
 _MAX_TEST_FILES = 400
 # Tools that lists of test or development requirements name, which no test run needs.
 _IDLE = re.compile(
@@ -70,15 +58,32 @@ _IDLE = re.compile(
 )
 
 
-def testing_needs(tree: Path, metadata: Metadata) -> list[str]:
+def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
     """Requirement lines for the tests, as written; declared ones first, then what options and imports show."""
-    found = _first_extras(metadata)
+    found = _first_extras(metadata, _EXTRAS)
     found += _from_files(tree, _FILES)
-    found += _from_tox(tree)
+    found += _from_tox(tree, every=False)
     if not found:
-        found = next((metadata.extras[n] for n in _EXTRAS_ELSE if n in metadata.extras), [])
-        found = found or _from_files(tree, _FILES_ELSE)
+        found = _first_extras(metadata, (*ci.extras, *_EXTRAS_ELSE))
+        found = found or _from_named(tree, ci.files) or _from_files(tree, _FILES_ELSE)
+    found += [line for line in ci.requirements if re.match(r"pytest[-_]", line)]
     return [line for line in [*found, *_plugins(tree), *_imported(tree)] if not _IDLE.match(line)]
+
+
+def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[str]:
+    """Every requirement line the tree has anywhere: what a module that turns out to be missing is looked up in."""
+    found = [line for lines in metadata.extras.values() for line in lines]
+    found += _from_files(tree, (*_FILES, *_FILES_ELSE, "requirements*.txt", "requirements/*.txt"))
+    found += _from_named(tree, ci.files) + _from_tox(tree, every=True)
+    return list(dict.fromkeys([*found, *ci.requirements, *conda.requirements]))
+
+
+def tested_pythons(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[str]:
+    """Minor versions the tests were run with, '3.10': of CI and tox, else of conda or the classifiers."""
+    parser = _tox(tree)
+    listed = [parser.get("tox", name, fallback="") for name in ("envlist", "env_list")] if parser else []
+    found = [*ci.pythons, *versions_of_tox("\n".join(listed))]
+    return sorted(set(found or conda.pythons or metadata.pythons), key=Version)
 
 
 def requirement_lines(tree: Path, path: Path, depth: int = 0) -> list[str]:
@@ -96,30 +101,42 @@ def requirement_lines(tree: Path, path: Path, depth: int = 0) -> list[str]:
     return lines
 
 
-def _first_extras(metadata: Metadata) -> list[str]:
-    return next((list(metadata.extras[name]) for name in _EXTRAS if name in metadata.extras), [])
+def _first_extras(metadata: Metadata, names: Sequence[str]) -> list[str]:
+    return next((list(metadata.extras[name]) for name in names if name in metadata.extras), [])
+
+
+def _from_named(tree: Path, names: Sequence[str]) -> list[str]:
+    paths = [(tree / name).resolve() for name in names]
+    inside = [path for path in paths if path.is_relative_to(tree.resolve())]
+    return [line for path in inside for line in requirement_lines(tree, path)]
 
 
 def _from_files(tree: Path, patterns: tuple[str, ...]) -> list[str]:
     return [line for p in patterns for path in sorted(tree.glob(p)) for line in requirement_lines(tree, path)]
 
 
-def _from_tox(tree: Path) -> list[str]:
-    """Unconditional lines of `[testenv] deps`."""
+def _tox(tree: Path) -> configparser.RawConfigParser | None:
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(read_text(tree / "tox.ini"))
     except configparser.Error:
+        return None
+    return parser
+
+
+def _from_tox(tree: Path, *, every: bool) -> list[str]:
+    """Unconditional lines of `[testenv] deps`; `every`: also those of other environments and under conditions."""
+    parser = _tox(tree)
+    if parser is None:
         return []
     lines: list[str] = []
-    for raw in parser.get("testenv", "deps", fallback="").splitlines():
-        line = raw.strip()
-        if line.startswith("-r"):
-            path = (tree / line[2:].replace("{toxinidir}/", "").strip()).resolve()
-            if path.is_relative_to(tree.resolve()):
-                lines += requirement_lines(tree, path)
-        elif line and not re.match(r"[\w\-{},!]+:\s|[-#{]", line):
-            lines.append(line)
+    for section in [name for name in parser.sections() if name == "testenv" or (every and name.startswith("testenv"))]:
+        for raw in parser.get(section, "deps", fallback="").splitlines():
+            line = re.sub(r"^[\w\-{},!]+:\s+", "", raw.strip()) if every else raw.strip()
+            if line.startswith("-r"):
+                lines += _from_named(tree, [line[2:].replace("{toxinidir}/", "").strip()])
+            elif line and not re.match(r"[\w\-{},!]+:\s|[-#{]", line):
+                lines.append(line)
     return lines
 
 
@@ -135,9 +152,16 @@ def _plugins(tree: Path) -> Iterator[str]:
 
 def _imported(tree: Path) -> list[str]:
     names: set[str] = set()
+    plugins: set[str] = set()
     for path in _test_files(tree):
-        names |= set(_TOP_IMPORT.findall(read_text(path)))
-    return [_IMPORTS[name] for name in sorted(names & _IMPORTS.keys()) if not (tree / name).exists()]
+        text = read_text(path)
+        names |= set(_TOP_IMPORT.findall(text))
+        if path.name == "conftest.py":
+            plugins |= {name for listed in _PLUGIN_LIST.findall(text) for name in re.findall(r"[\"']([\w.]+)", listed)}
+    plugins |= names
+    wanted = sorted((names & _IMPORTS) | {name for name in plugins if name.startswith("pytest_")})
+    found = [distribution_of(name) for name in wanted if not (tree / name).exists()]
+    return [name for name in found if name]
 
 
 def _test_files(tree: Path) -> Iterator[Path]:

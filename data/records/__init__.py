@@ -1,5 +1,6 @@
 """Records: one pydantic model a table. Start reading here."""
 
+from data.records.attempt import Amendment, Attempt, Step
 from data.records.build import Build, Side
 from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
 from data.records.evidence import Evidence, SessionStatistics
@@ -12,6 +13,8 @@ from data.records.workload import Hit, Source, Workload, workload_id_of
 
 __all__ = [
     "MEANING",
+    "Amendment",
+    "Attempt",
     "Build",
     "Change",
     "ChangeKind",
@@ -30,6 +33,7 @@ __all__ = [
     "Source",
     "Stamp",
     "Status",
+    "Step",
     "Task",
     "Timing",
     "TouchedFunction",

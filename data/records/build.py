@@ -25,6 +25,9 @@ class Build(Row):
     environment_id: str = Field(default="", description="Content address of interpreter and dependencies.")
     requirements: list[str] = Field(default_factory=list, description="Installed distributions, 'name==version'.")
     commands: list[str] = Field(default_factory=list, description="Commands that made the environment and the tree.")
+    system_packages: list[str] = Field(
+        default_factory=list, description="Debian packages installed for it, beside compiler and interpreter."
+    )
     source_roots: list[str] = Field(default_factory=list, description="Folders of the tree put on sys.path, relative.")
     seconds: float = Field(default=0.0, description="Wall time of making it here; near 0 when it was shared.")
     bytes: int = Field(default=0, description="Disk used by what this build added.")

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     BUILD_FAILED = "build_failed"
     BUILD_TIMEOUT = "build_timeout"
     IMPORT_FAILED = "import_failed"
+    SYSTEM_PACKAGE_MISSING = "system_package_missing"
     # generate
     NO_TESTS = "no_tests"
     NO_TEST_EXECUTES_CHANGE = "no_test_executes_change"
@@ -65,6 +66,7 @@ MEANING: dict[Reason, str] = {
     Reason.BUILD_FAILED: "a build command ended with an error",
     Reason.BUILD_TIMEOUT: "a build command did not end within its limit",
     Reason.IMPORT_FAILED: "the built package cannot be imported",
+    Reason.SYSTEM_PACKAGE_MISSING: "a header, library or program is missing; the log names the Debian package",
     Reason.NO_TESTS: "the repository has no test file at that commit that can reach the change",
     Reason.NO_TEST_EXECUTES_CHANGE: "tests ran, but none executes a changed line",
     Reason.TEST_CHANGED: "the tests that execute the change are themselves modified by it",

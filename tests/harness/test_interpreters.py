@@ -40,6 +40,20 @@ def test_choose(date: str, wanted: str | None, expected: str | None) -> None:
     assert (str(chosen.version) if chosen else None) == expected
 
 
+@pytest.mark.parametrize(
+    ("tested", "wanted", "expected"),
+    [
+        (["2.7", "3.6", "3.9"], None, "3.9.18"),  # 3.11 had matured, but the project did not know it
+        (["3.6", "3.9", "3.13"], None, "3.9.18"),  # 3.13 was out of reach
+        (["3.6"], ">=3.9", "3.11.7"),
+        (["2.7", "3.4"], None, "3.11.7"),
+    ],
+)
+def test_versions_tested_with_come_first(tested: list[str], wanted: str | None, expected: str) -> None:
+    chosen = choose(day("2023-06-01"), SpecifierSet(wanted) if wanted else None, INSTALLED, tested)
+    assert chosen and str(chosen.version) == expected
+
+
 def test_choose_does_not_depend_on_the_order() -> None:
     assert choose(day("2022-01-01"), None, INSTALLED) == choose(day("2022-01-01"), None, INSTALLED[::-1])
     assert choose(day("2022-01-01"), None, []) is None

@@ -90,6 +90,22 @@ def test_setup_cfg(recipe: Any) -> None:
     assert made.source_roots == ["source"]
 
 
+@pytest.mark.parametrize(
+    ("package_dir", "root"),
+    [
+        ({"": "source"}, "source"),
+        ({"lib": "lib"}, "."),
+        ({"lib": "source/lib"}, "source"),
+        ({"lib.sub": "source/lib/sub"}, "source"),
+        ({"other": "source/lib"}, "."),
+    ],
+)
+def test_folders_of_packages(recipe: Any, package_dir: dict[str, str], root: str) -> None:
+    files = {f"{folder}lib/{name}": "" for folder in ("", "source/") for name in ("__init__.py", "sub/__init__.py")}
+    made = recipe({"setup.py": f"setup(name='lib', package_dir={package_dir})", **files})
+    assert (made.source_roots, made.packages) == ([root], ["lib"])
+
+
 def test_setup_py_is_read_but_never_run(recipe: Any, tmp_path: Path) -> None:
     script = f"""
 import sys, os

@@ -16,7 +16,7 @@ import pytest
 from conftest import command
 
 from data.demo import expected
-from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload
+from data.records import Attempt, Build, Change, Evidence, Row, Task, Timing, Verdict, Workload
 from data.store import TableStore
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "speedup", "low", "high", "delta", "p_value"}
@@ -33,7 +33,7 @@ def some_heads() -> list[str]:
 def content(home: Path) -> dict[str, Any]:
     """What an undisturbed run and a killed one must have in common, by table; fails on rows that are there twice."""
     store, found = TableStore(home / "tables"), {}
-    tables: tuple[type[Row], ...] = (Change, Verdict, Build, Workload)
+    tables: tuple[type[Row], ...] = (Change, Verdict, Attempt, Build, Workload)
     for model in tables:
         rows = [row.model_dump(mode="json", exclude=VOLATILE) for row in store.records(model, "demo")]
         found[model.TABLE] = sorted(json.dumps(row, sort_keys=True) for row in rows)

@@ -1,0 +1,172 @@
+"""Attempts at building a change, each with what the log of an earlier one asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, get_args
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from data.records import Amendment, Attempt, Change, Reason, Stamp, Step
+from data.settings import BuildSettings
+from harness.drafts import Draft
+from harness.recipes import Recipe
+from harness.rejections import Rejection, tail
+from harness.rules import Situation, plus, proposals
+
+REMEMBERED = "nearest known-good"
+PROPOSED = "proposed"
+_STEPS: tuple[Step, ...] = get_args(Step)
+LOG_BYTES = 4096
+"""Bytes of its log that an attempt's row keeps."""
+
+
+class Proposer(Protocol):
+    """A last resort where no rule fits, such as a language model."""
+
+    def __call__(self, log: str, recipe: Recipe) -> Sequence[str]:
+        """Requirements (PEP 508) that may help, of both sides' log and the base's recipe; none when it has no idea."""
+
+
+@dataclass
+class Trial:
+    """One attempt."""
+
+    amendment: Amendment
+    rule: str
+    drafts: Sequence[Draft]
+    step: Step
+    """The one that failed, or built."""
+    log: str
+    """Of what failed."""
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether a side could not be made runnable."""
+        return any(draft.rejection for draft in self.drafts)
+
+    @property
+    def rank(self) -> int:
+        """How far it came."""
+        return _STEPS.index(self.step)
+
+
+@dataclass
+class Repair:
+    """The attempts at one change.
+
+    Args:
+        make: makes one attempt.
+        situate: what is known besides the log.
+        provide: installs Debian packages; None when they are there, else why not.
+        settings: how many attempts, and how long.
+        proposer: asked when no rule fits.
+    """
+
+    make: Callable[[Amendment, str], Trial]
+    situate: Callable[[Trial], Situation]
+    provide: Callable[[Sequence[str]], str | None]
+    settings: BuildSettings
+    proposer: Proposer | None = None
+    trials: list[Trial] = field(default_factory=list)
+    """All attempts, in the order of trying."""
+    _refused: list[Amendment] = field(default_factory=list)
+
+    def run(self, start: Amendment) -> Trial:
+        """The attempt to keep: the first that built all, else the one that came farthest.
+
+        An attempt is built upon when it came as far as the one before and its log no longer asks for the same.
+
+        Args:
+            start: what served a neighbour; tried first, and dropped when the change comes farther without it.
+        """
+        deadline = time.monotonic() + self.settings.attempts_seconds
+        if start.system_packages and self.provide(start.system_packages):
+            start = Amendment()
+        best = self._try(start, REMEMBERED if start else "")
+        if start and best.failed:
+            plain = self._try(Amendment(), "")
+            best = plain if plain.rank > best.rank else best
+            self._refused.append(start)
+        while best.step != "built" and len(self.trials) < self.settings.attempts and time.monotonic() < deadline:
+            chosen = next(self._proposals(best), None)
+            if chosen is None:
+                break
+            rule, amendment = chosen
+            self._refused.append(amendment)
+            trial = self._try(amendment, rule)
+            if trial.rank > best.rank or (trial.rank == best.rank and trial.log != best.log and self._helped(trial)):
+                best = trial
+        return best
+
+    def _try(self, amendment: Amendment, rule: str) -> Trial:
+        trial = self.make(amendment, rule)
+        self.trials.append(trial)
+        return trial
+
+    def _helped(self, trial: Trial) -> bool:
+        """Whether the log no longer asks for what was added."""
+        return all(amendment != trial.amendment for _, amendment in proposals(self.situate(trial)))
+
+    def _proposals(self, best: Trial) -> Iterator[tuple[str, Amendment]]:
+        for rule, amendment in proposals(self.situate(best)):
+            if amendment == best.amendment or amendment in self._refused:
+                continue
+            lacking = [name for name in amendment.system_packages if name not in best.amendment.system_packages]
+            if lacking and (why := self.provide(lacking)):
+                _blame(best, lacking, why)
+                continue
+            yield rule, amendment
+        if self.proposer:
+            lines = self.proposer(best.log, best.drafts[0].recipe)
+            amendment = plus(best.amendment, [line for line in lines if _is_from_index(line)])
+            if amendment != best.amendment and amendment not in self._refused:
+                yield PROPOSED, amendment
+
+
+def _is_from_index(line: str) -> bool:
+    try:
+        return Requirement(line).url is None
+    except InvalidRequirement:
+        return False
+
+
+def _blame(trial: Trial, packages: Sequence[str], why: str) -> None:
+    """Makes the lack of Debian packages the reason for which a trial failed."""
+    for draft in trial.drafts:
+        if draft.rejection and draft.rejection.reason is not Reason.SYSTEM_PACKAGE_MISSING:
+            said = f"{draft.rejection.log}\nneeds the Debian package(s) {' '.join(packages)}: {why}"
+            draft.reject(Rejection(Reason.SYSTEM_PACKAGE_MISSING, said))
+
+
+def rows_of(trials: Sequence[Trial], best: Trial, change: Change, stamp: Stamp) -> tuple[Attempt, ...]:
+    """Two rows an attempt, base first; both kept, or both with the reason why it did not do."""
+    rows = []
+    for number, trial in enumerate(trials, 1):
+        rejection = next((draft.rejection for draft in trial.drafts if draft.rejection), None)
+        for draft in trial.drafts:
+            environment = draft.environment
+            rows.append(
+                Attempt(
+                    **stamp.fields(),
+                    status="rejected" if rejection else "kept",
+                    reason=rejection.reason if rejection else None,
+                    change_id=change.change_id,
+                    side=draft.side,
+                    number=number,
+                    merged_at=change.merged_at,
+                    python=str(draft.python.version) if draft.python else "",
+                    requirements=draft.recipe.requirements,
+                    commands=[*(environment.commands if environment else []), *draft.recipe.build],
+                    outcome=trial.step,
+                    rule=trial.rule,
+                    amendment=trial.amendment,
+                    chosen=trial is best,
+                    seconds=trial.seconds,
+                    log=tail(trial.log, LOG_BYTES),
+                )
+            )
+    return tuple(rows)
