@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from data.records.row import Record, content_id
@@ -10,9 +12,12 @@ from data.records.row import Record, content_id
 class StageSettings(Record):
     """Settings of one stage; equal settings have equal hashes on every machine."""
 
+    UNHASHED: ClassVar[frozenset[str]] = frozenset()
+    """Settings that decide how fast rows come, not what they say."""
+
     def config_hash(self, *upstream: str) -> str:
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
-        return content_id(type(self).__name__, self.model_dump(mode="json"), *upstream)
+        return content_id(type(self).__name__, self.model_dump(mode="json", exclude=set(self.UNHASHED)), *upstream)
 
 
 class MineSettings(StageSettings):
@@ -35,6 +40,8 @@ class BuildSettings(StageSettings):
 
     timeout: float = Field(default=1800.0, description="Wall seconds of one build command.")
     memory_bytes: int = Field(default=8 * 1024**3)
+    jobs: int = Field(default=2, ge=1, description="Processes of one build at once.")
+    UNHASHED: ClassVar[frozenset[str]] = frozenset({"jobs"})
 
 
 class GenerateSettings(StageSettings):

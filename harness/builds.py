@@ -60,7 +60,7 @@ class Builder:
         self._stamp = stamp
         self._checkouts = Checkouts(home, clone, repository.name)
         self._environments = Environments(home)
-        self._native = NativeBuilds(home, sandbox, settings)
+        self._native = NativeBuilds(home, sandbox, settings, repository.name)
 
     def build(self, change: Change) -> BuiltChange:
         """Makes both sides runnable: interpreter, environment, tree, native parts, and an import as the proof.
@@ -206,6 +206,7 @@ class Builder:
             draft.reject(inputs)
             return
         facts = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
+        facts += [draft.recipe.variables] if draft.recipe.variables else []
         draft.build_id = content_id("build", *facts)
         version = self._checkouts.version(draft.sha)
         artifacts = self._native.ensure(draft.build_id, draft.tree, draft.recipe, draft.environment, version)

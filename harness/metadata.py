@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.setup_script import SetupScript, read_setup_script
 
-_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools_rust|poetry.*build\.py")
+_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
 
 
@@ -82,6 +82,7 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     tool = _table(data, "tool")
     _read_poetry(_table(tool, "poetry"), found)
     found_setuptools = _table(tool, "setuptools")
+    found.native = found.native or "ext-modules" in found_setuptools
     found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
     found.package_folders += [v for v in _table(found_setuptools, "package-dir").values() if isinstance(v, str)]
 

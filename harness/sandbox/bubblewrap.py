@@ -10,7 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class BubblewrapSandbox:
     """
 
     NAME = "bubblewrap"
+    private: tuple[Path, ...] = ()
+    """Folders that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
     @property
@@ -71,7 +73,7 @@ class BubblewrapSandbox:
         with _Pipes() as pipes:
             argv = [
                 self._bwrap,
-                *_options(self._bwrap, command, pipes.info_write),
+                *_options(self._bwrap, command, pipes.info_write, self.private),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *_limits(command.limits)),
                 *command.argv,
             ]
@@ -95,13 +97,15 @@ class BubblewrapSandbox:
         return _completed(ended, report)
 
 
-def _options(bwrap: str, command: Command, info: int) -> list[str]:
+def _options(bwrap: str, command: Command, info: int, private: Sequence[Path]) -> list[str]:
     size = str(command.limits.file_bytes)
     options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox", "--info-fd", str(info), "--clearenv", "--ro-bind", "/", "/"]
     if _can_disable_user_namespaces(bwrap):
         options.append("--disable-userns")
     options += _covers(command, size)
+    for path in private:
+        options += ["--size", size, "--tmpfs", str(path.resolve())] if path.is_dir() else []
     # for root, who owns the files of /proc/sys even without capabilities, a writable /proc
     # (core_pattern) is a way out
     options += ["--proc", "/proc", "--remount-ro", "/proc"]
