@@ -54,7 +54,18 @@ def report(home: Home, *, as_json: bool) -> None:
 
 def examine(home: Home) -> list[Check]:
     """All checks, in the order in which a run needs them."""
-    return [_git(), _sandbox(), _interpreters(), _compilers(), _cores(), _governor(), _load(), _memory(), _disk(home), _keys()]
+    return [
+        _git(),
+        _sandbox(),
+        _interpreters(),
+        _compilers(),
+        _cores(),
+        _governor(),
+        _load(),
+        _memory(),
+        _disk(home),
+        _keys(),
+    ]
 
 
 def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> Check:

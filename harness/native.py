@@ -77,7 +77,7 @@ class NativeBuilds:
         self, place: Path, tree: Path, recipe: Recipe, environment: Environment, version: str
     ) -> Artifacts | Rejection:
         facts = [environment.environment_id, str(environment.python), recipe.build, recipe.variables, version]
-        sources = Sources.of(tree, content_id("build tree", *facts, compilers_id()))
+        sources = Sources.of(tree, content_id("build tree", *facts, compilers_id()), version)
         count = max(1, (os.cpu_count() or 1) // self.settings.jobs)
         with a_yard([self.home.compiled / self.repo / f"yard-{n}" for n in range(count)], sources) as yard:
             start = time.monotonic()
@@ -107,6 +107,7 @@ class NativeBuilds:
             "PATH": ":".join([own, *map(str, toolchain.path), system]),
             "SETUPTOOLS_SCM_PRETEND_VERSION": version,
             "PBR_VERSION": version,
+            "GIT_CEILING_DIRECTORIES": str(yard.tree.parent),  # not the version of what the home lies in
             "SOURCE_DATE_EPOCH": str(MTIME),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }

@@ -16,6 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from harness.checkouts import build_inputs, discard
+from harness.metadata import read_text
 from harness.recipes import SITE
 
 # What build systems rebuild from by its time; where distutils overlooks it (headers, static libraries): `_MADE`
@@ -25,9 +26,10 @@ _TRACKED = {
 }  # fmt: skip
 _GENERATED_FROM = {".pyx", ".src"}
 """Of these, those whose generator may not know that another file includes them."""
+_PREFIX = re.compile(r"""^parentdir_prefix[ \t]*=[ \t]*["']?([\w.-]+)""", re.M)
 _INCLUDES = re.compile(r"""^[ \t]*#?[ \t]*include[ \t]+['"<](?:[^'">\n]*/)?([^'"/>\n]+)['">]""", re.M)
 _MADE = {".o", ".obj", ".so", ".a", ".dylib"}
-"""Removed before an incremental build, where no tool of ours knows what they depend on; compiler caches make up for it."""
+"""Removed before an incremental build where no tool knows what they depend on; a compiler cache makes up for it."""
 _IDLE = re.compile(r"(^|/)(docs?|\.github|\.circleci)/|\.(rst|md|yml|yaml|ipynb|png|svg)$")
 """Files no build reads."""
 
@@ -39,12 +41,16 @@ class Sources:
     tree: Path
     key: str
     """Equal for equal environments, commands, versions and compilers."""
+    name: str
+    """What the folder is called in which they are built: without git, versioneer reads the version from there."""
     files: dict[str, str]
     """Mode and digest of every file by its path in the tree; of links, what they say."""
 
     @classmethod
-    def of(cls, tree: Path, key: str) -> Sources:
+    def of(cls, tree: Path, key: str, version: str) -> Sources:
         """Reads every file of the tree."""
+        said = [_PREFIX.search(read_text(tree / name)) for name in ("setup.cfg", "pyproject.toml")]
+        name = next((f"{found[1]}{version}" for found in said if found), "tree")
         files = {}
         for parent, folders, names in os.walk(tree):
             folders[:] = [name for name in folders if name != "__pycache__"]
@@ -55,7 +61,7 @@ class Sources:
                     with path.open("rb") as file:
                         digest = hashlib.file_digest(file, hashlib.blake2b).hexdigest()
                     files[str(path.relative_to(tree))] = f"{path.stat().st_mode & 0o111:o} {digest}"
-        return cls(tree, key, files)
+        return cls(tree, key, name, files)
 
     def differing(self, files: dict[str, str]) -> set[str]:
         """Paths that one of both lacks, or has another file at."""
@@ -78,8 +84,7 @@ class Sources:
     def _included(self) -> set[str]:
         """Files from which others are generated, and whose name an include in one of them says."""
         names = [name for name in self.files if Path(name).suffix in _GENERATED_FROM]
-        texts = [(self.tree / name).read_text(encoding="utf-8", errors="replace") for name in names]
-        said = {word for text in texts for word in _INCLUDES.findall(text)}
+        said = {word for name in names for word in _INCLUDES.findall(read_text(self.tree / name))}
         return {name for name in names if Path(name).name in said}
 
 
@@ -89,8 +94,8 @@ class Yard:
     What lies in its build tree was written by strangers' code: links in it are not followed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.tree = folder / "tree"
+    def __init__(self, folder: Path, name: str) -> None:
+        self.tree = folder / name
         """The build tree."""
         self.lock = FileLock(folder.with_name(f"{folder.name}.lock"))
         self._state = folder / "left.json"
@@ -100,6 +105,8 @@ class Yard:
         try:
             left = json.loads(self._state.read_bytes())
         except (OSError, ValueError):
+            left = None
+        if not left or not self.tree.is_dir():
             return "no build is left"
         why = sources.why_full(left["key"], left["files"])
         moved = [name for name in sources.differing(left["files"]) if not self._is_plain(name)]
@@ -171,7 +178,7 @@ class Yard:
 def a_yard(folders: Sequence[Path], sources: Sources) -> Iterator[Yard]:
     """One of the yards, locked: a free one whose build tree serves the sources, else a free one, else the first."""
     folders[0].parent.mkdir(parents=True, exist_ok=True)
-    yards = [Yard(folder) for folder in folders]
+    yards = [Yard(folder, sources.name) for folder in folders]
     for yard in sorted(yards, key=lambda yard: yard.why_full(sources) != ""):
         try:
             held = yard.lock.acquire(timeout=0)

@@ -14,7 +14,6 @@ from harness.checkouts import MTIME, Checkouts
 from harness.git import git
 from harness.rejections import Rejection
 
-
 FROM_FILE = ("-c", "protocol.file.allow=always")
 
 

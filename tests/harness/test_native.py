@@ -250,6 +250,13 @@ def test_rust_by_setuptools_rust(builds: Builds) -> None:
     assert not any("cargo" in name for name in contents(head))
 
 
+def test_a_build_without_git_finds_its_version(builds: Builds) -> None:
+    recipe = by_hand('basename "$PWD" > made', "git rev-parse --git-dir || echo none >> made")
+    subprocess.run(["git", "init", "-q", str(builds.folder)], check=True)
+    made = builds.build(builds.tree({"setup.cfg": "[versioneer]\nparentdir_prefix = lib-\n"}), recipe)
+    assert contents(made)["made"] == b"lib-1.0.0\nnone\n"
+
+
 def test_a_failed_incremental_build_is_made_in_full(builds: Builds) -> None:
     recipe = by_hand("test ! -e made && cp lib.c made")
     builds.build(builds.tree({"lib.c": "1"}), recipe)

@@ -124,8 +124,10 @@ setup(name="lib" + os.environ.get("X", ""), install_requires=base + ["attrs"], t
         ({"pyproject.toml": "build-system.build-backend = 'maturin'"}, "pip install"),
         ({"pyproject.toml": "build-system.build-backend = 'scikit_build_core.build'"}, "pip install"),
         ({"pyproject.toml": "build-system.requires = ['setuptools-rust']", "setup.py": "setup()"}, "pip install"),
-        ({"setup.py": "from setuptools_rust import RustExtension\nsetup(rust_extensions=[RustExtension('a')])"},
-         "pip install"),
+        (
+            {"setup.py": "from setuptools_rust import RustExtension\nsetup(rust_extensions=[RustExtension('a')])"},
+            "pip install",
+        ),
         ({"pyproject.toml": "[[tool.setuptools.ext-modules]]\nname = 'a'\nsources = ['a.c']"}, "pip install"),
         ({"pyproject.toml": "build-system.build-backend = 'flit_core.buildapi'"}, None),
     ],
