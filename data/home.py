@@ -44,6 +44,11 @@ class Home:
         return self.root / "artifacts"
 
     @property
+    def compiled(self) -> Path:
+        """Build trees and compilers' caches, one folder a repository; builds alone may see them."""
+        return self.root / "compiled"
+
+    @property
     def cache(self) -> Path:
         """Anything that can be made again."""
         return self.root / "cache"

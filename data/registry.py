@@ -50,6 +50,11 @@ class Repository(Record):
         description="Shell commands in the tree that build extensions in place; empty: pure Python used from the tree, "
         "or, without `packages`, found in the tree.",
     )
+    build_env: dict[str, str] = Field(default_factory=dict, description="Environment variables of the commands.")
+    without_submodules: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description="Environment variables that turn off what a submodule holds, by its path: set where it is absent.",
+    )
     test_requirements: list[str] = Field(
         default_factory=list,
         description="Installed besides pytest, for all of the history; empty: those the tree names.",

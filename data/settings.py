@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import ByteSize, Field
 
 from data.records.row import Record, content_id
@@ -10,9 +12,12 @@ from data.records.row import Record, content_id
 class StageSettings(Record):
     """Settings of one stage; equal settings have equal hashes on every machine."""
 
+    UNHASHED: ClassVar[frozenset[str]] = frozenset()
+    """Settings that decide how fast rows come, not what they say."""
+
     def config_hash(self, *upstream: str) -> str:
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
-        return content_id(type(self).__name__, self.model_dump(mode="json"), *upstream)
+        return content_id(type(self).__name__, self.model_dump(mode="json", exclude=set(self.UNHASHED)), *upstream)
 
 
 class MineSettings(StageSettings):
@@ -39,6 +44,8 @@ class BuildSettings(StageSettings):
     attempts_seconds: float = Field(default=3600.0, description="No further attempt is begun after so many seconds.")
     system_packages: bool = Field(default=False, description="Whether root may install Debian packages that lack.")
     collected_files: int = Field(default=5, description="Test files near the change that should be collectable.")
+    jobs: int = Field(default=2, ge=1, description="Processes of one build at once.")
+    UNHASHED: ClassVar[frozenset[str]] = frozenset({"jobs"})
 
 
 class GenerateSettings(StageSettings):

@@ -57,7 +57,7 @@ def report(home: Home, *, as_json: bool) -> None:
 
 def examine(home: Home) -> list[Check]:
     """All checks, in the order in which a run needs them."""
-    machine = [_git(), _sandbox(), _interpreters(), _cores(), _governor(), _load(), _memory()]
+    machine = [_git(), _sandbox(), _interpreters(), _compilers(), _cores(), _governor(), _load(), _memory()]
     return [*machine, _disk(home), _room(home), _keys()]
 
 
@@ -96,6 +96,20 @@ def _interpreters() -> Check:
         words or "none",
         "changes older than these Pythons are rejected (no_interpreter) or fail to build",
         "install more with pyenv, uv python install, or your distribution",
+    )
+
+
+def _compilers() -> Check:
+    compiler, cargo = shutil.which("cc"), shutil.which("cargo")
+    caches = [name for name in ("ccache", "sccache") if shutil.which(name)]
+    if not compiler:
+        return _check("compilers", False, "none", "changes with native parts are rejected", "install gcc or clang")
+    return _check(
+        "compilers",
+        "ccache" in caches and (not cargo or "sccache" in caches),
+        ", ".join([Path(compiler).name, *(["cargo"] if cargo else []), *caches]),
+        "native builds of neighbouring commits compile everything again: minutes instead of seconds each",
+        "install ccache" + (", and sccache for Rust" if cargo else ""),
     )
 
 

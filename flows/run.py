@@ -88,7 +88,7 @@ class Run:
     @cached_property
     def sandbox(self) -> Sandbox:
         """The best sandbox of this machine."""
-        return choose_sandbox(None)
+        return choose_sandbox(None, private=(self.home.compiled,))
 
     @cached_property
     def prober(self) -> SandboxProber:

@@ -90,7 +90,7 @@ class Builder:
         self._prober = SandboxProber(sandbox, home.cache / "probes")
         self._checkouts = Checkouts(home, clone, repository.name)
         self._environments = Environments(home)
-        self._native = NativeBuilds(home, sandbox, settings)
+        self._native = NativeBuilds(home, sandbox, settings, repository.name)
 
     @in_use()
     def build(self, change: Change) -> BuiltChange:
@@ -262,7 +262,8 @@ class Builder:
         if isinstance(inputs, Rejection):
             draft.reject(inputs)
             return
-        facts = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
+        facts: list[object] = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
+        facts += [draft.recipe.variables] if draft.recipe.variables else []
         draft.build_id = content_id("build", *facts)
         version = self._checkouts.version(draft.sha)
         artifacts = self._native.ensure(draft.build_id, draft.tree, draft.recipe, draft.environment, version)

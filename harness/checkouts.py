@@ -17,6 +17,7 @@ from data.home import Home
 from data.records import Reason, content_id
 from harness.git import MissingObjects, git
 from harness.rejections import Rejection
+from harness.removal import remove
 from harness.use import in_use, use
 
 MTIME = 946684800
@@ -26,6 +27,9 @@ MTIME = 946684800
 _BUILD_PYTHON = re.compile(
     rb"(^|/)setup[^/]*\.py$|(^|/)[^/]*(build|generat|codegen|tools|distutils|cython)[^/]*/.*\.py$"
 )
+# A build that compiles Python files: mypyc, or Cython given names that end so
+_COMPILES_PYTHON = re.compile(rb"mypyc|(?:cythonize|Extension)\([^()]*\.py['\"]")
+_SUBMODULE = "160000 "
 
 
 class Checkouts:
@@ -39,8 +43,8 @@ class Checkouts:
     def tree(self, sha: str) -> Path | Rejection:
         """The folder with the files of a commit, made when it is not there; whole or absent, never partial.
 
-        Submodules are empty folders; a symbolic link that leads out of the tree is a file
-        that holds the link's text.
+        Submodules are there when the clone or its `modules` folder has their commit, else they are empty
+        folders; a symbolic link that leads out of the tree is a file that holds the link's text.
 
         Args:
             sha: all 40 hexadecimal digits.
@@ -97,41 +101,35 @@ class Checkouts:
             if not place.is_dir():
                 raise
         finally:
-            discard(partial)
+            remove(partial)
         return place
 
     def hash_of_build_inputs(self, sha: str) -> str | Rejection:
         """Content address of all files of a commit that a native build reads: equal ones share it.
 
-        All but .py files, of which only those that build scripts are made of count.
+        All but .py files, of which only those that build scripts are made of count. A submodule's files count
+        by its commit, and by whether its folder in the tree has them.
         """
         try:
             listing = git(self._clone, "ls-tree", "-r", "-z", sha)
         except MissingObjects as error:
             return Rejection(Reason.MISSING_OBJECTS, f"listing {sha}: {error}")
         entries = (entry.partition(b"\t") for entry in listing.split(b"\0") if entry)
-        kept = [(path.hex(), facts.decode()) for facts, _, path in entries if _matters_to_builds(path)]
-        return content_id("files", kept)
+        tree = self._folder / sha
+        matters = build_inputs(tree)
+        kept = [(path.hex(), facts.decode()) for facts, _, path in entries if matters(path)]
+        there = [name for name, facts in kept if facts.startswith(_SUBMODULE) and any(_entries(tree, name))]
+        return content_id("files", kept, *there)
 
     def discard(self, sha: str) -> None:
         """Removes the trees of a commit, those with added files too, if they are there."""
         for path in self._folder.glob(f"{sha}*"):
-            discard(path)
+            remove(path)
 
 
 def tree_marker(locks: Path, tree: Path) -> Path:
     """The marker of use (`harness.use`) of a tree; the tree need not be there."""
     return locks / f"tree-{tree.parent.name}-{tree.name}.use"
-
-
-def discard(folder: Path) -> None:
-    """Removes a folder even when files in it are read-only; nothing happens when it is absent."""
-    for parent, folders, _ in os.walk(folder):
-        for name in folders:
-            path = Path(parent, name)
-            if not path.is_symlink():
-                path.chmod(0o755)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def settle(tree: Path) -> None:
@@ -152,13 +150,64 @@ def settle(tree: Path) -> None:
     os.utime(root, (MTIME, MTIME))
 
 
-def _matters_to_builds(path: bytes) -> bool:
-    return not path.endswith(b".py") or _BUILD_PYTHON.search(path) is not None
+def build_inputs(tree: Path) -> Callable[[bytes], bool]:
+    """Whether a native build of the tree may read the file of a path: all of them where it compiles Python files."""
+    scripts = [tree / name for name in ("setup.py", "setup.cfg", "pyproject.toml")]
+    texts = [path.read_bytes() for path in scripts if path.is_file() and not path.is_symlink()]
+    if any(_COMPILES_PYTHON.search(text) for text in texts):
+        return lambda path: True
+    return lambda path: not path.endswith(b".py") or _BUILD_PYTHON.search(path) is not None
 
 
 def _check_out(clone: Path, sha: str, place: Path) -> None:
+    _write_files(clone, sha, place)
+    for path, commit in _submodules(clone, sha):
+        _check_out_submodule(clone, commit, place / os.fsdecode(path))
+    settle(place)
+
+
+def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = 3) -> None:
+    """Writes its files when the clone has them, and those of its own submodules; else its folder stays empty."""
+    for folder in _git_folders(clone):
+        try:
+            git(folder, "cat-file", "-e", f"{sha}^{{commit}}")
+        except (MissingObjects, GitFailed):
+            continue
+        remove(place)
+        try:
+            _write_files(folder, sha, place)
+            inner = _submodules(folder, sha) if depth else []
+        except MissingObjects:
+            remove(place)
+            place.mkdir()
+            continue
+        for path, commit in inner:
+            _check_out_submodule(clone, commit, place / os.fsdecode(path), depth - 1)
+        return
+
+
+def _git_folders(clone: Path) -> list[Path]:
+    """The clone's git folder, and those of the submodules that were cloned with it."""
+    inside = clone / ".git" if (clone / ".git").is_dir() else clone
+    modules = (head.parent for head in (inside / "modules").resolve().rglob("HEAD"))
+    return [inside, *sorted(folder for folder in modules if (folder / "objects").is_dir())]
+
+
+def _submodules(clone: Path, sha: str) -> list[tuple[bytes, str]]:
+    """(Path, commit) of each."""
+    listing = git(clone, "ls-tree", "-r", "-z", sha)
+    entries = (entry.partition(b"\t") for entry in listing.split(b"\0") if entry.startswith(_SUBMODULE.encode()))
+    return [(path, facts.split()[2].decode()) for facts, _, path in entries]
+
+
+def _entries(tree: Path, name: str) -> list[Path]:
+    folder = tree / os.fsdecode(bytes.fromhex(name))
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _write_files(clone: Path, sha: str, place: Path) -> None:
     place.mkdir()
-    index = place.with_name(f"{place.name}.index")
+    index = place.with_name(f".{uuid.uuid4().hex}.index")
     env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(place)}
     try:
         git(clone, "read-tree", sha, env=env)
@@ -166,7 +215,6 @@ def _check_out(clone: Path, sha: str, place: Path) -> None:
     finally:
         index.unlink(missing_ok=True)
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
-    settle(place)
 
 
 def _stays_inside(link: Path, root: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.setup_script import SetupScript, folders_of, read_setup_script
 
-_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools_rust|poetry.*build\.py")
+_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
 _CLASSIFIED = re.compile(r"Programming Language :: Python :: (\d\.\d{1,2})\b")
 
@@ -84,6 +84,7 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     tool = _table(data, "tool")
     _read_poetry(_table(tool, "poetry"), found)
     found_setuptools = _table(tool, "setuptools")
+    found.native = found.native or "ext-modules" in found_setuptools
     found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
     package_dir = _table(found_setuptools, "package-dir")
     found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})

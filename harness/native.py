@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.home import Home
-from data.records import Reason, Record
+from data.records import Reason, Record, content_id
 from data.settings import BuildSettings
 from harness.checkouts import MTIME
 from harness.checks import describe, environment_variables, interpreter_folder
@@ -18,7 +19,8 @@ from harness.environments import Environment
 from harness.once import disk_bytes, made_once
 from harness.recipes import SITE, Recipe
 from harness.rejections import Rejection, tail
-from harness.removal import remove
+from harness.toolchains import Toolchain, compilers_id, with_jobs
+from harness.yards import Sources, Yard, a_yard
 
 _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
 _LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
@@ -35,7 +37,10 @@ class Artifacts(Record):
 
     path: Path
     """Folder with the added files, laid out as in the tree."""
+    how: str
+    """'full: ...' or 'incremental: ...' with the reason."""
     seconds: float
+    """Wall time, without that of waiting for another build."""
     bytes: int
     log: str
 
@@ -47,6 +52,8 @@ class NativeBuilds:
     home: Home
     sandbox: Sandbox
     settings: BuildSettings
+    repo: str = "repository"
+    """Builds of one repository share a compiler cache and build trees; no others do."""
 
     def ensure(
         self, build_id: str, tree: Path, recipe: Recipe, environment: Environment, version: str
@@ -76,37 +83,59 @@ class NativeBuilds:
     def _make(
         self, place: Path, tree: Path, recipe: Recipe, environment: Environment, version: str
     ) -> Artifacts | Rejection:
-        start = time.monotonic()
-        work, files = place / "tree", place / "files"
-        shutil.copytree(tree, work, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        log = ""
-        for command in recipe.build:
-            done = self.sandbox.run(self._command(command, work, environment, version))
-            log += f"$ {command}\n{describe(done)}\n"
-            if not done.ok:
-                return Rejection(Reason.BUILD_TIMEOUT if done.timed_out else Reason.BUILD_FAILED, tail(log))
-        files.mkdir()
-        for source, name in _added(work, tree, recipe.source_roots[0]):
-            (files / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, files / name)
-        remove(work)
-        return Artifacts(path=files, seconds=time.monotonic() - start, bytes=disk_bytes(files), log=tail(log))
+        facts = [environment.environment_id, str(environment.python), recipe.build, recipe.variables, version]
+        sources = Sources.of(tree, content_id("build tree", *facts, compilers_id()), version)
+        count = max(1, (os.cpu_count() or 1) // self.settings.jobs)
+        with a_yard([self.home.compiled / self.repo / f"yard-{n}" for n in range(count)], sources) as yard:
+            start = time.monotonic()
+            how = yard.lay(sources)
+            log, failed = self._run(yard, recipe, environment, version)
+            if failed and how.startswith("incremental"):
+                how = yard.lay(sources, anew=True)
+                log, failed = self._run(yard, recipe, environment, version)
+            if failed:
+                yard.clear()
+                return Rejection(failed, tail(log))
+            files = place / "files"
+            files.mkdir()
+            for source, name in _added(yard.tree, tree, recipe.source_roots[0]):
+                (files / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, files / name)
+            yard.keep(sources)
+        seconds = time.monotonic() - start
+        return Artifacts(path=files, how=how, seconds=seconds, bytes=disk_bytes(files), log=tail(f"{log}({how})"))
 
-    def _command(self, command: str, work: Path, environment: Environment, version: str) -> Command:
-        return Command(
-            argv=("/bin/sh", "-c", command),
-            cwd=work,
-            env={
-                **environment_variables(environment.python),
-                "SETUPTOOLS_SCM_PRETEND_VERSION": version,
-                "PBR_VERSION": version,
-                "SOURCE_DATE_EPOCH": str(MTIME),
-                "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            },
-            writable=(work,),
-            readable=(work, environment.python.parent.parent, interpreter_folder(environment.python)),
-            limits=Limits(wall_seconds=self.settings.timeout, memory_bytes=self.settings.memory_bytes, processes=1024),
-        )
+    def _run(self, yard: Yard, recipe: Recipe, environment: Environment, version: str) -> tuple[str, Reason | None]:
+        """Runs the commands in the build tree; the log, and the reason if one fails."""
+        toolchain = Toolchain.find(self.home, self.repo, yard.tree, self.settings.jobs)
+        env = environment_variables(environment.python)
+        own, system = env["PATH"].split(":", 1)
+        env |= {
+            "PATH": ":".join([own, *map(str, toolchain.path), system]),
+            "SETUPTOOLS_SCM_PRETEND_VERSION": version,
+            "PBR_VERSION": version,
+            "GIT_CEILING_DIRECTORIES": str(yard.tree.parent),  # not the version of what the home lies in
+            "SOURCE_DATE_EPOCH": str(MTIME),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        installed = (environment.python.parent.parent, interpreter_folder(environment.python))
+        settings, log = self.settings, ""
+        for command in recipe.build:
+            text = with_jobs(command, settings.jobs)
+            done = self.sandbox.run(
+                Command(
+                    argv=("/bin/sh", "-c", text),
+                    cwd=yard.tree,
+                    env={**env, **toolchain.env, **recipe.variables},
+                    writable=(yard.tree, *toolchain.writable),
+                    readable=(yard.tree, *installed, *toolchain.path),
+                    limits=Limits(wall_seconds=settings.timeout, memory_bytes=settings.memory_bytes, processes=1024),
+                )
+            )
+            log += f"$ {text}\n{describe(done)}\n"
+            if not done.ok:
+                return log, Reason.BUILD_TIMEOUT if done.timed_out else Reason.BUILD_FAILED
+        return log, None
 
 
 def _usable(make: Callable[[], Artifacts | Rejection]) -> Artifacts | Rejection:
@@ -145,6 +174,8 @@ def _found(work: Path, tree: Path, root: str) -> Iterator[tuple[Path, Path]]:
 
 
 def _regular_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.suffix not in _LEFT_OUT_ENDINGS and not path.is_symlink() and path.is_file():
+    """Files of a folder that strangers' code wrote: no link is followed, the folder's own neither."""
+    for path in [] if folder.is_symlink() else sorted(folder.rglob("*")):
+        readable = not path.is_symlink() and path.is_file() and os.access(path, os.R_OK)
+        if readable and path.suffix not in _LEFT_OUT_ENDINGS:
             yield path

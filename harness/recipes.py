@@ -29,6 +29,12 @@ SITE = ".perfquarry-site"
 
 _INPLACE = "python setup.py build_ext --inplace"
 _INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
+# with a build folder that stays, and as many processes as the build may have
+_MESON = f"{_INSTALL} --config-settings=builddir=build --config-settings=compile-args=-j$JOBS"
+# what a backend asks for only while it builds (PEP 517's get_requires), which is too late without an index
+_ASKED_LATE = {"mesonpy": ["ninja", "pip>=22.1"], "scikit_build_core": ["cmake", "ninja"]}
+_OTHER_BACKENDS = ("mesonpy", "maturin", "scikit_build_core")
+"""Backends that have nothing to do with a setup.py, which may still lie there."""
 
 
 class Recipe(Record):
@@ -39,6 +45,7 @@ class Recipe(Record):
     requirements: list[str] = Field(default_factory=list, description="Of the package and its build, with pytest.")
     test_requirements: list[str] = Field(default_factory=list, description="Wanted for the tests; given up if need be.")
     build: list[str] = Field(default_factory=list, description="Shell commands run in the tree; none: pure Python.")
+    variables: dict[str, str] = Field(default_factory=dict, description="Environment variables for the commands.")
     source_roots: list[str] = Field(
         default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
     )
@@ -76,11 +83,16 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     metadata = read_metadata(tree)
     ci, conda = read_ci(tree), read_conda(tree)
     notes = [*metadata.notes, *ci.notes, *conda.notes]
-    build = repository.build if _says_how_to_build(repository) else _build_commands(tree, metadata)
+    absent = _absent_submodules(tree)
+    if absent:
+        notes.append(f"submodules that the clone lacks: {', '.join(absent)}")
+    fits = _fits(repository, metadata)
+    build = repository.build if fits else _build_commands(tree, metadata)
     roots = [folder for folder in repository.source_dirs if (tree / folder).is_dir()]
     roots = roots or _source_roots(tree, metadata, repository.packages)
-    runtime = [*_runtime(tree, metadata, notes), *repository.requirements]
-    if build and not repository.build:
+    runtime = _runtime(tree, metadata, notes)
+    runtime = runtime + (repository.requirements if fits or not repository.build else [])
+    if build and not fits:
         runtime += _for_building(metadata, build)
     tests = repository.test_requirements or testing_needs(tree, metadata, ci)
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
@@ -90,6 +102,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         requirements=_clean([*runtime, "pytest"], own, notes),
         test_requirements=_clean(tests, own, notes),
         build=build,
+        variables=_variables(repository, absent) if build else {},
         source_roots=roots,
         packages=repository.packages or _packages(tree, roots, metadata),
         tested=tested_pythons(tree, metadata, ci, conda),
@@ -99,9 +112,38 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     )
 
 
-def _says_how_to_build(repository: Repository) -> bool:
-    """An entry of the registry that names packages, but no commands, means pure Python used from the tree."""
+def _fits(repository: Repository, metadata: Metadata) -> bool:
+    """Whether the registry says how this tree is built.
+
+    An entry that names packages, but no commands, means pure Python used from the tree. Commands that run a
+    setup.py are of the years before the repository took another backend.
+    """
+    if any("setup.py" in command for command in repository.build) and _backend(metadata) in _OTHER_BACKENDS:
+        return False
     return bool(repository.packages) or "build" in repository.model_fields_set
+
+
+def _backend(metadata: Metadata) -> str:
+    """Top-level module of the build backend; setuptools where none is named."""
+    return (metadata.backend or "setuptools").partition(".")[0]
+
+
+def _absent_submodules(tree: Path) -> list[str]:
+    """Paths of submodules whose folder is empty."""
+    named = re.findall(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", read_text(tree / ".gitmodules"), re.M)
+    return [name for name in named if _is_empty(tree, tree / name)]
+
+
+def _is_empty(tree: Path, folder: Path) -> bool:
+    return folder.resolve().is_relative_to(tree.resolve()) and folder.is_dir() and not any(folder.iterdir())
+
+
+def _variables(repository: Repository, absent: Sequence[str]) -> dict[str, str]:
+    """The registry's, those that turn off what absent submodules hold among them."""
+    found = dict(repository.build_env)
+    for path in absent:
+        found |= repository.without_submodules.get(path, {})
+    return found
 
 
 def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
@@ -121,13 +163,17 @@ def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
 def _build_commands(tree: Path, metadata: Metadata) -> list[str]:
     if not metadata.native:
         return []
-    setuptools = metadata.backend is None or metadata.backend.startswith("setuptools")
-    return [_INPLACE if setuptools and (tree / "setup.py").exists() else _INSTALL]
+    if _backend(metadata) == "mesonpy":
+        return [_MESON]
+    # in place, setuptools-rust builds without optimisation
+    rust = "setuptools_rust" in read_text(tree / "setup.py") + " ".join(metadata.build_requires).replace("-", "_")
+    inplace = _backend(metadata) == "setuptools" and (tree / "setup.py").exists() and not rust
+    return [_INPLACE if inplace else _INSTALL]
 
 
 def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
     pip = ["pip"] if any("pip" in command.split() for command in build) else []
-    return ["setuptools", "wheel", *pip, *metadata.build_requires]
+    return ["setuptools", "wheel", *pip, *_ASKED_LATE.get(_backend(metadata), []), *metadata.build_requires]
 
 
 def _range(own: str | None, registered: str, notes: list[str]) -> str | None:

@@ -24,8 +24,9 @@ from pydantic import ByteSize, Field, TypeAdapter, ValidationError
 from data.errors import InputError
 from data.home import Home
 from data.records import Record
-from harness.checkouts import discard, tree_marker
+from harness.checkouts import tree_marker
 from harness.once import MADE, disk_bytes, use_marker
+from harness.removal import remove
 from harness.use import is_used, unused
 
 BUDGET_VARIABLE = "PERFQUARRY_DISK_BUDGET"
@@ -196,7 +197,7 @@ def _evict(home: Home, thing: Thing) -> bool:
         if thing.kind != "leftover":
             thing.marker.unlink()
     if doomed.is_dir():
-        discard(doomed)
+        remove(doomed)
     else:
         doomed.unlink(missing_ok=True)
     return True

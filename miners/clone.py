@@ -7,6 +7,7 @@ are (a pack sent by git must be whole). Only what a source itself borrows from o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -40,6 +41,7 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     else:
         _clone(git, origin, destination)
     _point_head(git, origin, destination, branch)
+    _link_modules(local, destination)
     return destination
 
 
@@ -139,6 +141,16 @@ def _point_head(git: Git, origin: str, destination: Path, branch: str | None) ->
     except GitFailed as error:
         raise InputError(f"{_shown(origin)} has no branch '{branch}': see its branches with `git branch -a`") from error
     output(clone, "symbolic-ref", "HEAD", f"refs/heads/{branch}", doing=f"choosing branch {branch}")
+
+
+def _link_modules(local: Path | None, destination: Path) -> None:
+    """The submodules a local source has cloned are read where they lie; once it is gone, they are absent."""
+    link = destination / "modules"
+    if link.is_symlink():
+        link.unlink(missing_ok=True)
+    if local and (local / "modules").is_dir():
+        with contextlib.suppress(FileExistsError):  # another run was first
+            link.symlink_to(local / "modules")
 
 
 def _symbolic_head(git: Git) -> str | None:

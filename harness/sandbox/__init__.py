@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from data.errors import InputError, SandboxUnavailable
 from harness.contracts import Sandbox
 from harness.sandbox.bubblewrap import BubblewrapSandbox
@@ -11,8 +13,10 @@ from harness.sandbox.supervise import ending_together
 __all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox", "ending_together"]
 
 
-def choose_sandbox(name: str | None = None) -> Sandbox:
+def choose_sandbox(name: str | None = None, private: tuple[Path, ...] = ()) -> Sandbox:
     """The sandbox of that name, or the strongest that works here: bubblewrap, else plain processes.
+
+    `private`: folders it keeps, where it can, from all commands but those that may write there.
 
     Raises:
         InputError: no sandbox has that name.
@@ -23,7 +27,7 @@ def choose_sandbox(name: str | None = None) -> Sandbox:
     if name == ProcessSandbox.NAME:
         return ProcessSandbox(why="it was asked for")
     try:
-        sandbox = BubblewrapSandbox()
+        sandbox = BubblewrapSandbox(private=private)
         sandbox.verify()
     except SandboxUnavailable as error:
         if name == BubblewrapSandbox.NAME:

@@ -56,6 +56,8 @@ class BubblewrapSandbox:
     NAME = "bubblewrap"
     for_installers: bool = False
     """Network and files are the host's own (links from a cache work); only its processes and keys are kept away."""
+    private: tuple[Path, ...] = ()
+    """Folders that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
     @property
@@ -85,7 +87,7 @@ class BubblewrapSandbox:
             argv = [
                 self._bwrap,
                 *line.options,
-                *_options(self._bwrap, command, self.for_installers),
+                *_options(self._bwrap, command, self.for_installers, self.private),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *_limits(command.limits)),
                 *command.argv,
             ]
@@ -110,7 +112,7 @@ class BubblewrapSandbox:
         return _completed(ended, report)
 
 
-def _options(bwrap: str, command: Command, for_installers: bool) -> list[str]:
+def _options(bwrap: str, command: Command, for_installers: bool, private: Sequence[Path]) -> list[str]:
     size = str(command.limits.file_bytes)
     options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox"]
@@ -121,6 +123,8 @@ def _options(bwrap: str, command: Command, for_installers: bool) -> list[str]:
         options += ["--share-net", "--bind", "/", "/", *_hide(hidden, command.readable, "--bind")]
     else:
         options += ["--ro-bind", "/", "/", *_covers(command, size)]
+        for path in private:
+            options += ["--size", size, "--tmpfs", str(path.resolve())] if path.is_dir() else []
     # for root, who owns the files of /proc/sys even without capabilities, a writable /proc
     # (core_pattern) is a way out
     options += ["--proc", "/proc", "--remount-ro", "/proc"]

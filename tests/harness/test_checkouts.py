@@ -15,6 +15,8 @@ from harness.checkouts import MTIME, Checkouts
 from harness.git import git
 from harness.rejections import Rejection
 
+FROM_FILE = ("-c", "protocol.file.allow=always")
+
 
 def run(repo: Path, *arguments: str | bytes) -> str:
     identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
@@ -88,6 +90,40 @@ def test_names_that_are_no_text_and_submodules(repo: Path, checkouts: Checkouts)
     tree = there(checkouts.tree(run(repo, "rev-parse", "HEAD").strip()))
     assert name in {os.fsencode(path.name) for path in tree.iterdir()}
     assert list((tree / "vendor").iterdir()) == []
+
+
+def test_submodules_that_were_cloned_with_the_clone_are_there(tmp_path: Path, repo: Path) -> None:
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder, other in ((inner, None), (outer, inner)):
+        folder.mkdir()
+        run(folder, "init", "-q")
+        (folder / f"{folder.name}.c").write_text(folder.name)
+        if other:
+            run(folder, *FROM_FILE, "submodule", "add", "-q", str(other), "deep")
+        commit(folder)
+    run(repo, *FROM_FILE, "submodule", "add", "-q", str(outer), "vendor/outer")
+    without = Checkouts(Home(tmp_path / "without"), tmp_path / "bare.git", "lib")
+    first = commit(repo)
+    run(tmp_path, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
+    run(repo, *FROM_FILE, "submodule", "update", "-q", "--init", "--recursive")
+
+    checkouts = Checkouts(Home(tmp_path / "home"), repo, "lib")
+    tree = there(checkouts.tree(first))
+    files = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}
+    submodule = "vendor/outer"
+    assert files == {
+        ".gitmodules", f"{submodule}/.gitmodules", f"{submodule}/outer.c", f"{submodule}/deep/inner.c"
+    }  # fmt: skip
+    assert {path.lstat().st_mtime for path in tree.rglob("*")} == {MTIME}
+    assert list((there(without.tree(first)) / submodule).iterdir()) == []
+    assert without.hash_of_build_inputs(first) != checkouts.hash_of_build_inputs(first)
+
+    (outer / "outer.c").write_text("newer")
+    newer = commit(outer)
+    run(repo, "update-index", "--cacheinfo", f"160000,{newer},{submodule}")
+    run(repo, "commit", "-q", "-m", "a commit of the submodule that is not here")
+    tree = there(checkouts.tree(run(repo, "rev-parse", "HEAD").strip()))
+    assert list((tree / submodule).iterdir()) == []
 
 
 def test_neither_hooks_nor_filters_run(tmp_path: Path, repo: Path, checkouts: Checkouts) -> None:
@@ -169,6 +205,29 @@ def test_only_what_a_build_reads_changes_its_hash(repo: Path, checkouts: Checkou
         hashes.append(checkouts.hash_of_build_inputs(commit(repo)))
     assert hashes[1] == hashes[2] == hashes[3]
     assert len(set(hashes)) == 5
+
+
+@pytest.mark.parametrize(
+    ("script", "compiled"),
+    [
+        ("from mypyc.build import mypycify\n", True),
+        ("ext_modules=cythonize('lib/*.py', exclude=[])", True),
+        ("Extension('lib.a', sources=['lib/a.py'])", True),
+        ("def cythonize(): call('tools/cythonize.py')", False),
+        ("cythonize(['lib/a.pyx'])\nexec(open('lib/version.py').read())", False),
+    ],
+)
+def test_python_files_count_where_they_are_compiled(
+    repo: Path, checkouts: Checkouts, script: str, compiled: bool
+) -> None:
+    hashes = []
+    for text in "12":
+        (repo / "setup.py").write_text(script)
+        (repo / "a.py").write_text(text)
+        sha = commit(repo)
+        there(checkouts.tree(sha))
+        hashes.append(checkouts.hash_of_build_inputs(sha))
+    assert (hashes[0] != hashes[1]) == compiled
 
 
 def test_the_version_is_the_nearest_tag(repo: Path, checkouts: Checkouts) -> None:

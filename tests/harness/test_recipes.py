@@ -136,15 +136,54 @@ setup(name="lib" + os.environ.get("X", ""), install_requires=base + ["attrs"], t
         ({"setup.py": "from Cython.Build import cythonize\nsetup(ext_modules=cythonize('*.pyx'))"}, "build_ext"),
         ({"setup.py": "setup(configuration=configuration)"}, "build_ext"),
         ({"setup.py": "setup(ext_modules=[])"}, None),
-        ({"pyproject.toml": "build-system.build-backend = 'mesonpy'"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'mesonpy'"}, "builddir=build"),
         ({"pyproject.toml": "build-system.build-backend = 'maturin'"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'scikit_build_core.build'"}, "pip install"),
+        ({"pyproject.toml": "build-system.requires = ['setuptools-rust']", "setup.py": "setup()"}, "pip install"),
+        (
+            {"setup.py": "from setuptools_rust import RustExtension\nsetup(rust_extensions=[RustExtension('a')])"},
+            "pip install",
+        ),
+        ({"pyproject.toml": "[[tool.setuptools.ext-modules]]\nname = 'a'\nsources = ['a.c']"}, "pip install"),
         ({"pyproject.toml": "build-system.build-backend = 'flit_core.buildapi'"}, None),
     ],
 )
 def test_native_code_is_seen(recipe: Any, files: dict[str, str], expected: str | None) -> None:
     made = recipe({**files, "lib/__init__.py": ""})
     assert (expected in made.build[0]) if expected else made.build == []
-    assert ("setuptools" in made.requirements) == bool(expected)
+    assert {"setuptools", "setuptools-rust"}.isdisjoint(made.requirements) == (not expected)
+    assert ("ninja" in made.requirements) == ("mesonpy" in str(files) or "scikit_build_core" in str(files))
+
+
+@pytest.mark.parametrize("backend", ["mesonpy", "maturin", "setuptools.build_meta"])
+def test_commands_of_the_registry_end_with_their_era(recipe: Any, backend: str) -> None:
+    command = "python setup.py build_ext --inplace -j 2"
+    made = recipe(
+        {"pyproject.toml": f"build-system.build-backend = {backend!r}", "setup.py": "", "lib/__init__.py": ""},
+        packages=["lib"],
+        build=[command],
+        requirements=["cython<3"],
+    )
+    if backend == "setuptools.build_meta":
+        assert made.build == [command] and "cython<3" in made.requirements
+    else:
+        assert "pip install" in made.build[0] and "cython<3" not in made.requirements
+
+
+def test_what_absent_submodules_hold_is_switched_off(recipe: Any, tmp_path: Path) -> None:
+    files = {
+        ".gitmodules": '[submodule "fast"]\n\tpath = vendor/fast\n\turl = u\n[submodule "x"]\n\tpath = ../..\n',
+        "setup.py": "setup(ext_modules=[Extension('a', ['a.c'])])",
+        "lib/__init__.py": "",
+        "vendor/fast/empty": "",
+    }
+    registered = {"build_env": {"A": "1"}, "without_submodules": {"vendor/fast": {"NO_FAST": "1"}}}
+    assert recipe(files, **registered).variables == {"A": "1"}
+    del files["vendor/fast/empty"]
+    (tmp_path / "vendor/fast/empty").unlink()
+    made = recipe(files, **registered)
+    assert made.variables == {"A": "1", "NO_FAST": "1"}
+    assert "submodules that the clone lacks: vendor/fast" in made.notes
 
 
 def test_python_two_only(recipe: Any) -> None:

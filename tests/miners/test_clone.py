@@ -116,3 +116,13 @@ def test_hooks_of_the_source_do_not_run(source: Repository, home: Path, tmp_path
     ensure_clone(source.folder, home)
     ensure_clone(source.folder, home)
     assert not witness.exists() and not (home / "hooks").exists()
+
+
+def test_submodules_a_local_source_has_are_reachable(source: Repository, home: Path) -> None:
+    modules = source.folder / ".git" / "modules"
+    clone = ensure_clone(source.folder, home)
+    assert not (clone / "modules").is_symlink()
+    (modules / "vendor").mkdir(parents=True)
+    assert [path.name for path in (ensure_clone(source.folder, clone) / "modules").iterdir()] == ["vendor"]
+    shutil.rmtree(modules)
+    assert not (ensure_clone(source.folder, clone) / "modules").is_symlink()
