@@ -8,7 +8,7 @@ BIN  := $(VENV)/bin
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev curate test test-all check ui doctor lock bench-statistics bench-mining bench-judge bench-aa
+.PHONY: help setup setup-dev curate test test-all check ui doctor base-image lock bench-statistics bench-mining bench-judge bench-aa bench-sandboxes
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -39,6 +39,9 @@ ui: setup ## open the page of the local Prefect server
 doctor: setup ## what this machine lacks, and what that costs
 	@$(BIN)/perfquarry doctor
 
+base-image: setup ## make the image of Docker sandboxes (root, debootstrap; ARGS: --package NAME, --anew)
+	$(BIN)/python -m harness.base_image $(ARGS)
+
 lock: setup ## pin the requirements anew
 	requirements/compile.sh
 
@@ -53,6 +56,9 @@ bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of c
 
 bench-aa: setup-dev ## false acceptance on a real repository (ARGS: path of a tornado clone)
 	$(BIN)/python -m benchmarks.aa $(ARGS)
+
+bench-sandboxes: setup-dev ## what a start costs in each sandbox
+	$(BIN)/python -m benchmarks.sandboxes $(ARGS)
 
 $(VENV)/.bootstrap: requirements/bootstrap.txt
 	@command -v git >/dev/null || { echo "git is missing: install it (Debian, Ubuntu: apt-get install git)"; exit 1; }

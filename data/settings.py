@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from data.records.row import Record, content_id
@@ -81,8 +83,17 @@ class SelectSettings(StageSettings):
     min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
 
 
+class SandboxSettings(Record):
+    """Where strangers' code runs. It decides no row, so it is in no hash; timings name their sandbox themselves."""
+
+    name: Literal["bubblewrap", "docker", "process"] | None = Field(
+        default=None, description="Null: the strongest that works on this machine."
+    )
+    image: str = Field(default="", description="docker: a local image with a shell; empty: our own base image.")
+
+
 class Settings(Record):
-    """All stages' settings of one run."""
+    """All stages' settings of one run, and where they run code."""
 
     mine: MineSettings = MineSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -90,3 +101,4 @@ class Settings(Record):
     generate: GenerateSettings = GenerateSettings()
     measure: MeasureSettings = MeasureSettings()
     select: SelectSettings = SelectSettings()
+    sandbox: SandboxSettings = SandboxSettings()

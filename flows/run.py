@@ -85,8 +85,9 @@ class Run:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """The best sandbox of this machine."""
-        return choose_sandbox(None)
+        """The one the settings name, else the best of this machine."""
+        settings = self.options.settings.sandbox
+        return choose_sandbox(settings.name, settings.image)
 
     @cached_property
     def prober(self) -> SandboxProber:
