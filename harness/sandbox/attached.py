@@ -76,6 +76,5 @@ def attached(api: docker.APIClient, container: str, limit: int) -> Iterator[Atta
     try:
         yield Attached(raw, limit)
     finally:
-        raw.close()
-        if response := getattr(raw, "_response", None):
-            response.close()
+        # the socket belongs to the response of the request that became it
+        getattr(raw, "_response", raw).close()
