@@ -28,6 +28,8 @@ from harness.oci import check_archive, write_archive
 from harness.rejections import tail
 from harness.sandbox.docker import DockerSandbox, own_image
 from harness.sandbox.engine import connected, find_image
+from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.mounts import within
 
 SYSTEM = Path("/usr")
 """Interpreters installed there are the base image's."""
@@ -72,20 +74,24 @@ class Images:
         """The image of a built side; only layers that are not there are made.
 
         Raises:
+            InputError: the side lies in /tmp, of which every sandbox has its own.
             SandboxUnavailable: no engine, no base image, or a layer could not be made.
             EnvironmentFailed: the interpreter does not run on the base image.
         """
         base, prefix, environment = self.base or own_image(), interpreter_folder(built.python), built.python.parents[1]
+        holds = (prefix, environment, built.tree)
+        if covered := [path for path in holds if within(path, PRIVATE)]:
+            raise InputError(f"{covered[0]} would be hidden by a sandbox's own /tmp: use a --home elsewhere")
         self.home.locks.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.locks / "images.lock"):
             parent = base
             if prefix != SYSTEM:
                 parent = _layer("interpreter", parent, _installed(built.python), NOT_RUN, str(built.python.resolve()))
             dependencies = _layer("dependencies", parent, [environment], GITS, built.environment_id)
-            _prove(dependencies, built, (prefix, environment))
+            _prove(dependencies, built, holds)
             name = _layer("repository", dependencies, [built.tree], GITS, built.sha, str(built.tree))
         known = _known(name)
-        return SideImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), (prefix, environment, built.tree))
+        return SideImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), holds)
 
     def remove(self, image: SideImage) -> None:
         """Removes an image of ours; layers that others share stay.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,20 +30,29 @@ printf %s "$1" >/tmp/probe.py; printf %s "$2" >/tmp/request.json
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+def folder() -> Iterator[Path]:
+    """Not in /tmp: sandboxes have their own."""
+    root = Path(__file__).parents[2] / "build"
+    root.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root) as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="module")
+def images(folder: Path) -> Images:
     try:
         choose_sandbox("docker")
     except SandboxUnavailable as error:
         pytest.skip(f"docker does not work here: {error}")
-    return Images(Home(tmp_path_factory.mktemp("home")))
+    return Images(Home(folder / "home"))
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> tuple[BuiltSide, BuiltSide]:
-    trees = tmp_path_factory.mktemp("trees")
+def sides(folder: Path, bare_python: Path) -> tuple[BuiltSide, BuiltSide]:
+    environment = shutil.copytree(bare_python.parents[1], folder / "environment", symlinks=True)
 
     def side(name: Side, digit: str, body: str) -> BuiltSide:
-        tree = trees / (digit * 40)
+        tree = folder / "trees" / (digit * 40)
         for path, text in (
             ("module.py", MODULE.format(body)),
             ("test_module.py", TEST),
@@ -52,7 +63,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> tuple[
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(text)
         (tree / "link.py").symlink_to("module.py")
-        return BuiltSide(name, digit * 40, tree, bare_python, "environment-of-both", (tree,))
+        return BuiltSide(name, digit * 40, tree, environment / "bin" / "python", folder.name, (tree,))
 
     return side("base", "a", "x + x"), side("head", "b", "2 * x")
 
@@ -61,8 +72,13 @@ def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> tuple[
 def made(images: Images, sides: tuple[BuiltSide, BuiltSide]) -> Iterator[tuple[SideImage, SideImage]]:
     base, head = (images.ensure(side) for side in sides)
     yield base, head
-    for image in (base, head):
-        images.remove(image)
+    with connected("remove what the tests made") as api:
+        below = [tag for layer in api.history(base.name) for tag in layer["Tags"] or ()]
+        for image in (base, head):
+            images.remove(image)
+        for tag in below:
+            if tag.startswith("perfquarry/dependencies:"):
+                api.remove_image(tag)
 
 
 def probe(image: SideImage, built: BuiltSide) -> dict[str, object]:
@@ -106,6 +122,11 @@ def test_the_tree_is_fresh_and_the_interpreter_bare(
     names = "./data\n./data/ünï code.txt\n./link.py\n./module.py\n./test_module.py\n./vendored\n"
     assert ended.stdout.decode() == f".\n{names}{MODULE.format('x + x')}kept\n"
     assert b"site-packages" in ended.stderr  # there is none
+
+
+def test_a_side_in_tmp_is_refused(images: Images, tmp_path: Path, bare_python: Path) -> None:
+    with pytest.raises(InputError, match="--home elsewhere"):
+        images.ensure(BuiltSide("base", "a" * 40, tmp_path, bare_python, "e", (tmp_path,)))
 
 
 def test_layers_are_made_once(images: Images, made: tuple[SideImage, SideImage], sides: tuple[BuiltSide, ...]) -> None:
