@@ -17,7 +17,7 @@ OUT, ERR = 1, 2
 
 
 class Attached:
-    """Reads both streams; standard input stays open, and silent, for as long as this is."""
+    """Reads both streams; standard input stays open for as long as this is."""
 
     def __init__(self, raw: Any, limit: int) -> None:
         self._raw = raw
@@ -48,6 +48,11 @@ class Attached:
         data = os.read(self._raw.fileno(), BLOCK)
         self._take(memoryview(data))
         return bool(data)
+
+    def ask(self) -> None:
+        """Sends one line; nothing happens when nobody reads there any more."""
+        with contextlib.suppress(OSError):
+            os.write(self._raw.fileno(), b"\n")
 
     def _take(self, data: memoryview) -> None:
         while data:

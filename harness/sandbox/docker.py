@@ -24,28 +24,32 @@ from harness.sandbox.mounts import View, within
 from harness.sandbox.report import ReportFolder
 from harness.sandbox.supervise import DRAIN_SECONDS, Ended
 
-# Runs inside, beside the command. It removes what image and engine put into the environment, sets
-# limits, ends everything when our end of standard input is closed (we crashed), and tells at the
-# end what the container's control group counted. The command gets none of its descriptors.
+# Runs inside, beside the command. It removes what image and engine put into the environment and
+# sets limits. What the container's control group has counted it tells for every line we send, and
+# at the end; when our end of standard input is closed (we crashed), it ends everything. The
+# command gets none of its descriptors.
 INSIDE = """
 exec 3<>"$1" 4>&2 5<&0 </dev/null 2>/dev/null
 unset $2
 ulimit -c 0; ulimit -f "$3"; ulimit -v "$4"; shift 4
-(read -r _ <&5; kill -s KILL -- -1) >/dev/null 3>&- 4>&- &
+tell() {
+    for file in cpuacct/cpuacct.usage pids/pids.events memory/memory.oom_control cpu.stat pids.events memory.events; do
+        [ -r "/sys/fs/cgroup/$file" ] || continue
+        while read -r line; do echo "${file##*/} $line"; done <"/sys/fs/cgroup/$file"
+    done >&3
+}
+(while read -r _; do tell; done; kill -s KILL -- -1) <&5 >/dev/null 4>&- &
 exec 5<&-
 (exec "$@" 2>&4 3>&- 4>&-)
 code=$?
-for file in cpuacct/cpuacct.usage pids/pids.events memory/memory.oom_control cpu.stat pids.events memory.events; do
-    [ -r "/sys/fs/cgroup/$file" ] || continue
-    while read -r line; do echo "${file##*/} $line"; done <"/sys/fs/cgroup/$file"
-done >&3
+tell
 exit $code
 """
 REPORT = "/dev/perfquarry-report"
 OURS = 3
 """Processes in a container that are not the command's: the engine's init, the shell, and its watch."""
 LOOK = 0.25
-"""Seconds between two questions to the engine: how many processes, and was one killed for its memory."""
+"""Seconds between two questions to the shell inside: was a process refused, or one killed for its memory."""
 PROVIDED = frozenset({"HOME", "HOSTNAME", "PATH", "TERM"})
 """Variables that engines set by themselves."""
 
@@ -154,7 +158,7 @@ class DockerSandbox:
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             init=True,
-            pids_limit=limits.processes + OURS + 1,
+            pids_limit=limits.processes + OURS,
             mem_limit=limits.memory_bytes,
             memswap_limit=limits.memory_bytes,
             cpuset_cpus=None if command.core is None else str(command.core),
@@ -182,10 +186,10 @@ def _supervise(
     api: docker.APIClient, container: str, output: Attached, limits: Limits, folder: ReportFolder
 ) -> Completed:
     """Starts the container and reads its output until it has ended or exceeded a limit."""
-    begin, since = time.monotonic(), time.time()
+    begin = time.monotonic()
     api.start(container)
     deadline = time.monotonic() + limits.wall_seconds
-    exceeded = _watch(api, container, output, deadline, limits, since)
+    exceeded = _watch(api, container, output, deadline, folder)
     wall = time.monotonic() - begin
     if exceeded:
         kill(api, container)
@@ -193,18 +197,14 @@ def _supervise(
         while time.monotonic() < until and output.read(until - time.monotonic()):
             pass
     status = int(api.wait(container)["StatusCode"])
-    figures = folder.figures()
-    if not exceeded and (figures.oom_kills or api.inspect_container(container)["State"]["OOMKilled"]):
+    exceeded = exceeded or folder.figures().exceeded
+    if not exceeded and api.inspect_container(container)["State"]["OOMKilled"]:
         exceeded = "memory"
-    elif not exceeded and figures.refused_processes:
-        exceeded = "processes"
     ended = Ended(status, exceeded, output.stdout, output.stderr, output.truncated, wall, 0.0)
-    return completed(ended, figures.cpu_seconds)
+    return completed(ended, folder.figures().cpu_seconds)
 
 
-def _watch(
-    api: docker.APIClient, container: str, output: Attached, deadline: float, limits: Limits, since: float
-) -> Exceeded:
+def _watch(api: docker.APIClient, container: str, output: Attached, deadline: float, folder: ReportFolder) -> Exceeded:
     """Reads until the container has ended, which closes its output, or a limit is exceeded."""
     next_look = time.monotonic() + LOOK
     while True:
@@ -212,9 +212,10 @@ def _watch(
         if now >= deadline:
             return "time"
         if now >= next_look:
-            if found := _over(api, container, limits, since):
+            if found := folder.figures().exceeded:
                 return found
-            next_look = time.monotonic() + LOOK
+            output.ask()
+            next_look = now + LOOK
         if not output.read(min(deadline, next_look) - now):
             return _ended(api, container, deadline)
 
@@ -226,11 +227,3 @@ def _ended(api: docker.APIClient, container: str, deadline: float) -> Exceeded:
     except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError):
         return "time"
     return ""
-
-
-def _over(api: docker.APIClient, container: str, limits: Limits, since: float) -> Exceeded:
-    stats = api.stats(container, stream=False, one_shot=True)
-    if (stats["pids_stats"].get("current") or 0) > limits.processes + OURS:
-        return "processes"
-    filters = {"container": container, "event": "oom"}
-    return "memory" if list(api.events(since=f"{since:.3f}", until=f"{time.time():.3f}", filters=filters)) else ""
