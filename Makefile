@@ -8,7 +8,7 @@ BIN  := $(VENV)/bin
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev curate test test-all check ui doctor gc lock bench-statistics bench-mining bench-judge bench-aa bench-builds
+.PHONY: help setup setup-dev curate test test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -42,6 +42,9 @@ doctor: setup ## what this machine lacks, and what that costs
 gc: setup ## free the disk of what can be made again (ARGS: --keep 5GiB, --all, --dry-run)
 	@$(BIN)/perfquarry gc $(ARGS)
 
+base-image: setup ## make the image of Docker sandboxes (root, debootstrap; ARGS: --package NAME, --anew)
+	$(BIN)/python -m harness.base_image $(ARGS)
+
 lock: setup ## pin the requirements anew
 	requirements/compile.sh
 
@@ -59,6 +62,9 @@ bench-aa: setup-dev ## false acceptance on a real repository (ARGS: path of a to
 
 bench-builds: setup-dev ## share of commits that build and run tests (ARGS: name=CLONE ...)
 	$(BIN)/python -m benchmarks.builds $(ARGS)
+
+bench-sandboxes: setup-dev ## what a start costs in each sandbox
+	$(BIN)/python -m benchmarks.sandboxes $(ARGS)
 
 $(VENV)/.bootstrap: requirements/bootstrap.txt
 	@command -v git >/dev/null || { echo "git is missing: install it (Debian, Ubuntu: apt-get install git)"; exit 1; }

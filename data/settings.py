@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import ByteSize, Field
 
@@ -103,8 +103,17 @@ class ResourceSettings(Record):
     )
 
 
+class SandboxSettings(Record):
+    """Where strangers' code runs. It decides no row, so it is in no hash; timings name their sandbox themselves."""
+
+    name: Literal["bubblewrap", "docker", "process"] | None = Field(
+        default=None, description="Null: the strongest that works on this machine."
+    )
+    image: str = Field(default="", description="docker: a local image with a shell; empty: our own base image.")
+
+
 class Settings(Record):
-    """All stages' settings of one run."""
+    """All stages' settings of one run, and where they run code."""
 
     mine: MineSettings = MineSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -113,3 +122,4 @@ class Settings(Record):
     measure: MeasureSettings = MeasureSettings()
     select: SelectSettings = SelectSettings()
     resources: ResourceSettings = ResourceSettings()
+    sandbox: SandboxSettings = SandboxSettings()

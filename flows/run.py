@@ -87,8 +87,9 @@ class Run:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """The best sandbox of this machine."""
-        return choose_sandbox(None, private=(self.home.compiled,))
+        """The one the settings name, else the best of this machine."""
+        settings = self.options.settings.sandbox
+        return choose_sandbox(settings.name, settings.image, private=(self.home.compiled,))
 
     @cached_property
     def prober(self) -> SandboxProber:

@@ -74,12 +74,30 @@ class Completed:
         return self.exit_code == 0 and not self.timed_out
 
 
+@dataclass(frozen=True)
+class Isolation:
+    """What a sandbox promises to keep from hostile code; the conformance suite asserts it both ways."""
+
+    network: bool
+    """No connection leaves it."""
+    files: bool
+    """The host is read-only but for `Command.writable`, keys are hidden, /tmp is its own."""
+    processes: bool
+    """Other processes are invisible, and no capability of the kernel is left."""
+    crash: bool
+    """Its processes end when ours is killed."""
+
+
 class Sandbox(Protocol):
     """Runs commands isolated from the host."""
 
     @property
     def name(self) -> str:
         """Short name, stored with every timing."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """What it promises."""
 
     def run(self, command: Command) -> Completed:
         """Runs it to its end or its limit.

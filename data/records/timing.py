@@ -20,7 +20,7 @@ class Machine(Record):
     memory_bytes: int
     governor: str | None = None
     clock_resolution: float = Field(description="Resolution of the timer, seconds.")
-    sandbox: str = Field(description="Name of the sandbox: bubblewrap, process.")
+    sandbox: str = Field(description="Name of the sandbox: bubblewrap, docker, process.")
 
 
 class Timing(Row):

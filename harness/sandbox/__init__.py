@@ -1,7 +1,8 @@
-"""Sandboxes: where strangers' code runs. `choose_sandbox` is the door; both backends pass one conformance suite."""
+"""Sandboxes: where strangers' code runs. `choose_sandbox` is the door; all backends pass one conformance suite."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from data.errors import InputError, SandboxUnavailable
@@ -13,24 +14,46 @@ from harness.sandbox.supervise import ending_together
 __all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox", "ending_together"]
 
 
-def choose_sandbox(name: str | None = None, private: tuple[Path, ...] = ()) -> Sandbox:
-    """The sandbox of that name, or the strongest that works here: bubblewrap, else plain processes.
+def choose_sandbox(name: str | None = None, image: str = "", private: tuple[Path, ...] = ()) -> Sandbox:
+    """The sandbox of that name, or the strongest that works here: bubblewrap, else docker, else plain processes.
 
-    `private`: folders it keeps, where it can, from all commands but those that may write there.
+    Args:
+        name: 'bubblewrap', 'docker' or 'process'; None chooses.
+        image: local image for containers; empty: our own base image.
+        private: folders it keeps, where it can, from all commands but those that may write there.
 
     Raises:
         InputError: no sandbox has that name.
         SandboxUnavailable: the one asked for by name does not work on this machine.
     """
-    if name not in (None, BubblewrapSandbox.NAME, ProcessSandbox.NAME):
-        raise InputError(f"no sandbox is called {name!r}; choose bubblewrap or process")
+    isolating: dict[str, Callable[[], Sandbox]] = {
+        BubblewrapSandbox.NAME: lambda: _bubblewrap(private),
+        "docker": lambda: _docker(image),
+    }
     if name == ProcessSandbox.NAME:
         return ProcessSandbox(why="it was asked for")
-    try:
-        sandbox = BubblewrapSandbox(private=private)
-        sandbox.verify()
-    except SandboxUnavailable as error:
-        if name == BubblewrapSandbox.NAME:
-            raise
-        return ProcessSandbox(why=str(error))
+    if name is not None:
+        if name not in isolating:
+            raise InputError(f"no sandbox is called {name!r}; choose {', '.join(isolating)} or {ProcessSandbox.NAME}")
+        return isolating[name]()
+    faults = []
+    for open_sandbox in isolating.values():
+        try:
+            return open_sandbox()
+        except SandboxUnavailable as error:
+            faults.append(str(error))
+    return ProcessSandbox(why="; ".join(faults))
+
+
+def _bubblewrap(private: tuple[Path, ...]) -> Sandbox:
+    sandbox = BubblewrapSandbox(private=private)
+    sandbox.verify()
+    return sandbox
+
+
+def _docker(image: str) -> Sandbox:
+    from harness.sandbox.docker import DockerSandbox  # the SDK takes a quarter of a second to import
+
+    sandbox = DockerSandbox(image)
+    sandbox.verify()
     return sandbox

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Limits
+from harness.contracts import Command, Completed, Isolation, Limits
 from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
 from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import Ended, supervise
@@ -65,6 +65,11 @@ class BubblewrapSandbox:
         """Stored with every timing."""
         return self.NAME
 
+    @property
+    def isolation(self) -> Isolation:
+        """All of it."""
+        return Isolation(network=True, files=True, processes=True, crash=True)
+
     def verify(self) -> None:
         """Starts one command with everything a run uses.
 
@@ -88,7 +93,8 @@ class BubblewrapSandbox:
                 self._bwrap,
                 *line.options,
                 *_options(self._bwrap, command, self.for_installers, self.private),
-                *("--", "/bin/sh", "-c", INSIDE, "sh", *_limits(command.limits)),
+                *("--", "/bin/sh", "-c", INSIDE, "sh", *limit_words(command.limits)),
+                resource_limit(command.limits.processes),
                 *command.argv,
             ]
             ended = supervise(
@@ -109,7 +115,7 @@ class BubblewrapSandbox:
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
                 "allow unprivileged user namespaces, or ask for the sandbox 'process'"
             )
-        return _completed(ended, report)
+        return completed(ended, _cpu_seconds(report))
 
 
 def _options(bwrap: str, command: Command, for_installers: bool, private: Sequence[Path]) -> list[str]:
@@ -171,13 +177,13 @@ def _can_disable_user_namespaces(bwrap: str) -> bool:
         raise SandboxUnavailable("bubblewrap is not installed: no `bwrap` on PATH") from error
 
 
-def _limits(limits: Limits) -> tuple[str, str, str]:
-    """Units of `ulimit`: blocks of 512 bytes for files, KiB for memory, tasks."""
-    blocks, memory = max(1, limits.file_bytes // 512), max(1, limits.memory_bytes // 1024)
-    return str(blocks), str(memory), resource_limit(limits.processes)
+def limit_words(limits: Limits) -> tuple[str, str]:
+    """In the units of `ulimit`: blocks of 512 bytes for files, KiB for memory."""
+    return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
 
 
-def _completed(ended: Ended, report: bytes) -> Completed:
+def completed(ended: Ended, cpu_seconds: float) -> Completed:
+    """What a supervised shell's end says of the command in it."""
     killed = -ended.status if ended.status < 0 else ended.status - 128
     number = killed if killed in signal.valid_signals() else None
     return Completed(
@@ -188,7 +194,7 @@ def _completed(ended: Ended, report: bytes) -> Completed:
         stderr=ended.stderr,
         truncated=ended.truncated,
         wall_seconds=ended.wall_seconds,
-        cpu_seconds=_cpu_seconds(report),
+        cpu_seconds=cpu_seconds,
         exceeded=ended.exceeded,
     )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import psutil
 
 from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed
+from harness.contracts import Command, Completed, Isolation
 from harness.sandbox.supervise import supervise
 from harness.sandbox.tree import descendants, marked
 
@@ -55,6 +55,11 @@ class ProcessSandbox:
     def name(self) -> str:
         """Stored with every timing."""
         return self.NAME
+
+    @property
+    def isolation(self) -> Isolation:
+        """None: hostile code must not run here."""
+        return Isolation(network=False, files=False, processes=False, crash=False)
 
     def run(self, command: Command) -> Completed:
         """Runs it; `writable` and `readable` cannot be enforced, a private TMPDIR is given unless `env` names one.

@@ -1,0 +1,229 @@
+"""Containers of a Docker engine: no network, a read-only image, only the command's own paths of the host."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import requests
+from docker.types import LogConfig
+
+from data.errors import SandboxUnavailable
+from harness.contracts import Command, Completed, Exceeded, Isolation, Limits
+from harness.sandbox.attached import Attached, attached
+from harness.sandbox.bubblewrap import completed, limit_words
+from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
+from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.mounts import View, within
+from harness.sandbox.report import ReportFolder
+from harness.sandbox.supervise import DRAIN_SECONDS, Ended
+
+# Runs inside, beside the command. It removes what image and engine put into the environment and
+# sets limits. What the container's control group has counted it tells for every line we send, and
+# at the end; when our end of standard input is closed (we crashed), it ends everything. The
+# command gets none of its descriptors.
+INSIDE = """
+exec 3<>"$1" 4>&2 5<&0 </dev/null 2>/dev/null
+unset $2
+ulimit -c 0; ulimit -f "$3"; ulimit -v "$4"; shift 4
+tell() {
+    for file in cpuacct/cpuacct.usage pids/pids.events memory/memory.oom_control cpu.stat pids.events memory.events; do
+        [ -r "/sys/fs/cgroup/$file" ] || continue
+        while read -r line; do echo "${file##*/} $line"; done <"/sys/fs/cgroup/$file"
+    done >&3
+}
+(while read -r _; do tell; done; kill -s KILL -- -1) <&5 >/dev/null 4>&- &
+exec 5<&-
+(exec "$@" 2>&4 3>&- 4>&-)
+code=$?
+tell
+exit $code
+"""
+REPORT = "/dev/perfquarry-report"
+OURS = 3
+"""Processes in a container that are not the command's: the engine's init, the shell, and its watch."""
+LOOK = 0.25
+"""Seconds between two questions to the shell inside: was a process refused, or one killed for its memory."""
+PROVIDED = frozenset({"HOME", "HOSTNAME", "PATH", "TERM"})
+"""Variables that engines set by themselves."""
+
+
+def own_image() -> str:
+    """Name of the base image made for this machine's own suite (`python -m harness.base_image`)."""
+    with contextlib.suppress(OSError, ValueError):
+        lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+        facts = dict(line.split("=", 1) for line in lines if "=" in line)
+        if suite := facts.get("VERSION_CODENAME", "").strip('"'):
+            return f"perfquarry/base:{suite}"
+    return "perfquarry/base:bookworm"
+
+
+@dataclass
+class DockerSandbox:
+    """Runs every command in a container of its own, in an engine on this machine.
+
+    An exit code of 128 + n, n a signal's number, is reported as that signal. A command that
+    was refused a process or lost one for its memory has exceeded that limit, however it ended.
+    """
+
+    image: str = ""
+    """A local image with a shell; empty: our own base image."""
+    holds: tuple[Path, ...] = ()
+    """Paths that are in the image: they are not mounted from the host."""
+    cpus: float | None = None
+    """Share of processors, None for all: a quota stops and starts what it holds back, which shows in timings."""
+    NAME = "docker"
+
+    @property
+    def name(self) -> str:
+        """Stored with every timing."""
+        return self.NAME
+
+    @property
+    def isolation(self) -> Isolation:
+        """All of it."""
+        return Isolation(network=True, files=True, processes=True, crash=True)
+
+    def verify(self) -> None:
+        """Runs one command with everything a run uses.
+
+        Raises:
+            SandboxUnavailable: with what the engine said, and what to do.
+        """
+        ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
+        if ended.exit_code != 7:
+            raise SandboxUnavailable(f"the engine starts containers but does not run commands in them: {ended!r}")
+
+    def run(self, command: Command) -> Completed:
+        """Runs it; its container is gone, and every process in it dead, when this returns.
+
+        Raises:
+            SandboxUnavailable: no engine, no such image, or the engine could not start the container.
+        """
+        for folder in (command.cwd, *command.writable):
+            if not folder.exists() and not within(folder, self.holds):
+                raise SandboxUnavailable(f"a folder to run in or to write to does not exist: {folder}")
+        container = f"perfquarry-{uuid.uuid4().hex}"
+        with connected(f"run a command in {self.image or own_image()}") as api, ReportFolder() as own:
+            _ = self._swept
+            try:
+                self._create(api, container, command, own)
+                with attached(api, container, command.limits.output_bytes) as output:
+                    return _supervise(api, container, output, command.limits, own)
+            finally:
+                remove(api, container)
+
+    @functools.cached_property
+    def _swept(self) -> list[str]:
+        """Containers of crashed owners, removed once."""
+        with connected("remove containers of crashed runs") as api:
+            return sweep(api)
+
+    @functools.cached_property
+    def _variables(self) -> frozenset[str]:
+        """Environment variables that image and engine set."""
+        with connected("inspect an image") as api:
+            found: Any = find_image(api, self.image or own_image())
+        if found is None:
+            raise SandboxUnavailable(
+                f"there is no image {self.image or own_image()}: make it with `python -m harness.base_image` "
+                "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
+            )
+        return PROVIDED | {str(line).partition("=")[0] for line in found["Config"].get("Env") or ()}
+
+    @functools.cached_property
+    def _rootless(self) -> bool:
+        """Whether root inside a container is an ordinary user outside: the engine's."""
+        with connected("ask the engine what it is") as api:
+            return any("rootless" in option for option in api.info().get("SecurityOptions") or ())
+
+    def _create(self, api: docker.APIClient, container: str, command: Command, folder: ReportFolder) -> None:
+        limits, view = command.limits, View.of(command, self.holds)
+        uid, gid = (0, 0) if self._rootless else view.user()
+        private = f"rw,exec,nosuid,nodev,mode=1777,size={limits.file_bytes}"
+        report = docker.types.Mount(REPORT, str(folder.report), type="bind")
+        settings = api.create_host_config(
+            mounts=[*view.mounts(folder.closed), report],
+            tmpfs={**dict.fromkeys(map(str, PRIVATE), private), **view.empty_folders(self.holds)},
+            shm_size=limits.file_bytes,
+            network_mode="none",
+            ipc_mode="private",
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            init=True,
+            pids_limit=limits.processes + OURS,
+            mem_limit=limits.memory_bytes,
+            memswap_limit=limits.memory_bytes,
+            cpuset_cpus=None if command.core is None else str(command.core),
+            nano_cpus=None if self.cpus is None else int(self.cpus * 1e9),
+            log_config=LogConfig(type=LogConfig.types.NONE),
+        )
+        unset = " ".join(sorted(name for name in self._variables - set(command.env) if name.isidentifier()))
+        api.create_container(
+            self.image or own_image(),
+            entrypoint=["/bin/sh", "-c", INSIDE, "sh", REPORT, unset, *limit_words(limits)],
+            command=list(command.argv),
+            name=container,
+            hostname="sandbox",
+            user=f"{uid}:{gid}",
+            working_dir=str(command.cwd),
+            environment=dict(command.env),
+            stdin_open=True,
+            labels=owner_labels(),
+            host_config=settings,
+            use_config_proxy=False,  # a proxy of the user's settings may hold a password
+        )
+
+
+def _supervise(
+    api: docker.APIClient, container: str, output: Attached, limits: Limits, folder: ReportFolder
+) -> Completed:
+    """Starts the container and reads its output until it has ended or exceeded a limit."""
+    begin = time.monotonic()
+    api.start(container)
+    deadline = time.monotonic() + limits.wall_seconds
+    exceeded = _watch(api, container, output, deadline, folder)
+    wall = time.monotonic() - begin
+    if exceeded:
+        kill(api, container)
+        until = time.monotonic() + DRAIN_SECONDS
+        while time.monotonic() < until and output.read(until - time.monotonic()):
+            pass
+    status = int(api.wait(container)["StatusCode"])
+    exceeded = exceeded or folder.figures().exceeded
+    if not exceeded and api.inspect_container(container)["State"]["OOMKilled"]:
+        exceeded = "memory"
+    ended = Ended(status, exceeded, output.stdout, output.stderr, output.truncated, wall, 0.0)
+    return completed(ended, folder.figures().cpu_seconds)
+
+
+def _watch(api: docker.APIClient, container: str, output: Attached, deadline: float, folder: ReportFolder) -> Exceeded:
+    """Reads until the container has ended, which closes its output, or a limit is exceeded."""
+    next_look = time.monotonic() + LOOK
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            return "time"
+        if now >= next_look:
+            if found := folder.figures().exceeded:
+                return found
+            output.ask()
+            next_look = now + LOOK
+        if not output.read(min(deadline, next_look) - now):
+            return _ended(api, container, deadline)
+
+
+def _ended(api: docker.APIClient, container: str, deadline: float) -> Exceeded:
+    """Waits for the end of a container whose output has been closed."""
+    try:
+        api.wait(container, timeout=max(1.0, deadline - time.monotonic()))
+    except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError):
+        return "time"
+    return ""

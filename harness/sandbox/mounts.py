@@ -1,0 +1,110 @@
+"""What of the host a container sees: the command's paths at their own places, keys covered; and as whom it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker.types import Mount
+
+from harness.contracts import Command
+from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
+
+OWN = tuple(map(Path, ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib")))
+"""Programs there are the image's."""
+NEVER = frozenset(map(Path, ("/", "/dev", "/proc", "/sys"))) | frozenset(PRIVATE)
+LINKS = 16
+"""Links followed from a program to its real file."""
+NOBODY = (65534, 65534)
+
+
+@dataclass(frozen=True)
+class View:
+    """Paths of the host that one command sees; `covered` are those that hold keys, inside readable ones."""
+
+    readable: tuple[Path, ...]
+    writable: tuple[Path, ...]
+    covered: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, command: Command, holds: Sequence[Path]) -> View:
+        """What a command needs: its folder, its paths and its program, but for what the image holds itself."""
+        writable = set(command.writable)
+        asked = {command.cwd, *command.readable, *program_folders(command.argv[0])} - NEVER
+        readable = {path for path in asked if path.exists() and not within(path, holds) and not within(path, writable)}
+        hidden, covered = hidden_paths(), set[Path]()
+        for path in readable:
+            real = path.resolve()
+            covered |= {path / key.relative_to(real) for key in inside(hidden, [real])}
+        shown = readable | writable
+        covered = {path for path in covered - shown if not within(path, writable)}
+        return cls(tuple(sorted(readable)), tuple(sorted(writable)), tuple(sorted(covered)))
+
+    def mounts(self, closed: Path) -> list[Mount]:
+        """Bind mounts; the engine mounts outer folders first.
+
+        Args:
+            closed: an empty file nobody may read, to cover files with.
+        """
+        found = [_bind(path, path, read_only=False) for path in self.writable]
+        found += [_bind(path, path, read_only=True) for path in self.readable]
+        return found + [_bind(closed, path, read_only=True) for path in self.covered if not path.is_dir()]
+
+    def empty_folders(self, holds: Sequence[Path]) -> dict[str, str]:
+        """Folders of memory with their mount options: over folders that hold keys, and over a closed /root."""
+        found = {str(path): "size=64k,mode=555" for path in self.covered if path.is_dir()}
+        root = Path("/root")
+        if any(root in path.parents for path in (*self.readable, *self.writable)) and not any(
+            root in path.parents for path in holds
+        ):
+            found[str(root)] = "size=64k,mode=755"
+        return found
+
+    def user(self) -> tuple[int, int]:
+        """User and group to run as: not root wherever that one may read and write what it needs.
+
+        An ordinary user runs commands as itself. Under root it is the owner of the writable
+        folders, or nobody; only what root alone may touch is run as root (without any capability).
+        """
+        if os.geteuid() != 0:
+            return os.geteuid(), os.getegid()
+        owners = {(path.stat().st_uid, path.stat().st_gid) for path in self.writable}
+        chosen = owners.pop() if len(owners) == 1 and 0 not in next(iter(owners)) else NOBODY
+        allowed = all(_may(path, *chosen, os.R_OK) for path in self.readable)
+        return chosen if allowed and all(_may(path, *chosen, os.R_OK | os.W_OK) for path in self.writable) else (0, 0)
+
+
+def program_folders(program: str) -> list[Path]:
+    """Folders of the host in which a program, and what its links lead to, are installed; none for the image's own."""
+    found: list[Path] = []
+    path = Path(program)
+    for _ in range(LINKS):
+        if not path.is_absolute() or within(path, OWN):
+            break
+        found.append(path.parent.parent if path.parent.name == "bin" else path.parent)
+        if not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+    return found
+
+
+def within(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a path is one of the folders or lies in one."""
+    return any(path == folder or folder in path.parents for folder in folders)
+
+
+def _bind(source: Path, target: Path, *, read_only: bool) -> Mount:
+    mount = Mount(str(target), str(source), type="bind", read_only=read_only, propagation="rprivate")
+    # an older engine makes only the outermost mount read-only: what is mounted below would stay writable
+    mount["BindOptions"]["NonRecursive"] = read_only
+    return mount
+
+
+def _may(path: Path, uid: int, gid: int, wanted: int) -> bool:
+    """Whether the mode of a path lets that user in; folders must be searchable, too."""
+    status = path.stat()
+    shift = 6 if status.st_uid == uid else 3 if status.st_gid == gid else 0
+    needed = wanted | (os.X_OK if path.is_dir() else 0)
+    return status.st_mode >> shift & needed == needed
