@@ -105,7 +105,7 @@ def _hoisted(hunk: Hunk) -> Iterator[str]:
             before[_statement(text)] = max(level, before.get(_statement(text), 0))
             texts[level] += text + "\n"
     loop_follows = False
-    for sign, text, level in reversed(lines) if before else ():
+    for sign, text, level in reversed(lines):
         if sign != "-" and text.strip().startswith(_LOOP_HEADS):
             loop_follows = True
         elif sign == "+" and loop_follows:
@@ -131,8 +131,10 @@ def _worth_keeping(expression: str) -> bool:
 
 def _inner_loop(hunk: Hunk) -> Iterator[str]:
     """Added lines inside a loop of native code that also loses lines."""
+    if not hunk.native:
+        return
     inside: dict[str, str] = {}
-    for sign, text, level in _nested(hunk) if hunk.native and hunk.removed and hunk.added else ():
+    for sign, text, level in _nested(hunk):
         if level and not text.strip().startswith(_LOOP_HEADS):
             inside.setdefault(sign, text)
     if "-" in inside and "+" in inside:
