@@ -111,6 +111,7 @@ RULES: tuple[Rule, ...] = (
     Rule("entry points", r"'EntryPoints' object has no attribute 'get'", requirements=("importlib-metadata<5",)),
     Rule("jinja2 3.1", _lacks("jinja2", "Markup", "escape", "contextfilter"), requirements=("jinja2<3.1",)),
     Rule("markupsafe 2.1", _lacks("markupsafe", "soft_unicode"), requirements=("markupsafe<2.1",)),
+    Rule("flask 2.3", _lacks(r"flask\.json", "JSONEncoder"), requirements=("flask<2.3",)),
     Rule("flask 3", _lacks("flask", "Markup", "escape"), requirements=("flask<3",)),
     Rule(
         "werkzeug 3",

@@ -54,6 +54,7 @@ SEEN = {
     ),
     "dead batteries: Python < 3.13": "ModuleNotFoundError: No module named 'cgi'",
     "unittest.makeSuite: Python < 3.13": "AttributeError: module 'unittest' has no attribute 'makeSuite'",
+    "flask 2.3": "ImportError: cannot import name 'JSONEncoder' from 'flask.json' (/x/flask/json/__init__.py)",
     "flask 3": "ImportError: cannot import name 'Markup' from 'flask' (/x/flask/__init__.py)",
     "werkzeug 3": "ImportError: cannot import name 'parse_authorization_header' from 'werkzeug.http' (/x/http.py)",
     "header": "c.c:1:10: fatal error: sasl/sasl.h: No such file or directory",
