@@ -205,7 +205,7 @@ class Builder:
         if isinstance(inputs, Rejection):
             draft.reject(inputs)
             return
-        facts = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
+        facts: list[object] = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
         facts += [draft.recipe.variables] if draft.recipe.variables else []
         draft.build_id = content_id("build", *facts)
         version = self._checkouts.version(draft.sha)
