@@ -35,7 +35,7 @@ SYSTEM = Path("/usr")
 """Interpreters installed there are the base image's."""
 PARTS = ("bin/python*", "lib/libpython*.so*", "lib/python{0}", "include/python{0}*", "openssl")
 """Of an installation of Python X.Y."""
-NOT_RUN = re.compile(r".*/(site-packages|test/test_[^/]*|libpython[^/]*\.a)")
+NOT_RUN = re.compile(r".*/(site-packages|test/(test_[^/]*|__pycache__)|libpython[^/]*\.a|[^/]*\.opt-[12]\.pyc)")
 """Of an interpreter: its packages (a newer release of the target, say), its own tests, static libraries."""
 GITS = re.compile(r"(.*/)?\.git")
 

@@ -17,6 +17,7 @@ from data.errors import SandboxUnavailable
 
 TIMEOUT = 120
 """Seconds the engine gets to answer one request."""
+SOCKET = "unix:///var/run/docker.sock"
 HOST, PID, STARTED = "perfquarry.host", "perfquarry.pid", "perfquarry.started"
 """Labels of every container: the machine and process namespace of its owner, its process id, and when that started."""
 CLOCK_STEP = 2.0
@@ -37,7 +38,9 @@ def connected(doing: str) -> Iterator[docker.APIClient]:
     """
     api = None
     try:
-        api = docker.APIClient(**kwargs_from_env(), version="auto", timeout=TIMEOUT)
+        settings = kwargs_from_env()
+        _check_socket(settings.get("base_url") or SOCKET)
+        api = docker.APIClient(**settings, version="auto", timeout=TIMEOUT)
         yield api
     except (DockerException, requests.RequestException) as error:
         said = (isinstance(error, APIError) and error.explanation) or str(error)
@@ -48,6 +51,12 @@ def connected(doing: str) -> Iterator[docker.APIClient]:
     finally:
         if api is not None:
             api.close()
+
+
+def _check_socket(url: str) -> None:
+    """Raises when there is no such socket: the SDK would, too, and leave a descriptor open."""
+    if url.startswith("unix://") and not Path("/", url.removeprefix("unix://")).is_socket():
+        raise DockerException(f"there is no engine's socket {url}")
 
 
 def owner_labels() -> dict[str, str]:
