@@ -47,7 +47,5 @@ MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
     "loop_removed": "fewer loops",
     "early_exit": "an early exit",
     "fewer_calls": "fewer calls",
-    "fewer_dereferences": "fewer accesses through pointers",
-    "inner_loop": "the inside of a compiled loop is rewritten",
     "fast_name": "names speak of a faster way",
 }

@@ -71,9 +71,7 @@ SAVING = re.compile(
     | on\sdemand | defer(?:s|red|ring)? | postpon\w+ | only\sonce | repeated(?:ly)? | each\stime | every\s(?:time|call)
     | twice | in-?place | cheap | wast(?:e|es|ed|eful) | lightweight | tun(?:e|ed|ing) | batch\w* | bulk
     | buffer(?:s|ed|ing)? | parallel\w* | hash(?:es|ed|ing)? | lookups? | fewer | memoryview | precompile\w* | compiled
-    | hoist\w*
-    | intern(?:ed|ing) | refcount\w* | memcpy | intrinsics? | branch(?:less|\sprediction)
-    | delay(?:s|ed|ing)? | bisect | heapq? | deque | generators? | iterators? | frozenset | constants?
+    | hoist\w* | delay(?:s|ed|ing)? | bisect | heapq? | deque | generators? | iterators? | frozenset | constants?
     )\b""",
     re.VERBOSE,
 )
