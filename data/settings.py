@@ -69,7 +69,7 @@ class MeasureSettings(StageSettings):
     min_gain: float = Field(default=0.05, description="Smallest relative gain worth a task.")
     warmups: int = Field(default=3, description="Untimed calls first in each process, at most the timed ones.")
     min_timed_seconds: float = Field(default=0.05, description="Seconds the timed calls of a process should last.")
-    max_calls: int = Field(default=100, description="Most timed calls in a process.")
+    max_calls: int = Field(default=40, description="Most timed calls in a process.")
     workload_seconds: float = Field(
         default=0.4, description="Seconds of a process a workload should take, fixtures and warm-ups included."
     )
