@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from data.errors import SandboxUnavailable
@@ -109,7 +109,9 @@ class BubblewrapSandbox:
                 writable=command.writable,
                 stdin=line.inside,
             )
-            report = line.report()
+            report, refused = line.report(), line.refused()
+        if refused and ended.status and not ended.exceeded:
+            ended = replace(ended, exceeded="processes")
         if not report and ended.status == 1 and ended.stderr.startswith(b"bwrap: "):
             raise SandboxUnavailable(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
@@ -268,6 +270,10 @@ class _Lifeline:
         waiting = select.poll()  # not select.select: descriptors may be above 1023
         waiting.register(self._init, select.POLLIN)
         waiting.poll(GONE_SECONDS * 1000)
+
+    def refused(self) -> bool:
+        """Whether the kernel refused the command a process."""
+        return self._tasks.refused()
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""

@@ -42,6 +42,11 @@ class TaskGroup:
                 with contextlib.suppress(OSError):
                     (folder / "cgroup.procs").write_text(str(pid))
 
+    def refused(self) -> bool:
+        """Whether the kernel refused a task that went beyond the limit: too quickly for who counts to see it."""
+        events = [_text(folder / "pids.events").split() for folder in self._folders]
+        return any(words[:1] == ["max"] and words[1] != "0" for words in events)
+
     def remove(self) -> None:
         """Removes them; their processes must be dead."""
         until = time.monotonic() + REMOVE_SECONDS

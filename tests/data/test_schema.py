@@ -116,7 +116,7 @@ def test_rows_come_back_as_they_were(model: type[Record], source: st.DataObject)
 
 def test_all_tables_are_among_the_records_tested() -> None:
     tables = {model.TABLE for model in MODELS if issubclass(model, Row) and model is not Row}
-    assert tables == {"changes", "verdicts", "builds", "workloads", "timings", "evidence", "tasks"}
+    assert tables == {"attempts", "changes", "verdicts", "builds", "workloads", "timings", "evidence", "tasks"}
     for model in MODELS:
         if issubclass(model, Row) and model is not Row:
             assert set(model.KEY) <= set(model.model_fields)
