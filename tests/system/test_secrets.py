@@ -57,7 +57,7 @@ def seen():
                 data = file.read(2**20)
         except OSError:
             continue
-        at = data.find(b"{PREFIX[:4]}" + b"{PREFIX[4:]}")
+        at = data.find(bytes(reversed(b"{PREFIX[::-1]}")))  # its own bytecode must not hold the word
         if at >= 0:
             found.append((path, data[at:at + 64]))
     return found
