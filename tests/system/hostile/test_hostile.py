@@ -18,6 +18,8 @@ from tests.system.hostile.host import MEBI, Host, visible_folder
 from tests.system.hostile.programs import Program, corpus
 from tests.system.hostile.trials import Outcome, Range
 
+pytestmark = pytest.mark.slow
+
 BACKENDS = ("bubblewrap", "docker", "process")
 CASES = [
     pytest.param(backend, program, id=f"{backend}-{program.name}")

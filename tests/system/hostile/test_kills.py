@@ -19,6 +19,8 @@ from data.errors import SandboxUnavailable
 from harness.contracts import Command, Limits
 from harness.sandbox import choose_sandbox, ending_together
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 KILLS = 40
 # Starts as many processes as told, each of which runs a sandboxed command without end, and ends them by a signal.
