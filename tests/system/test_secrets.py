@@ -28,8 +28,6 @@ from data.store import TableStore
 from harness.sandbox import choose_sandbox
 from tests.system.hostile.host import visible_folder
 
-pytestmark = pytest.mark.slow  # it was seen to hang in a checkout below /tmp
-
 PREFIX = "pqcanary"
 NAMES = (
     "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "HF_TOKEN", "AWS_ACCESS_KEY_ID",
@@ -46,7 +44,7 @@ def seen():
     while top != "/" and not os.path.exists(os.path.join(top, "user")):
         top = os.path.dirname(top)
     paths = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline") + ["/etc/pip.conf"]
-    for home in (top, os.path.expanduser("~"), "/root", *glob.glob("/home/*")):
+    for home in ([top] * (top != "/") + [os.path.expanduser("~"), "/root", *glob.glob("/home/*")]):
         for folder, folders, names in os.walk(home):
             folders[:] = [one for one in folders if one not in ("environments", "uv-cache", ".pyenv", "versions")]
             paths += [os.path.join(folder, name) for name in names][:200]
@@ -54,6 +52,8 @@ def seen():
                 break
     found = []
     for path in paths:
+        if not os.path.isfile(path):
+            continue  # reading a pipe would wait for ever
         try:
             with open(path, "rb") as file:
                 data = file.read(2**20)
