@@ -75,7 +75,9 @@ class MeasureSettings(StageSettings):
     )
     max_process_seconds: float = Field(default=60.0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=4 * 1024**3)
-    max_foreign_load: float = Field(default=0.5, description="CPU seconds per second of others that disturb a block.")
+    max_foreign_load: float = Field(
+        default=0.2, description="CPU seconds per second of others, on the core of the timing, that disturb a block."
+    )
     max_attempts: int = Field(default=2, description="Times a disturbed block is run at most.")
     seed: int = Field(default=20261121, description="Seed of the orders and hash seeds.")
 

@@ -71,25 +71,31 @@ def _cpu_model() -> str:
 
 @dataclass
 class LoadMeter:
-    """Processor use of others between its making and `foreign`."""
+    """Processor use of others between its making and `foreign`, on one core or, with None, on all together."""
 
+    core: int | None = None
     _begin: float = field(default_factory=time.monotonic)
-    _busy: float = field(default_factory=lambda: _busy_seconds())
+    _busy: float = field(init=False)
     _own: float = field(default_factory=time.process_time)
 
+    def __post_init__(self) -> None:
+        self._busy = _busy_seconds(self.core)
+
     def foreign(self, commands_seconds: float) -> float:
-        """CPU seconds per second used by others, all cores together, stolen time included.
+        """CPU seconds per second used by others, stolen time included.
+
+        On a core, this process counts as one of the others: there it disturbs as much as they do.
 
         Args:
-            commands_seconds: CPU seconds of our own commands since then; this process's own are known.
+            commands_seconds: CPU seconds of our own commands since then.
         """
         elapsed = time.monotonic() - self._begin
-        own = time.process_time() - self._own + commands_seconds
-        return max(0.0, _busy_seconds() - self._busy - own) / max(elapsed, 1e-9)
+        own = commands_seconds + (time.process_time() - self._own if self.core is None else 0.0)
+        return max(0.0, _busy_seconds(self.core) - self._busy - own) / max(elapsed, 1e-9)
 
 
-def _busy_seconds() -> float:
-    times = psutil.cpu_times()
+def _busy_seconds(core: int | None) -> float:
+    times = psutil.cpu_times() if core is None else psutil.cpu_times(percpu=True)[core]
     return float(sum(getattr(times, name, 0.0) for name in BUSY))
 
 

@@ -149,7 +149,7 @@ class _Session:
         missing = [code for code in self.active if code not in self._calls]
         if not missing or not blocks:
             return
-        meter = LoadMeter()
+        meter = LoadMeter(self._core)
         report = self._run("base", blocks[0].hash_seed, missing, self.settings.workload_seconds * len(missing))
         self._calls.update((item.node, item.calls) for item in report.items if item.calls)
         failed = [row for row in self._rows(blocks[0], 0, 0, "base", report, missing) if row.outcome != "passed"]
@@ -161,7 +161,7 @@ class _Session:
         """Runs a block, again when others disturbed it; every attempt is kept."""
         for attempt in range(self.settings.max_attempts):
             rows: list[Timing] = []
-            meter, seconds = LoadMeter(), 0.0
+            meter, seconds = LoadMeter(self._core), 0.0
             codes = list(self.active)
             for position, role in enumerate(block.roles):
                 report = self._run("base" if block.aa else role, block.hash_seed, codes)

@@ -49,6 +49,8 @@ class Timing(Row):
     wall_seconds: float = Field(default=0.0, description="Wall time of the process seen from outside.")
     hash_seed: int = Field(description="PYTHONHASHSEED, shared by the block.")
     core: int | None = Field(default=None, description="The core the process was pinned to.")
-    foreign_load: float = Field(default=0.0, description="CPU seconds per second used by others during the block.")
+    foreign_load: float = Field(
+        default=0.0, description="CPU seconds per second used by others, on the core during the block."
+    )
     disturbed: bool = Field(default=False, description="Foreign load was over the limit; the block was repeated.")
     machine: Machine

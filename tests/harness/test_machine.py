@@ -124,6 +124,18 @@ def test_load_of_others_is_seen_and_ours_is_not_counted() -> None:
     assert (meter.foreign(0.0) - meter.foreign(1.0)) * seconds > 0.6
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot pin processes")
+def test_the_load_of_a_core_is_its_part_of_the_whole() -> None:
+    used = max(os.sched_getaffinity(0))
+    whole, cores = LoadMeter(), [LoadMeter(core) for core in range(psutil.cpu_count() or 1)]
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{used}])\n{BURN}"], check=True)
+    seconds = time.monotonic() - begin
+    parts = [core.foreign(0.0) * seconds for core in cores]
+    assert parts[used] > 0.8
+    assert sum(parts) == pytest.approx(whole.foreign(0.0) * seconds, abs=0.3)
+
+
 def test_quiet_core_is_one_we_may_use() -> None:
     core = quiet_core(0.05)
     assert core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else core is None

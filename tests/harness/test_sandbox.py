@@ -262,6 +262,7 @@ def test_pinning_binds_the_command_and_not_us(sandbox: Sandbox, folder: Path) ->
 
 
 def test_an_interrupt_kills_the_command(sandbox: Sandbox, folder: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs with "&"
     mark = f"pq-test-{uuid.uuid4().hex}"
 
     def interrupt() -> None:
@@ -274,6 +275,7 @@ def test_an_interrupt_kills_the_command(sandbox: Sandbox, folder: Path) -> None:
     thread.start()
     with pytest.raises(KeyboardInterrupt):
         python(sandbox, "import time; time.sleep(600)", folder, mark, limits=Limits(wall_seconds=120.0))
+    signal.signal(signal.SIGINT, before)
     thread.join()
     assert alive(mark) == []
 

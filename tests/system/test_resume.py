@@ -37,8 +37,9 @@ def content(home: Path) -> dict[str, Any]:
     for model in tables:
         rows = [row.model_dump(mode="json", exclude=VOLATILE) for row in store.records(model, "demo")]
         found[model.TABLE] = sorted(json.dumps(row, sort_keys=True) for row in rows)
-    for model in (Timing, Evidence, Task):
-        table = store.scan(model, "demo", columns=["change_id", "status"])
+    # a short schedule may decide alike on every change and not on each of its workloads
+    for model, columns in ((Timing, ["change_id"]), (Evidence, ["change_id", "workload_id"]), (Task, ["change_id"])):
+        table = store.scan(model, "demo", columns=columns)
         found[model.TABLE] = sorted(set(zip(*(column.to_pylist() for column in table.columns), strict=True)))
     found["twice"] = [name for name, rows in found.items() if len(rows) != len(set(rows))]
     return found
