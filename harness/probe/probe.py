@@ -211,12 +211,14 @@ class Time(Mode):
     """Samples: warm-ups, then as many timed calls as asked for, or as fill the wanted time."""
 
     def start(self):
+        self._oldest = 2  # generation of the collector up to which garbage is collected before a call
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
-        collect()
+        collect(self._oldest)
 
     def run(self, item, execute, left):
+        self._oldest = 2
         now = clock()
         deadline = now + max(0.0, self._deadline - now) / left
         calls = self.request["calls"].get(name_of(item))
@@ -232,9 +234,12 @@ class Time(Mode):
             late = clock() > deadline
             if warm > 0:
                 warm = 0 if late else warm - 1
-                if not warm and freeze:
+                if not warm:  # what exists by now is not looked at again before each of the calls
                     collect()
-                    freeze()  # what exists by now is not looked at again before each of the calls
+                    if freeze:
+                        freeze()
+                    else:  # Python 3.6: it is in the oldest generation
+                        self._oldest = 1
                 continue
             samples.append(seconds)
             if late:
