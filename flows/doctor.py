@@ -25,6 +25,7 @@ from harness.interpreters import find_interpreters
 from harness.once import disk_bytes
 from harness.resources import inventory, make_room
 from harness.sandbox import choose_sandbox
+from harness.sandbox.docker import own_image
 
 MIN_DISK_BYTES = 10 * 1024**3
 MIN_MEMORY_BYTES = 4 * 1024**3
@@ -57,7 +58,7 @@ def report(home: Home, *, as_json: bool) -> None:
 
 def examine(home: Home) -> list[Check]:
     """All checks, in the order in which a run needs them."""
-    machine = [_git(), _sandbox(), _interpreters(), _compilers(), _cores(), _governor(), _load(), _memory()]
+    machine = [_git(), _sandbox(), _docker(), _interpreters(), _compilers(), _cores(), _governor(), _load(), _memory()]
     return [*machine, _disk(home), _room(home), _keys()]
 
 
@@ -85,6 +86,20 @@ def _sandbox() -> Check:
             "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
         )
     return _check("sandbox", True, name, "", "")
+
+
+def _docker() -> Check:
+    try:
+        choose_sandbox("docker")
+    except SandboxUnavailable as error:
+        return _check(
+            "docker",
+            False,
+            str(error).splitlines()[0],
+            "no images of tasks can be made; runs use bubblewrap where there is one",
+            "start an engine that this user may use, then `make base-image`",
+        )
+    return _check("docker", True, own_image(), "", "")
 
 
 def _interpreters() -> Check:
@@ -174,7 +189,7 @@ def _disk(home: Home) -> Check:
 
 def _room(home: Home) -> Check:
     room = make_room(home, dry_run=True)
-    sizes = dict.fromkeys(("environment", "tree", "artifacts"), 0)
+    sizes = dict.fromkeys(("environment", "tree", "artifacts", "yard"), 0)
     for thing in inventory(home):
         sizes[thing.kind] += thing.bytes
     sizes |= {folder.name: disk_bytes(folder) for folder in (home.repositories, home.tables)}
@@ -182,7 +197,7 @@ def _room(home: Home) -> Check:
     return _check(
         "home",
         not room.removed,
-        f"{kinds}; budget of the first three {size(room.budget)}, gc would free {size(room.freed)}",
+        f"{kinds}; budget of the first four {size(room.budget)}, gc would free {size(room.freed)}",
         "disk is taken by what can be made again",
         "perfquarry gc",
     )

@@ -77,7 +77,7 @@ def _print(room: Room, home: Home, dry_run: bool) -> None:
             console.print(f"… and {len(rows) - SHOWN} more (--json lists all)\n")
     verb = "would free" if dry_run else "freed"
     console.print(
-        f"{verb} {size(room.freed)}; environments, trees and artifacts: {size(room.before)} before, "
+        f"{verb} {size(room.freed)}; environments, trees, artifacts and yards: {size(room.before)} before, "
         f"{size(room.after)} after, budget {size(room.budget)}",
         highlight=False,
     )

@@ -1,7 +1,7 @@
 """What a home holds that can be made again, how much disk it takes, and what goes when that is too much.
 
-Environments, trees and artifacts are evicted, the least recently used first, until they are
-within a budget; tables, clones and logs never are. What a process uses stays (`harness.use`).
+Environments, trees, artifacts and yards of native builds are evicted, the least recently used
+first, until they are within a budget; tables, clones and logs never are. What a process uses stays (`harness.use`).
 What was evicted is made again by whoever needs it (`Builder.reopen`).
 """
 
@@ -28,6 +28,7 @@ from harness.checkouts import tree_marker
 from harness.once import MADE, disk_bytes, use_marker
 from harness.removal import remove
 from harness.use import is_used, unused
+from harness.yards import yard_lock
 
 BUDGET_VARIABLE = "PERFQUARRY_DISK_BUDGET"
 DEFAULT_BUDGET = 20 * 1024**3
@@ -35,14 +36,14 @@ DEFAULT_BUDGET = 20 * 1024**3
 UNLOCKED_SECONDS = 60.0
 """A scratch folder younger than that may not be locked by its maker yet."""
 
-Kind = Literal["environment", "tree", "artifacts", "leftover"]
+Kind = Literal["environment", "tree", "artifacts", "yard", "leftover"]
 _PARTIAL_TREE = re.compile(r"\.(?P<tree>.+)\.[0-9a-f]{32}(\.index(\.lock)?)?")
 _PARTIAL_CLONE = re.compile(r"\..+\.(partial|fresh|old)-(?P<pid>\d+)")
 _SIZES = TypeAdapter(dict[str, tuple[int, float]])
 
 
 class Thing(Record):
-    """One environment, tree or set of artifacts, or what a dead process left."""
+    """One environment, tree, set of artifacts or yard, or what a dead process left."""
 
     kind: Kind
     path: Path
@@ -54,7 +55,7 @@ class Thing(Record):
 class Room(Record):
     """What making room did, or would do."""
 
-    budget: int = Field(description="Bytes of environments, trees and artifacts together.")
+    budget: int = Field(description="Bytes of environments, trees, artifacts and yards together.")
     before: int = Field(description="Bytes of them.")
     after: int
     freed: int = Field(description="Bytes, leftovers included.")
@@ -63,7 +64,7 @@ class Room(Record):
 
 
 def disk_budget(home: Home, used: int, wanted: int | None = None) -> int:
-    """Bytes that environments, trees and artifacts may take together.
+    """Bytes that environments, trees, artifacts and yards may take together.
 
     The first of `wanted`, `PERFQUARRY_DISK_BUDGET` ('30GiB'), and 20 GiB or, if that is less, half
     of what is free and what they use.
@@ -116,7 +117,7 @@ def make_room(home: Home, wanted: int | None = None, *, dry_run: bool = False) -
 
 
 def inventory(home: Home) -> list[Thing]:
-    """Every whole environment, tree and set of artifacts with its size; sizes are measured once a use."""
+    """Every whole environment, tree, set of artifacts and yard with its size; sizes are measured once a use."""
     file = home.cache / "sizes.json"
     try:
         known = _SIZES.validate_json(file.read_bytes())
@@ -148,6 +149,9 @@ def _whole(home: Home) -> Iterator[tuple[Kind, Path, Path]]:
             yield kind, path, marker
     for tree in home.trees.glob("*/[!.]*"):
         yield "tree", tree, tree_marker(home.locks, tree)
+    for yard in home.compiled.glob("*/yard-*"):
+        if yard.is_dir():
+            yield "yard", yard, yard_lock(yard)
 
 
 def _made_once(home: Home) -> Iterator[tuple[Kind, Path, Path]]:
@@ -194,7 +198,7 @@ def _evict(home: Home, thing: Thing) -> bool:
         if not free or not thing.path.exists() or (thing.kind == "leftover" and (thing.path / MADE).exists()):
             return False
         thing.path.rename(doomed)
-        if thing.kind != "leftover":
+        if thing.kind not in ("leftover", "yard"):  # builds wait for the very file of a yard's lock
             thing.marker.unlink()
     if doomed.is_dir():
         remove(doomed)

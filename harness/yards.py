@@ -98,7 +98,7 @@ class Yard:
     def __init__(self, folder: Path, name: str) -> None:
         self.tree = folder / name
         """The build tree."""
-        self.lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+        self.lock = FileLock(yard_lock(folder))
         self._state = folder / "left.json"
 
     def why_full(self, sources: Sources) -> str:
@@ -175,6 +175,11 @@ class Yard:
                 path.unlink()
 
 
+def yard_lock(folder: Path) -> Path:
+    """The lock file of a yard's folder; its time is that of the last use."""
+    return folder.with_name(f"{folder.name}.lock")
+
+
 @contextlib.contextmanager
 def a_yard(folders: Sequence[Path], sources: Sources) -> Iterator[Yard]:
     """One of the yards, locked: a free one whose build tree serves the sources, else a free one, else the first."""
@@ -190,4 +195,5 @@ def a_yard(folders: Sequence[Path], sources: Sources) -> Iterator[Yard]:
         yard = yards[0]
         held = yard.lock.acquire()
     with held:
+        os.utime(yard.lock.lock_file)
         yield yard

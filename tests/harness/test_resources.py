@@ -22,6 +22,7 @@ from harness import resources
 from harness.once import made_once
 from harness.resources import DEFAULT_BUDGET, Room, disk_budget, make_room
 from harness.use import in_use, is_used, unused, use
+from harness.yards import Sources, a_yard
 
 MIB = 1024**2
 ROOT = Path(__file__).parents[2]
@@ -174,6 +175,18 @@ def test_an_eviction_that_was_killed_is_finished_by_the_next(home: Home) -> None
     (home.trash / "abc" / "file").write_bytes(b"x" * 4096)
     room = make_room(home)
     assert names(room) == ["abc"] and room.freed == 4096 and not list(home.trash.iterdir())
+
+
+def test_a_yard_goes_unless_a_build_holds_it(home: Home) -> None:
+    folder = home.compiled / "lib" / "yard-0"
+    (folder / "tree").mkdir(parents=True)
+    (folder / "tree" / "file.o").write_bytes(bytes(MIB))
+    with a_yard([folder], Sources(tree=home.root, key="", name="tree", files={})) as yard:
+        room = make_room(home, 0)
+        assert names(room) == [] and [thing.path for thing in room.in_use] == [folder]
+    room = make_room(home, 0)
+    assert names(room) == ["yard-0"] and room.freed >= MIB and not folder.exists()
+    assert Path(yard.lock.lock_file).exists()  # builds may be waiting for it
 
 
 def test_eviction_and_use_at_the_same_time(home: Home) -> None:
