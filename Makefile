@@ -1,7 +1,8 @@
 # The verbs of perfquarry; `make help` lists them.
-PYTHON ?= python3
-REPO   ?= demo
-ARGS   ?=
+PYTHON  ?= python3
+REPO    ?= demo
+ARGS    ?=
+WORKERS ?= 2
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -22,7 +23,7 @@ curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
 
 test: setup-dev check ## format, lint, types, import rules and the tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile
 
 test-all: setup-dev check ## the same with the slow tests
 	$(BIN)/python -m pytest
