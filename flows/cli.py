@@ -168,6 +168,20 @@ def gc(
 
 
 @app.command()
+def image(
+    task_id: Annotated[str, typer.Argument(help="Task id, or the start of one, or of a head's hash.")],
+    to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],
+    base_image: Annotated[str, typer.Option("--base", help="Image to build on.", show_default="our own")] = "",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the container image of a task's base to a file, and note its digest in the task."""
+    from flows.images import export as export_image
+
+    export_image(home_of(home), task_id, to, base_image, as_json=as_json)
+
+
+@app.command()
 def ui(home: HomeOption = None) -> None:
     """Open the local Prefect server's page, until Ctrl-C."""
     from flows.work import serve

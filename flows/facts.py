@@ -66,8 +66,12 @@ def funnel(home: Home, repo: str, *, as_json: bool) -> None:
         explain(console, counts)
 
 
-def show(home: Home, task_id: str, *, as_json: bool) -> None:
-    """One task, accepted or not, found by the start of its id or head."""
+def find_task(home: Home, task_id: str) -> tuple[TableStore, Task]:
+    """The tables, and the task whose id or head begins so.
+
+    Raises:
+        UnknownTask: none or several do.
+    """
     store = _store(home)
     found = [
         task
@@ -83,7 +87,12 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
             if found
             else f"no task {task_id!r} in {home.tables}: `perfquarry tasks REPO` lists them"
         )
-    task = (exact or found)[0]
+    return store, (exact or found)[0]
+
+
+def show(home: Home, task_id: str, *, as_json: bool) -> None:
+    """One task, accepted or not, found by the start of its id or head."""
+    store, task = find_task(home, task_id)
     evidence = list(
         store.records(Evidence, task.repo, config_hash=task.config_hash, where=pc.field("change_id") == task.change_id)
     )

@@ -73,6 +73,9 @@ class Task(Row):
     q_value: float | None = Field(default=None, description="Smallest q-value of its workloads.")
     machine_id: str = ""
     licence: str = ""
+    image_digest: str = Field(
+        default="", description="Of the OCI image of the base ('sha256:…'); empty until `perfquarry image` wrote one."
+    )
     lines_changed: int = Field(default=0, description="Lines added and deleted outside tests.")
     files_changed: int = 0
     detail: str = ""

@@ -1,0 +1,53 @@
+"""`perfquarry image`: the container image of a task's base as a file, its digest in the task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.compute as pc
+from rich.console import Console
+
+from data.errors import InputError
+from data.home import Home
+from data.records import Build, Stamp
+from data.registry import names, resolve
+from data.settings import BuildSettings
+from flows.facts import find_task
+from flows.reports import size
+from harness.builds import Builder
+from harness.images import Images, export_image
+from harness.sandbox import choose_sandbox
+
+
+def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:
+    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest.
+
+    Raises:
+        UnknownTask: no such task.
+        InputError: `to` lies in no folder, or what the task was built from is no longer in this home.
+        SandboxUnavailable: no engine or no base image.
+        EnvironmentFailed: the base cannot be made again here.
+    """
+    store, task = find_task(home, task_id)
+    if not to.parent.is_dir():
+        raise InputError(f"cannot write {to}: there is no folder {to.parent}")
+    clone = home.repositories / f"{task.repo}.git"
+    rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
+    newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
+    if not newest or not clone.is_dir():
+        raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
+    repository = resolve(task.repo if task.repo in names() else task.url)
+    stamp = Stamp.model_validate(newest["base"].model_dump(include=set(Stamp.model_fields)))
+    sandbox = choose_sandbox(private=(home.compiled,))
+    builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)
+    base, _ = builder.reopen(list(newest.values()))
+    image = Images(home, base_image).ensure(base)
+    digest = export_image(image.name, to)
+    store.append([task.model_copy(update={"image_digest": digest})])
+    if as_json:
+        facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to)}
+        print(json.dumps({**facts, "bytes": to.stat().st_size, "layers": image.layers}, indent=2))
+    else:
+        said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers\n{digest} (noted in the task)"
+        Console().print(f"{said}\nrun it with: docker load -i {to}", highlight=False, markup=False, soft_wrap=True)
