@@ -85,7 +85,7 @@ class Isolation:
     processes: bool
     """Other processes are invisible, and no capability of the kernel is left."""
     crash: bool
-    """Its processes end when ours is killed."""
+    """All of its processes end when ours is killed, those in sessions of their own, too."""
 
 
 class Sandbox(Protocol):

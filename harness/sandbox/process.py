@@ -19,7 +19,13 @@ from harness.contracts import Command, Completed, Isolation
 from harness.sandbox.supervise import supervise
 from harness.sandbox.tree import descendants, marked
 
-LIMITED = 'ulimit -c 0 2>/dev/null; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null; shift 2; exec "$@"'
+LIMITED = """
+exec 3<&0 </dev/null
+( (read -r word <&3; kill -s KILL -- "-$$") >/dev/null 2>&1 & )
+ulimit -c 0 2>/dev/null; ulimit -f "$1" 2>/dev/null; ulimit -v "$2" 2>/dev/null
+shift 2; exec "$@" 3<&-
+"""
+"""The watch kills the process group when the other end of standard input is closed: when we are dead."""
 MARK = "PERFQUARRY_SANDBOX"
 ROUNDS = 50
 """Times the descendants are looked for again until none is left."""
@@ -71,6 +77,7 @@ class ProcessSandbox:
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
         limits, mark, known = command.limits, uuid.uuid4().hex, set(psutil.pids())
         private = tempfile.mkdtemp(prefix="pq-")
+        lifeline, ours = os.pipe()
         try:
             ended = supervise(
                 ("/bin/sh", "-c", LIMITED, "sh", str(max(1, limits.file_bytes // 512)),
@@ -80,9 +87,12 @@ class ProcessSandbox:
                 limits=limits,
                 core=command.core,
                 writable=command.writable,
+                stdin=lifeline,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
             )  # fmt: skip
         finally:
+            os.close(lifeline)
+            os.close(ours)
             shutil.rmtree(private, ignore_errors=True)
         return Completed(
             exit_code=ended.status if ended.status >= 0 else None,

@@ -428,29 +428,35 @@ def test_no_capability_is_left(sandbox: Sandbox, folder: Path) -> None:
 
 
 def test_what_a_killed_parent_leaves(sandbox: Sandbox, folder: Path) -> None:
-    """Nothing, where that is promised: not even the parent's last breath is needed."""
-    mark = f"pq-test-{uuid.uuid4().hex}"
+    """No command; where that is promised, nothing that it moved to a session of its own either."""
+    marks = [f"pq-test-{uuid.uuid4().hex}" for _ in range(2)]
+    inside = f"""
+        import subprocess, sys, time
+        sleep = "import time; time.sleep(600)"
+        subprocess.Popen([sys.executable, "-c", sleep, "{marks[1]}"], start_new_session=True)
+        open("started", "w").close()
+        time.sleep(600)"""
     parent = f"""
         import sys
         from pathlib import Path
         from harness.contracts import Command
         from harness.sandbox import choose_sandbox
-        folder = Path({str(folder)!r})
-        code = "import time; open('started', 'w').close(); time.sleep(600)"
-        choose_sandbox({sandbox.name!r}).run(Command(({sys.executable!r}, "-c", code, "{mark}"), cwd=folder,
-            writable=(folder,), readable=tuple(map(Path, {[str(prefix) for prefix in PREFIXES]!r}))))"""
+        folder, words = Path({str(folder)!r}), {(sys.executable, "-c", textwrap.dedent(inside), marks[0])!r}
+        choose_sandbox({sandbox.name!r}).run(Command(words, cwd=folder, writable=(folder,),
+            readable=tuple(map(Path, {[str(prefix) for prefix in PREFIXES]!r}))))"""
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], cwd=root) as process:
         until = time.monotonic() + 60
         while not (folder / "started").exists() and process.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-        assert alive(mark)
+        assert alive(marks[0]) and alive(marks[1])
         process.kill()
+    assert gone(marks[0])
     if sandbox.isolation.crash:
-        assert gone(mark)
+        assert gone(marks[1])
     else:
-        assert alive(mark)
-        for pid in alive(mark):
+        assert alive(marks[1])
+        for pid in alive(marks[1]):
             os.kill(pid, signal.SIGKILL)
 
 
