@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from curation import Format, Mode
 from data.errors import InputError, PerfquarryError
 from flows.options import Options, default_jobs, home_of, settings_from
+from llm import By
 
 STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select")
 
@@ -146,6 +148,19 @@ def stability(
 
 
 @app.command()
+def costs(
+    repo: Annotated[str | None, typer.Argument(help="Only of this repository.")] = None,
+    by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what models were asked, the tokens and the USD."""
+    from flows.costs import report
+
+    report(home_of(home), repo, by, as_json=as_json)
+
+
+@app.command()
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Tell what this machine lacks, and what that costs."""
     from flows.doctor import report
@@ -181,11 +196,11 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except InputError as error:
-        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         sys.exit(2)
     except PerfquarryError as error:
         logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
-        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("interrupted; run the same command again to go on from here", highlight=False)
