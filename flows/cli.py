@@ -36,6 +36,7 @@ ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
 JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
 WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
+BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
@@ -59,6 +60,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         limit: LimitOption = None,
         judge: JudgeOption = "heuristic",
         workloads: WorkloadsOption = "unit-test",
+        budget_usd: BudgetOption = None,
         home: HomeOption = None,
         jobs: JobsOption = None,
         settings: SettingsOption = None,
@@ -76,7 +78,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             limit=limit,
             home=str(home_of(home).root),
             jobs=jobs or default_jobs(),
-            settings=settings_from(settings, judge, workloads),
+            settings=settings_from(settings, judge, workloads, budget_usd),
         )
         work(options, stages, with_server=server, as_json=as_json)
 

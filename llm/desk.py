@@ -66,6 +66,8 @@ class Desk:
         for request, said in pairs:
             reply = said.model_copy(update={"text": without_secrets(said.text)})
             cost = self.prices.cost(request.model, reply.usage, batch=mode == "batch")
+            if not reply.usage.input_tokens and reply.stop != "refusal":  # the server does not say, but may bill
+                cost = self.prices.most(request, batch=mode == "batch")
             gots.append(Got(request, reply, cached=False, cost_usd=cost))
         self._ledger.write(gots, mode)
         try:

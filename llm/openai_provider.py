@@ -11,7 +11,7 @@ import openai
 
 from data.settings import LlmSettings
 from llm.answers import in_words
-from llm.failures import told
+from llm.failures import about_the_text, told
 from llm.request import Reply, Request, Stop, Usage
 from llm.sdk import SdkProvider, environment
 
@@ -27,6 +27,7 @@ class OpenAIProvider(SdkProvider):
     failures = (openai.OpenAIError,)
     droppable = {  # noqa: RUF012
         "max_completion_tokens": ("max_completion_tokens",),
+        "max_tokens": ("max_tokens",),
         "response_format": ("response_format", "json_schema", "structured output", "guided"),
         "temperature": ("temperature",),
         "seed": ("seed",),
@@ -35,6 +36,8 @@ class OpenAIProvider(SdkProvider):
     def __init__(self, settings: LlmSettings) -> None:
         super().__init__()
         key, self.where = environment(self.name, ["OPENAI_API_KEY"], DEFAULT, settings)
+        if self.where != DEFAULT:  # servers that do not know it tend to pass over it, and answer without end
+            self.lacking = frozenset({"max_completion_tokens"})
         self._client = openai.OpenAI(
             api_key=key or "none", base_url=self.where, timeout=settings.timeout, max_retries=settings.retries
         )
@@ -50,7 +53,8 @@ class OpenAIProvider(SdkProvider):
         system = in_words(request) if plain else request.system
         messages = [{"role": "system", "content": system}] if system else []
         messages += [{"role": message.role, "content": message.text} for message in request.messages]
-        limit = "max_tokens" if "max_completion_tokens" in lacking else "max_completion_tokens"
+        older = "max_completion_tokens" in lacking and "max_tokens" not in lacking
+        limit = "max_tokens" if older else "max_completion_tokens"
         body: dict[str, Any] = {"model": request.model, "messages": messages, limit: request.max_tokens}
         if not plain:
             tool = openai.pydantic_function_tool(request.answer)["function"]
@@ -93,8 +97,9 @@ class OpenAIProvider(SdkProvider):
         response = line.get("response")
         if not isinstance(response, Mapping):
             return told(line.get("error") or line)
-        if line.get("error") or response.get("status_code", 200) != 200:
-            return told(line.get("error") or response)
+        status = response.get("status_code", 200)
+        if line.get("error") or status != 200:
+            return about_the_text(status, response) or told(line.get("error") or response)
         return cls.reply(response.get("body") or {})
 
     def _post(self, body: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from data.settings import Price
 from llm.request import Request, Usage
-from llm.tokens import most_tokens_of
+from llm.tokens import about_tokens, most_tokens_of
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 MILLION = 1e6
@@ -48,7 +48,7 @@ class Prices:
     def most(self, request: Request[Any], *, batch: bool = False) -> float | None:
         """Upper bound of a request's USD: every byte a token of its own, and the longest answer."""
         price = self.of(request.model)
-        if price is None:
+        if price is None or (price.up_to is not None and about_tokens(request.text) > price.up_to):
             return None
         usd = most_tokens_of(request) * price.input + request.max_tokens * price.output
         return usd / MILLION * (self._batch if batch else 1)

@@ -41,6 +41,8 @@ class SdkProvider(ABC):
     where: str
     droppable: Mapping[str, tuple[str, ...]]
     """Parameters that can be done without, and words of a refusal that name them."""
+    lacking: frozenset[str] = frozenset()
+    """What is left out from the beginning."""
     failures: tuple[type[Exception], ...]
     """The SDK's errors."""
 
@@ -72,7 +74,7 @@ class SdkProvider(ABC):
             ModelFailed: the server fails for longer than retries last, or refuses us.
         """
         while True:
-            lacking = self._lacking.get(request.model, frozenset())
+            lacking = self._lacking.get(request.model, self.lacking)
             body = self.body(request, lacking)
             response, error = self._try(partial(self._post, body))
             if error is None:

@@ -12,7 +12,8 @@ _SHORTEST = 8
 
 def without_secrets(text: str) -> str:
     """The text without the keys in this process's environment: a server may repeat the one it was given."""
-    values = {value.strip() for name, value in os.environ.items() if _NAMES.search(name)}
+    found = [value for name, value in os.environ.items() if _NAMES.search(name)]
+    values = {part for value in found for part in (value.strip(), *value.split())}
     for value in sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True):
         text = text.replace(value, "<key>")
     return text

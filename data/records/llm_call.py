@@ -35,5 +35,8 @@ class LlmCall(Row):
     input_tokens: int = Field(default=0, description="All tokens of the prompt, those in `cached_tokens` included.")
     cached_tokens: int = Field(default=0, description="Tokens of the prompt the provider had in its own cache.")
     output_tokens: int = 0
-    cost_usd: float | None = Field(default=None, description="0 for cached calls; null where no price is known.")
+    cost_usd: float | None = Field(
+        default=None,
+        description="0 for cached calls; the upper bound where the server gave no usage; null where no price is known.",
+    )
     detail: str = Field(default="", description="What is wrong with a rejected reply.")

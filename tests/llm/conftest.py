@@ -8,35 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
-from server import ModelServer, serving
+from asking import KEY, PRICES, STAMP
+from model_server import ModelServer, serving
 
 from data.home import Home
-from data.records import LlmCall, Stamp
-from data.settings import LlmSettings, Price
+from data.settings import LlmSettings
 from data.store import TableStore
 from llm.client import Client, open_client
-from llm.request import Message, Purpose, Request
-
-STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
-KEY = "sk-pqcanary0123456789abcdef"
-PRICES = {"m": Price(input=1.0, cached_input=0.1, output=2.0)}
-
-
-class Verdict(BaseModel):
-    verdict: str
-    confidence: float = Field(ge=0, le=1)
-    note: str | None = None
-
-
-def question(text: str = "Is it faster?", change: str = "c1", **options: Any) -> Request[Verdict]:
-    purpose = Purpose(stage="judge", change_id=change, prompt="judge", prompt_version="v1", prompt_hash="aa")
-    options = {"max_tokens": 100, **options}
-    return Request((Message(role="user", text=text),), Verdict, purpose, system="You judge.", **options)
-
-
-def calls(home: Home) -> list[LlmCall]:
-    return list(TableStore(home.tables).records(LlmCall, "lib"))
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import question
-from server import Act, ModelServer
+from asking import question
+from model_server import Act, ModelServer
 from typer.testing import CliRunner
 
 from data.home import Home

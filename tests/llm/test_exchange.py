@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import STAMP, Verdict, calls, question
-from server import Act, anthropic_body, openai_body
+from asking import STAMP, Verdict, calls, question
+from model_server import Act, anthropic_body, openai_body
 
 from data.errors import AnswerMissing, AnswersAwaited, InputError
 from data.home import Home

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PRICES, calls, question
-from server import Act, ModelServer
+from asking import PRICES, calls, question
+from model_server import Act, ModelServer
 
 from data.errors import BudgetExceeded, InputError, ModelFailed
 from data.home import Home
@@ -30,7 +30,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from conftest import STAMP, question, PRICES
+from asking import STAMP, question, PRICES
 from data.home import Home
 from data.settings import LlmSettings
 from data.store import TableStore
@@ -241,3 +241,10 @@ def test_a_batch_is_as_large_as_the_budget_bears(client: Clients, server: ModelS
     with pytest.raises(BudgetExceeded):
         list(client("openai", batch=True, budget_usd=most * 4.5).ask_all(questions))
     assert len(server.asked) == 4 == len(calls(home))
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_request_of_a_batch_that_is_too_long_is_refused(kind: str, client: Clients, server: ModelServer) -> None:
+    server.script = lambda number, body: Act(status=400, error="prompt is too long: 9 tokens > 8 maximum")
+    ((_, answer),) = client(kind, batch=True).ask_all([question()])
+    assert answer.status == "refused" and "too long" in answer.detail

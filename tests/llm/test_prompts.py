@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Verdict
+from asking import KEY, Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from server import Act
+from model_server import Act
 
 from data.errors import InputError
 from llm.fences import Piece, fence, fit, visible

@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable
 
 import pytest
-from conftest import KEY, PRICES, calls, question
-from server import Act, ModelServer
+from asking import KEY, PRICES, calls, question
+from model_server import Act, ModelServer
 
 from data.errors import InputError, ModelFailed
 from data.home import Home
@@ -147,13 +147,20 @@ def test_servers_without_json_schema_get_the_schema_in_words(
     assert '"confidence"' in words
 
 
-def test_other_parameters_a_server_does_not_know_are_left_out(client: Clients, server: ModelServer) -> None:
-    lacking = ("max_completion_tokens", "temperature", "seed")
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+def test_other_parameters_a_server_does_not_know_are_left_out(limit: str, client: Clients, server: ModelServer) -> None:
+    lacking = (*({"max_tokens", "max_completion_tokens"} - {limit}), "temperature", "seed")
     server.script = lambda number, body: next(
         (Act(status=400, error=f"Unsupported parameter: '{name}'") for name in lacking if name in body), Act()
     )
     assert client("openai").ask(question(temperature=0.0, seed=1)).status == "ok"
-    assert server.asked[-1]["max_tokens"] == 100
+    assert server.asked[-1][limit] == 100 and not set(lacking) & set(server.asked[-1])
+
+
+def test_usage_that_a_server_does_not_give_is_held_against_the_budget(client: Clients, server: ModelServer) -> None:
+    server.script = lambda number, body: Act(usage=(0, 0, 0))
+    cost = client("openai").ask(question()).cost_usd
+    assert cost and cost > 100 * 2.0 / 1e6
 
 
 @BOTH

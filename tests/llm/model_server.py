@@ -229,8 +229,8 @@ class Handler(BaseHTTPRequestHandler):
             batch["output"], batch["errors"] = f"out-{name}", f"err-{name}" if bad else None
             self.model.files |= {f"out-{name}": "\n".join(good) + "\n", f"err-{name}": "\n".join(bad)}
         return {
-            "id": name, "object": "batch", "endpoint": "/v1/chat/completions", "errors": None,
-            "input_file_id": "file-0", "completion_window": "24h", "status": "completed" if ended else "in_progress", "created_at": 1,
+            "id": name, "object": "batch", "endpoint": "/v1/chat/completions", "errors": None, "created_at": 1,
+            "status": "completed" if ended else "in_progress", "input_file_id": "file-0", "completion_window": "24h",
             "output_file_id": batch.get("output"), "error_file_id": batch.get("errors"),
         }  # fmt: skip
 
