@@ -6,9 +6,13 @@
     │   └── UnknownTask (LookupError)
     ├── StoreError (OSError)               a table cannot be read or written
     │   └── SchemaTooNew
+    ├── BudgetExceeded                     the next call of a model might cost more than may be spent
+    ├── AnswersAwaited                     answers are to be given by somebody else before the run can go on
+    │   └── AnswerMissing (LookupError)    a cassette has no answer to a request
     └── InfrastructureError (RuntimeError) our machinery failed, never the code under test; may be retried
         ├── SandboxUnavailable
         ├── GitFailed
+        ├── ModelFailed                    a model's server failed or refused us; an answer that is bad is data
         ├── EnvironmentFailed              uv or the index failed for a reason that is not the commit's
         ├── MachineBusy (TimeoutError)         another timing held the machine for too long
         └── ServerUnavailable (ConnectionError)
@@ -41,6 +45,18 @@ class SchemaTooNew(StoreError):
     """A part was written by a newer perfquarry than this one."""
 
 
+class BudgetExceeded(PerfquarryError):
+    """The next call of a model might cost more than may be spent; what was answered is kept."""
+
+
+class AnswersAwaited(PerfquarryError):
+    """Requests were written down for somebody else to answer; run again when the answers are there."""
+
+
+class AnswerMissing(AnswersAwaited, LookupError):
+    """A cassette has no answer to a request."""
+
+
 class InfrastructureError(PerfquarryError, RuntimeError):
     """Our machinery failed (disk, sandbox, git, index, server); never a label of the code under test."""
 
@@ -51,6 +67,10 @@ class SandboxUnavailable(InfrastructureError):
 
 class GitFailed(InfrastructureError):
     """git ended with an error that is not about the contents of one commit."""
+
+
+class ModelFailed(InfrastructureError):
+    """A model's server cannot be reached, failed for longer than retries last, or refuses our key or request."""
 
 
 class EnvironmentFailed(InfrastructureError):

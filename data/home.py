@@ -49,6 +49,11 @@ class Home:
         return self.root / "compiled"
 
     @property
+    def llm(self) -> Path:
+        """Replies of models by content address, and the batches they are awaited from."""
+        return self.root / "llm"
+
+    @property
     def cache(self) -> Path:
         """Anything that can be made again."""
         return self.root / "cache"

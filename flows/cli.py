@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from curation import Format, Mode
 from data.errors import InputError, PerfquarryError
 from flows.options import Options, default_jobs, home_of, settings_from
+from llm import By
 
 STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select")
 
@@ -34,6 +36,7 @@ ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
 JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
 WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
+BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
@@ -57,6 +60,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         limit: LimitOption = None,
         judge: JudgeOption = "heuristic",
         workloads: WorkloadsOption = "unit-test",
+        budget_usd: BudgetOption = None,
         home: HomeOption = None,
         jobs: JobsOption = None,
         settings: SettingsOption = None,
@@ -74,7 +78,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             limit=limit,
             home=str(home_of(home).root),
             jobs=jobs or default_jobs(),
-            settings=settings_from(settings, judge, workloads),
+            settings=settings_from(settings, judge, workloads, budget_usd),
         )
         work(options, stages, with_server=server, as_json=as_json)
 
@@ -146,6 +150,19 @@ def stability(
 
 
 @app.command()
+def costs(
+    repo: Annotated[str | None, typer.Argument(help="Only of this repository.")] = None,
+    by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what models were asked, the tokens and the USD."""
+    from flows.costs import report
+
+    report(home_of(home), repo, by, as_json=as_json)
+
+
+@app.command()
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Tell what this machine lacks, and what that costs."""
     from flows.doctor import report
@@ -195,11 +212,11 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except InputError as error:
-        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         sys.exit(2)
     except PerfquarryError as error:
         logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
-        errors.print(f"[red]perfquarry:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("interrupted; run the same command again to go on from here", highlight=False)

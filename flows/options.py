@@ -55,7 +55,7 @@ def as_given(address: str) -> str:
     return _GIVEN.get(address, address)
 
 
-def settings_from(path: Path | None, judge: str, workloads: str) -> Settings:
+def settings_from(path: Path | None, judge: str, workloads: str, budget_usd: float | None = None) -> Settings:
     """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
 
     Raises:
@@ -69,6 +69,8 @@ def settings_from(path: Path | None, judge: str, workloads: str) -> Settings:
             raise InputError(f"cannot read the settings {path}: {error}") from error
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
+    if budget_usd is not None:
+        tables.setdefault("llm", {})["budget_usd"] = budget_usd
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:

@@ -4,6 +4,7 @@ from data.records.attempt import Amendment, Attempt, Step
 from data.records.build import Build, Side
 from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
 from data.records.evidence import Evidence, SessionStatistics
+from data.records.llm_call import CallMode, LlmCall
 from data.records.reasons import MEANING, Reason
 from data.records.row import Record, Row, Stamp, Status, content_id
 from data.records.task import Task
@@ -16,6 +17,7 @@ __all__ = [
     "Amendment",
     "Attempt",
     "Build",
+    "CallMode",
     "Change",
     "ChangeKind",
     "Evidence",
@@ -23,6 +25,7 @@ __all__ = [
     "FileRole",
     "FileStatus",
     "Hit",
+    "LlmCall",
     "Machine",
     "Reason",
     "Record",

@@ -47,6 +47,9 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"
     COLD_ONLY = "cold_only"
     TOO_FEW_SAMPLES = "too_few_samples"
+    # calls of models
+    MALFORMED = "malformed"
+    REFUSED = "refused"
 
 
 MEANING: dict[Reason, str] = {
@@ -83,5 +86,7 @@ MEANING: dict[Reason, str] = {
     Reason.UNSTABLE: "base against base differs as much: the workload cannot be timed reliably here",
     Reason.COLD_ONLY: "only the first call in a process is faster",
     Reason.TOO_FEW_SAMPLES: "too few blocks were finished to decide",
+    Reason.MALFORMED: "the model's answer does not have the form asked for",
+    Reason.REFUSED: "the model or its provider refused to answer",
 }
 """One line a reason, for people: what the funnel and `show` print."""

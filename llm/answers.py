@@ -1,0 +1,92 @@
+"""From a reply to a validated answer, or to the request that asks for it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from llm.request import Message, Reply, Request, schema_of
+
+T = TypeVar("T", bound=BaseModel)
+
+_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_ASK = "Answer with one JSON object of this schema, nothing else:"
+_TRIES = 8
+"""Places in a text where an object is looked for."""
+_ERRORS = 12
+"""Most errors that are sent back."""
+_REPAIR_TEXT = 20_000
+"""Most characters of a bad answer that are sent back."""
+
+
+class Reading(NamedTuple):
+    """What a reply is worth."""
+
+    status: Literal["ok", "malformed", "refused"]
+    value: BaseModel | None
+    detail: str
+
+
+def read(reply: Reply, model: type[BaseModel]) -> Reading:
+    """Validates a reply: JSON alone, in a fence, or within other text. Never raises."""
+    if reply.stop == "refusal":
+        return Reading("refused", None, reply.text[:500] or "the model refused to answer")
+    if reply.stop == "broken":
+        return Reading("malformed", None, f"the server's response cannot be read: {reply.text[:200]}")
+    problem = ""
+    for candidate in _candidates(reply.text):
+        try:
+            return Reading("ok", model.model_validate_json(candidate), "")
+        except ValidationError as error:
+            problem = problem or _told(error)
+    if reply.stop == "length":
+        problem = f"the answer was cut off at its most tokens: {problem}"
+    return Reading("malformed", None, problem or "the answer is empty")
+
+
+def repaired(request: Request[T], reply: Reply, detail: str) -> Request[T]:
+    """The second round: what was answered, what is wrong with it, and the schema."""
+    schema = json.dumps(schema_of(request.answer), sort_keys=True)
+    text = f"That is not a valid answer: {detail}\n{_ASK}\n{schema}"
+    said = reply.text[:_REPAIR_TEXT].strip() or "(no answer)"
+    more = (Message(role="assistant", text=said), Message(role="user", text=text))
+    return replace(request, messages=(*request.messages, *more))
+
+
+def in_words(request: Request[Any]) -> str:
+    """The system text with the schema, for servers that do not take one."""
+    schema = json.dumps(schema_of(request.answer), sort_keys=True)
+    return f"{request.system}\n\n{_ASK}\n{schema}".strip()
+
+
+def _candidates(text: str) -> Iterator[str]:
+    if not text.strip():
+        return
+    yield text
+    yield from _FENCED.findall(text)[:_TRIES]
+    decoder = json.JSONDecoder()
+    at = -1
+    for _ in range(_TRIES):
+        at = text.find("{", at + 1)
+        if at < 0:
+            return
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+        yield text[at:end]
+        at = end - 1
+
+
+def _told(error: ValidationError) -> str:
+    """The errors without the values, which are the model's words."""
+    lines = []
+    for one in error.errors(include_url=False, include_input=False, include_context=False)[:_ERRORS]:
+        place = ".".join(str(part) for part in one["loc"])
+        lines.append(f"{place}: {one['msg']}" if place else one["msg"])
+    return "; ".join(lines)[:2000]

@@ -1,0 +1,182 @@
+"""What stages use: `open_client(spec, ...)`, then `ask` or `ask_all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel
+
+from data.errors import AnswersAwaited, InputError
+from data.home import Home
+from data.records import Stamp
+from data.settings import LlmSettings
+from data.store import TableStore
+from llm.answers import Reading, read, repaired
+from llm.desk import Desk
+from llm.pace import Pace
+from llm.request import Answer, Backend, Got, Request, Usage
+
+T = TypeVar("T", bound=BaseModel)
+Kind = Literal["openai", "anthropic", "exchange", "exchange-anthropic", "cassette"]
+_KINDS: dict[str, str] = {
+    "openai": "MODEL",
+    "anthropic": "MODEL",
+    "exchange": "DIR",
+    "exchange-anthropic": "DIR",
+    "cassette": "DIR",
+}
+
+
+class ModelSpec(NamedTuple):
+    """Who answers: 'openai:MODEL', 'anthropic:MODEL', 'exchange:DIR', 'exchange-anthropic:DIR', 'cassette:DIR'."""
+
+    kind: str
+    rest: str
+
+    @classmethod
+    def parse(cls, text: str) -> ModelSpec:
+        """Reads a spec.
+
+        Raises:
+            InputError: it is none.
+        """
+        kind, colon, rest = text.partition(":")
+        if kind not in _KINDS or not colon or not rest.strip():
+            known = ", ".join(f"{name}:{what}" for name, what in _KINDS.items())
+            raise InputError(f"{text!r} names no model: {known}")
+        return cls(kind, rest.strip())
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.rest}"
+
+
+@dataclass
+class _Task(Generic[T]):
+    """A question under way, with the places in the list that ask it."""
+
+    request: Request[T]
+    places: list[int]
+    usage: Usage = field(default_factory=Usage)
+    costs: list[float | None] = field(default_factory=list)
+    cached: bool = True
+
+    def add(self, got: Got) -> None:
+        self.usage += got.reply.usage
+        self.costs.append(got.cost_usd)
+        self.cached &= got.cached
+
+    def answer(self, reading: Reading, got: Got) -> Answer[T]:
+        cost = None if None in self.costs else sum(cost or 0.0 for cost in self.costs)
+        model = got.reply.model or got.request.model
+        value: Any = reading.value
+        return Answer(reading.status, value, reading.detail, model, self.usage, cost, self.cached)
+
+
+class Client:
+    """Asks one model on behalf of one run of one stage. Close it, or use it as a context manager."""
+
+    def __init__(self, backend: Backend, desk: Desk, model: str) -> None:
+        self._backend, self._desk, self.model = backend, desk, model
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._backend.close()
+
+    def ask(self, request: Request[T]) -> Answer[T]:
+        """Asks one question; raises as `ask_all` does."""
+        for _, answer in self.ask_all([request]):
+            return answer
+        raise AssertionError("unreachable: a question without an answer raises")
+
+    def ask_all(self, requests: Sequence[Request[T]]) -> Iterator[tuple[int, Answer[T]]]:
+        """Answers as they come, each with its place in `requests`; bad ones get a second round, then are 'malformed'.
+
+        What was yielded before an error is kept: the same call later goes on from there.
+
+        Raises:
+            BudgetExceeded: the next call might cost more than is left.
+            AnswersAwaited: exchange mode wrote down what it needs answered.
+            AnswerMissing: cassettes lack answers.
+            ModelFailed: the server fails for longer than retries last, or refuses us.
+        """
+        tasks: dict[str, _Task[T]] = {}
+        for place, request in enumerate(requests):
+            named = replace(request, model=request.model or self.model)
+            tasks.setdefault(f"{named.model} {named.address}", _Task(named, [])).places.append(place)
+        awaited: AnswersAwaited | None = None
+        for last in (False, True):
+            again: dict[str, _Task[T]] = {}
+            try:
+                for got in self._replies([task.request for task in tasks.values()]):
+                    task = tasks[f"{got.request.model} {got.request.address}"]
+                    task.add(got)
+                    reading = read(got.reply, task.request.answer)
+                    if reading.status == "malformed" and not last:
+                        task.request = repaired(task.request, got.reply, reading.detail)
+                        again[f"{task.request.model} {task.request.address}"] = task
+                    else:
+                        for place in task.places:
+                            yield place, task.answer(reading, got)
+            except AnswersAwaited as error:  # the second round has questions of its own
+                awaited = awaited or error
+            tasks = again
+        if awaited is not None:
+            raise awaited
+
+    def _replies(self, requests: Sequence[Request[T]]) -> Iterator[Got]:
+        rest: list[Request[T]] = []
+        kept: list[Got] = []
+        for request in requests:
+            got = self._desk.cached(request) if self._backend.caches else None
+            if got is None:
+                rest.append(request)
+            else:
+                kept.append(got)
+        self._desk.note(kept, "cache")
+        yield from kept
+        if rest:
+            yield from self._backend.collect(rest, self._desk)
+
+
+def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings: LlmSettings | None = None) -> Client:
+    """The client of a spec (`ModelSpec`).
+
+    Raises:
+        InputError: no such spec, no key, no folder of cassettes.
+    """
+    from llm.backends import Batch, Live  # the SDKs take a second to import
+    from llm.exchange import Exchange, Replay
+
+    settings = settings or LlmSettings()
+    kind, rest = ModelSpec.parse(spec)
+    backend: Backend
+    if kind == "cassette":
+        backend, model = Replay(Path(rest)), settings.model
+    elif kind in ("openai", "anthropic"):
+        provider = _form(kind)(settings)
+        pace = Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+        backend = Batch(provider, home, settings.poll_seconds) if settings.batch else Live(provider, pace)
+        model = rest
+    else:
+        form = _form("anthropic" if kind == "exchange-anthropic" else "openai")
+        backend, model = Exchange(Path(rest).expanduser().resolve(), form), settings.model
+    return Client(backend, Desk(home, store, stamp, backend.name, backend.where, settings), model)
+
+
+def _form(provider: str) -> Any:
+    from llm.anthropic_provider import AnthropicProvider
+    from llm.openai_provider import OpenAIProvider
+
+    return AnthropicProvider if provider == "anthropic" else OpenAIProvider

@@ -1,0 +1,220 @@
+"""Answers from files: exchange in three formats, cassettes, specs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import STAMP, Verdict, calls, question
+from model_server import Act, anthropic_body, openai_body
+
+from data.errors import AnswerMissing, AnswersAwaited, InputError
+from data.home import Home
+from data.settings import LlmSettings
+from data.store import TableStore
+from llm.client import Client, ModelSpec, open_client
+from llm.request import Request
+
+GOOD = {"verdict": "yes", "confidence": 1.0}
+QUESTIONS = [question(f"question {n}", change=f"c{n}") for n in range(3)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "exchange"
+
+
+def opened(home: Home, spec: str, **settings: Any) -> Client:
+    return open_client(spec, home, TableStore(home.tables), STAMP, LlmSettings(**settings))
+
+
+def requests_in(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("requests-*.jsonl")):
+        yield from map(json.loads, path.read_text().splitlines())
+
+
+def respond(folder: Path, name: str, *lines: dict[str, Any]) -> None:
+    (folder / f"responses-{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def in_format(form: str, address: str, text: str) -> dict[str, Any]:
+    if form == "openai":
+        body = openai_body(Act(text=text), "m")
+        return {
+            "id": "r",
+            "custom_id": address,
+            "response": {"status_code": 200, "request_id": "r", "body": body},
+            "error": None,
+        }
+    if form == "anthropic":
+        return {"custom_id": address, "result": {"type": "succeeded", "message": anthropic_body(Act(text=text), "m")}}
+    return {"custom_id": address, "text": text}
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "by hand"])
+@pytest.mark.parametrize("kind", ["exchange", "exchange-anthropic"])
+def test_a_round_trip(kind: str, form: str, home: Home, folder: Path) -> None:
+    with pytest.raises(AnswersAwaited, match=r"3 of 3 answers.*requests-0001\.jsonl"):
+        list(opened(home, f"{kind}:{folder}", model="big").ask_all(QUESTIONS))
+    lines = list(requests_in(folder))
+    assert [line["custom_id"] for line in lines] == [one.address for one in QUESTIONS]
+    if kind == "exchange":
+        assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
+        assert lines[0]["body"]["model"] == "big" and lines[0]["body"]["response_format"]
+    else:
+        assert set(lines[0]) == {"custom_id", "params"} and lines[0]["params"]["max_tokens"] == 100
+
+    respond(folder, "a", in_format(form, QUESTIONS[2].address, json.dumps(GOOD)))
+    got = []
+    with pytest.raises(AnswersAwaited, match="2 of 3 answers"):
+        for place, answer in opened(home, f"{kind}:{folder}").ask_all(QUESTIONS):
+            got.append((place, answer.status))
+    assert got == [(2, "ok")] and len(list(requests_in(folder))) == 3, "requests were written again"
+
+    respond(folder, "b", *(in_format(form, one.address, json.dumps(GOOD)) for one in QUESTIONS[:2]))
+    answers = dict(opened(home, f"{kind}:{folder}").ask_all(QUESTIONS))
+    assert [answers[n].value for n in range(3)] == [Verdict(**GOOD)] * 3 and answers[0].cost_usd is None
+    rows = calls(home)
+    assert len(rows) == 3 and {row.mode for row in rows} == {"exchange"}
+    assert rows[0].input_tokens == (0 if form == "by hand" else 120)
+
+
+def test_a_bad_answer_has_its_second_round_in_a_second_file(home: Home, folder: Path) -> None:
+    with pytest.raises(AnswersAwaited):
+        opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+    respond(folder, "1", in_format("openai", QUESTIONS[0].address, "Surely."))
+    with pytest.raises(AnswersAwaited, match=r"requests-0002\.jsonl"):
+        opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+    first, second = requests_in(folder)
+    assert first["custom_id"] != second["custom_id"] and "Surely." in json.dumps(second["body"]["messages"])
+    respond(folder, "2", in_format("openai", second["custom_id"], "Surely!"))
+    assert opened(home, f"exchange:{folder}").ask(QUESTIONS[0]).status == "malformed"
+    respond(folder, "2", {"custom_id": second["custom_id"], "answer": GOOD})
+    assert opened(home, f"exchange:{folder}").ask(QUESTIONS[0]).value == Verdict(**GOOD)
+
+
+def test_unknown_double_and_failed_responses_are_told(
+    home: Home, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(AnswersAwaited):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+    one, two, three = (request.address for request in QUESTIONS)
+    error = {
+        "custom_id": three,
+        "response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}},
+        "error": None,
+    }
+    respond(folder, "1", in_format("openai", one, json.dumps(GOOD)), in_format("openai", "0" * 32, "{}"), error)
+    respond(folder, "2", {"custom_id": one, "answer": {"verdict": "no", "confidence": 0}})
+    respond(
+        folder, "3", {"custom_id": two, "error": {"code": "batch_expired", "message": "too late"}, "response": None}
+    )
+    answers = []
+    with pytest.raises(AnswersAwaited) as awaited, caplog.at_level(logging.WARNING):
+        for _, answer in opened(home, f"exchange:{folder}").ask_all(QUESTIONS):
+            answers.append(answer.value)
+    assert answers == [Verdict(**GOOD)], "the first of two answers counts"
+    told = str(awaited.value)
+    assert (
+        "waiting for 2 of 3" in told
+        and f"not ours: {'0' * 32}" in told
+        and f"more than once, the first counts: {one}" in told
+    )
+    assert "overloaded" in told and "too late" in told and two in told
+    assert "more than once" in caplog.text
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"id": 1}', "[" * 100_000])
+def test_a_line_that_is_none_is_named(line: str, home: Home, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "responses-x.jsonl").write_text(f'\ufeff{{"custom_id": "a", "text": ""}}\n\n{line}\n')
+    with pytest.raises(InputError, match=r"responses-x\.jsonl, line 3"):
+        opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"response": []},
+        {"response": {"status_code": 200, "body": []}},
+        {"result": {}},
+        {"error": "x", "response": "y"},
+        {},
+    ],
+)
+def test_odd_responses_are_no_answers(line: dict[str, Any], home: Home, folder: Path) -> None:
+    folder.mkdir()
+    respond(folder, "x", {"custom_id": QUESTIONS[0].address, **line})
+    with pytest.raises(AnswersAwaited):
+        opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+
+
+def cassette(folder: Path, request: Request[Any], **values: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    recording = {"address": request.address, "origin": "written by hand", **values}
+    (folder / f"{request.purpose.change_id}-{request.address[:6]}.json").write_text(json.dumps(recording))
+
+
+def test_cassettes_answer_without_a_call(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "cassettes"
+    cassette(folder, QUESTIONS[0], answer=GOOD, usage={"input_tokens": 10, "output_tokens": 5})
+    cassette(folder, QUESTIONS[1], text="bad", note="no JSON")
+    got = {}
+    with pytest.raises(AnswerMissing) as missing:
+        for place, answer in opened(home, f"cassette:{folder}").ask_all(QUESTIONS):
+            got[place] = answer
+    assert (
+        got[0].value == Verdict(**GOOD) and got[0].cached and got[0].cost_usd == 0.0 and got[0].usage.input_tokens == 10
+    )
+    told = str(missing.value)
+    assert QUESTIONS[2].address in told and str(folder) in told and "judge judge c2" in told and len(got) == 1
+    rows = calls(home)
+    assert {(row.mode, row.cached, row.reason) for row in rows} == {
+        ("cassette", True, None),
+        ("cassette", True, "malformed"),
+    }
+
+
+def test_what_is_recorded_can_be_replayed(home: Home, tmp_path: Path, client: Any, server: Any) -> None:
+    server.script = lambda number, body: Act(text="bad" if number == 0 else json.dumps(GOOD))
+    folder = tmp_path / "cassettes"
+    live = client("openai", record=str(folder), concurrency=1).ask(QUESTIONS[0])
+    replayed = opened(home, f"cassette:{folder}").ask(QUESTIONS[0])
+    assert replayed.value == live.value == Verdict(**GOOD) and replayed.usage == live.usage and len(server.asked) == 2
+    recording = json.loads(next(folder.rglob(f"{QUESTIONS[0].address}.json")).read_text())
+    assert recording["text"] == "bad" and recording["purpose"]["change_id"] == "c0"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"address": "a"}', "'answer' or 'text'"),
+        ("{", "no recording"),
+        ('{"address": "a", "text": "", "origin": "me"}', "origin"),
+    ],
+)
+def test_a_file_that_is_no_cassette_is_named(text: str, complaint: str, home: Home, tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(text)
+    with pytest.raises(InputError, match=complaint):
+        opened(home, f"cassette:{tmp_path}")
+
+
+def test_two_cassettes_of_one_request_are_refused(home: Home, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        cassette(tmp_path / name, QUESTIONS[0], answer=GOOD)
+    with pytest.raises(InputError, match="twice"):
+        opened(home, f"cassette:{tmp_path}")
+    with pytest.raises(InputError, match="no folder"):
+        opened(home, f"cassette:{tmp_path / 'none'}")
+
+
+def test_specs() -> None:
+    assert ModelSpec.parse("openai:ft:gpt:org") == ("openai", "ft:gpt:org")
+    assert ModelSpec.parse("exchange-anthropic:a/b").rest == "a/b"
+    for wrong in ("heuristic", "openai", "openai:", "openai: ", "mistral:x", ""):
+        with pytest.raises(InputError, match="names no model"):
+            ModelSpec.parse(wrong)
