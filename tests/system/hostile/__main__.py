@@ -18,11 +18,9 @@ def outcomes(backend: str) -> list[Outcome]:
         InputError, SandboxUnavailable: it is not there.
     """
     sandbox = choose_sandbox(backend)
-    with visible_folder() as folder:
-        place = Range(folder / "range", sandbox, Host(folder))
-        with place.host.baited(), place.running() as submit:
-            running = [submit(program) for program in corpus() if program.runs_on(backend)]
-            return [outcome for one in running for outcome in one.result()]
+    with visible_folder() as folder, Host(folder).baited() as host, Range(sandbox, host).running() as submit:
+        running = [submit(program) for program in corpus() if program.runs_on(backend)]
+        return [outcome for one in running for outcome in one.result()]
 
 
 def main(backends: list[str]) -> int:

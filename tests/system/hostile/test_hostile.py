@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from data.errors import InputError, SandboxUnavailable
-from harness.contracts import Sandbox
 from harness.sandbox import choose_sandbox
 from tests.system.hostile.host import MEBI, Host, visible_folder
 from tests.system.hostile.programs import Program, corpus
@@ -29,6 +27,8 @@ CASES = [
 ]
 SETTLE_SECONDS = 10.0
 """How long the kernel may take to give back what killed processes held."""
+LATE_SECONDS = 30.0
+"""How long after its limit a command may be dead, on a machine that is busy with other work: none ends by itself."""
 
 
 class Trial:
@@ -48,25 +48,20 @@ def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
         sandbox = choose_sandbox(backend)
     except (InputError, SandboxUnavailable) as error:
         pytest.skip(f"NOT TESTED on {backend}: {error}")
-    with visible_folder() as folder:
-        yield from _trial(request, folder, sandbox)
-
-
-def _trial(request: pytest.FixtureRequest, folder: Path, sandbox: Sandbox) -> Iterator[Trial]:
-    place = Range(folder / "range", sandbox, Host(folder))
     chosen: list[Any] = [getattr(item, "callspec", None) for item in request.session.items]
-    asked = [one.params for one in chosen if one and one.params.get("trial") == request.param]
+    asked = [one.params for one in chosen if one and one.params.get("trial") == backend]
     wanted = {one["program"].name: one["program"] for one in asked if "program" in one}
-    with place.host.baited(), place.running() as submit:
-        yield Trial(place, submit, list(wanted.values()))
+    with visible_folder() as folder, Host(folder).baited() as host:
+        place = Range(sandbox, host)
+        with place.running() as submit:
+            yield Trial(place, submit, list(wanted.values()))
 
 
 @pytest.mark.parametrize(("trial", "program"), CASES, indirect=["trial"])
 def test_each_program_ends_as_its_row(trial: Trial, program: Program) -> None:
     for outcome in trial.running[program.name].result():
         assert outcome.as_expected, f"{outcome.stage}: {outcome.reason}\n{outcome.detail}"
-        # each stage runs a handful of commands, of which each has its limit
-        assert outcome.seconds < 6 * program.seconds + SETTLE_SECONDS
+        assert outcome.late < LATE_SECONDS
         if program.name == "replaces_clocks" and outcome.stage == "measure":
             assert float(outcome.detail.split()[2]) >= 0.02
 
@@ -78,6 +73,6 @@ def test_the_machine_is_as_it_was(trial: Trial) -> None:
     until = time.monotonic() + SETTLE_SECONDS
     while (after := trial.place.host.facts()) != trial.before and time.monotonic() < until:
         time.sleep(0.2)
-    assert after == trial.before
+    assert {name: fact for name, fact in after.items() if fact != trial.before[name]} == {}
     assert trial.place.leftovers() == []
     assert psutil.Process().memory_info().rss - trial.memory < 512 * MEBI
