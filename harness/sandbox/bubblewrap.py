@@ -40,8 +40,8 @@ code=$?
 times >&3
 exit $code
 """
-GONE_SECONDS = 10.0
-"""How long the kernel gets to end a killed namespace."""
+GONE_SECONDS = 120.0
+"""How long the kernel gets to end a killed namespace: each of its processes needs the processor once more to die."""
 START_SECONDS = 30.0
 """How long bubblewrap gets to make one."""
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from harness.removal import remove
+
 PLACES = (
     "/",
     "/etc",
@@ -50,8 +52,11 @@ def put(*entries):
 @contextlib.contextmanager
 def visible_folder() -> Iterator[Path]:
     """A folder that is not in /tmp, which sandboxes hide as a whole."""
-    with tempfile.TemporaryDirectory(prefix=".hostile-", dir=ROOT, ignore_cleanup_errors=True) as name:
-        yield Path(name)
+    folder = Path(tempfile.mkdtemp(prefix=".hostile-", dir=ROOT))
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 @dataclass

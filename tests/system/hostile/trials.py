@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from curation.sessions import measure
 from data.home import Home
 from data.records import Change, FileChange, Row, Side, Stamp, Verdict, Workload, change_id_of, workload_id_of
@@ -41,6 +43,8 @@ PLAIN = "from heap import smallest\n\ndef test_it():\n    smallest([1])\n"
 STARTS_PYTHON = PLAIN.replace("smallest([1])", "smallest([1])\n    subprocess.check_call([sys.executable, '-c', ''])")
 CONTROL = Program("control", "Does nothing wrong.", "pass\n", {"as": "setup.py", "build": "kept"})
 AT_ONCE = 3
+SETTLE_SECONDS = 10.0
+"""How long the kernel may take to give back what killed processes held."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Range:
         # makes the environment that all builds share
         control = self._build(CONTROL, self._tight(), BuildSettings(timeout=280.0))
         assert control == ("kept", ""), control
+        self._before = self._facts()
+        self._memory = psutil.Process().memory_info().rss
 
     @contextmanager
     def running(self) -> Iterator[Callable[[Program], Future[list[Outcome]]]]:
@@ -115,10 +121,20 @@ class Range:
         chosen = list(program.expected)[-1 if self._sandbox.name == "process" else 0 :]
         return [self._outcome(program, stage, stages[stage]) for stage in chosen]
 
-    def leftovers(self) -> list[str]:
-        """What the stages' private folders still hold, and containers."""
+    def changes(self) -> dict[str, object]:
+        """What has changed on the machine since this was made; all programs must have ended."""
+        until = time.monotonic() + SETTLE_SECONDS
+        while (after := self._facts()) != self._before and time.monotonic() < until:
+            time.sleep(0.2)
+        found = {name: fact for name, fact in after.items() if fact != self._before[name]}
+        grown = psutil.Process().memory_info().rss - self._memory
+        return found | ({"our memory": grown} if grown > MEMORY else {})
+
+    def _facts(self) -> dict[str, object]:
+        """Of the machine, with what the stages' private folders hold, and containers."""
         files = [str(path) for path in (self._folder / "probes").glob("*/*")]
-        return files + (own_containers() if self._sandbox.name == "docker" else [])
+        containers = own_containers() if self._sandbox.name == "docker" else []
+        return {**self.host.facts(), "private folders": files, "containers": containers}
 
     def _tight(self) -> Tight:
         return Tight(self._sandbox, self.host.mark)
@@ -134,7 +150,7 @@ class Range:
 
     def _generate(self, program: Program, sandbox: Tight) -> tuple[str, str]:
         settings = GenerateSettings(
-            timeout=program.seconds, test_timeout=float(program.facts.get("call", 20.0)), repeats=1, memory_bytes=MEMORY
+            timeout=program.seconds, test_timeout=float(program.facts.get("call", 90.0)), repeats=1, memory_bytes=MEMORY
         )
         change = _change("base", "head")
         verdict = Verdict(
