@@ -108,8 +108,8 @@ class DockerSandbox(Isolating):
             return sweep(api)
 
     @functools.cached_property
-    def _variables(self) -> frozenset[str]:
-        """Environment variables that image and engine set."""
+    def _config(self) -> dict[str, Any]:
+        """What the image asks of an engine."""
         with connected("inspect an image") as api:
             found: Any = find_image(api, self.image or own_image())
         if found is None:
@@ -117,7 +117,13 @@ class DockerSandbox(Isolating):
                 f"there is no image {self.image or own_image()}: make it with `python -m harness.base_image` "
                 "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
             )
-        return PROVIDED | {str(line).partition("=")[0] for line in found["Config"].get("Env") or ()}
+        config: dict[str, Any] = found["Config"]
+        return config
+
+    @property
+    def _variables(self) -> frozenset[str]:
+        """Environment variables that image and engine set."""
+        return PROVIDED | {str(line).partition("=")[0] for line in self._config.get("Env") or ()}
 
     @functools.cached_property
     def _rootless(self) -> bool:
@@ -129,10 +135,12 @@ class DockerSandbox(Isolating):
         limits, view = command.limits, View.of(command, self.holds)
         uid, gid = (0, 0) if self._rootless else view.user()
         private = f"rw,exec,nosuid,nodev,mode=1777,size={limits.file_bytes}"
+        # without that, an image's volume is a folder on the engine's disk, without any limit
+        volumes = [path for path in self._config.get("Volumes") or () if not within(Path(path), view.shown)]
         report = docker.types.Mount(REPORT, str(folder.report), type="bind")
         settings = api.create_host_config(
             mounts=[*view.mounts(folder.closed), report],
-            tmpfs={**dict.fromkeys(map(str, PRIVATE), private), **view.empty_folders(self.holds)},
+            tmpfs={**dict.fromkeys([*volumes, *map(str, PRIVATE)], private), **view.empty_folders(self.holds)},
             shm_size=limits.file_bytes,
             network_mode="none",
             ipc_mode="private",
