@@ -1,7 +1,8 @@
-"""A virtual environment that starts in a third of the time of ours."""
+"""A virtual environment that starts in a fraction of the time of ours."""
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import sys
 import venv
@@ -11,11 +12,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 
-def make_bare_python(folder: Path) -> Path:
-    """The interpreter of a new virtual environment that holds copies of our pytest and what it needs."""
+def make_bare_python(folder: Path, *more: str) -> Path:
+    """The interpreter of a new virtual environment with copies of our pytest, of `more`, and of what they need.
+
+    They are compiled: a sandboxed process may write no bytecode, so that each would compile pytest anew.
+    """
     venv.create(folder, symlinks=True)
     site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    waiting = ["pytest"]
+    waiting = ["pytest", *more]
     for name in waiting:
         found = distribution(name)
         for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
@@ -27,4 +31,5 @@ def make_bare_python(folder: Path) -> Path:
         requirements = map(Requirement, found.requires or ())
         needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""})]
         waiting += [one for one in needed if one not in waiting]
+    compileall.compile_dir(site, quiet=1)
     return folder / "bin" / "python"

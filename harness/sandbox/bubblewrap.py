@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Isolation, Limits
+from harness.contracts import Command, Completed
 from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
+from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.seccomp import call_filter
-from harness.sandbox.supervise import Ended, supervise
+from harness.sandbox.supervise import supervise
 from harness.sandbox.task_limit import TaskGroup, resource_limit
 from harness.sandbox.tree import descendants
 
@@ -39,14 +40,14 @@ code=$?
 times >&3
 exit $code
 """
-GONE_SECONDS = 10.0
-"""How long the kernel gets to end a killed namespace."""
+GONE_SECONDS = 120.0
+"""How long the kernel gets to end a killed namespace: each of its processes needs the processor once more to die."""
 START_SECONDS = 30.0
 """How long bubblewrap gets to make one."""
 
 
 @dataclass
-class BubblewrapSandbox:
+class BubblewrapSandbox(Isolating):
     """Runs every command in namespaces of its own.
 
     An exit code of 128 + n, n a signal's number, is reported as that signal: bubblewrap
@@ -59,26 +60,6 @@ class BubblewrapSandbox:
     private: tuple[Path, ...] = ()
     """Folders that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
-
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """All of it."""
-        return Isolation(network=True, files=True, processes=True, crash=True)
-
-    def verify(self) -> None:
-        """Starts one command with everything a run uses.
-
-        Raises:
-            SandboxUnavailable: with what bubblewrap said, and what to do.
-        """
-        ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=10.0)))
-        if ended.exit_code != 7:
-            raise SandboxUnavailable(f"bubblewrap starts but does not run commands: {ended!r}")
 
     def run(self, command: Command) -> Completed:
         """Runs it; every process it started is dead when this returns.
@@ -177,28 +158,6 @@ def _can_disable_user_namespaces(bwrap: str) -> bool:
         return b"--disable-userns" in subprocess.run([bwrap, "--help"], capture_output=True, check=False).stdout
     except OSError as error:
         raise SandboxUnavailable("bubblewrap is not installed: no `bwrap` on PATH") from error
-
-
-def limit_words(limits: Limits) -> tuple[str, str]:
-    """In the units of `ulimit`: blocks of 512 bytes for files, KiB for memory."""
-    return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
-
-
-def completed(ended: Ended, cpu_seconds: float) -> Completed:
-    """What a supervised shell's end says of the command in it."""
-    killed = -ended.status if ended.status < 0 else ended.status - 128
-    number = killed if killed in signal.valid_signals() else None
-    return Completed(
-        exit_code=None if number else ended.status,
-        signal=number,
-        timed_out=ended.exceeded == "time",
-        stdout=ended.stdout,
-        stderr=ended.stderr,
-        truncated=ended.truncated,
-        wall_seconds=ended.wall_seconds,
-        cpu_seconds=cpu_seconds,
-        exceeded=ended.exceeded,
-    )
 
 
 def _cpu_seconds(report: bytes) -> float:

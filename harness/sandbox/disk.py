@@ -1,4 +1,4 @@
-"""Disk that a program uses: its file system is asked often, its folders are walked only when that has shrunk."""
+"""Disk that a program uses: its file system is asked often, its folders are walked when that has shrunk, or seldom."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import errno
 import os
 import stat
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ENTRY_BYTES = 4096
 """What a file counts at least: the file system's table of files can run out, too."""
+REST_SECONDS, RESTS = 1.0, 100
+"""Between two walks: so many seconds, or so many times what the last one took. Others may free what is filled here."""
 
 
 class DiskMeter:
@@ -28,25 +31,36 @@ class DiskMeter:
         self._room = limit // 2
         """By how much the file system must shrink before it is worth a walk."""
         self._free = self._free_bytes()
+        self._due = time.monotonic() + REST_SECONDS
 
-    def exceeded(self, pids: Sequence[int]) -> bool:
-        """Whether the limit is passed, files that are deleted but kept open by `pids` included."""
-        free = self._free_bytes()
-        if self._free - free < self._room:
+    def exceeded(self, processes: Callable[[], Sequence[int]]) -> bool:
+        """Whether the limit is passed, files that are deleted but kept open by these `processes` (ids) included."""
+        free, now = self._free_bytes(), time.monotonic()
+        if not self._folders or (self._free - free < self._room and now < self._due):
             return False
-        used = sum(map(_bytes_below, self._folders)) + self._deleted_bytes(pids)
+        used = sum(map(_bytes_below, self._folders)) + self._deleted_bytes(processes())
         self._free, self._room = free, max(self._limit - used, 0)
+        walked = time.monotonic()
+        self._due = walked + max(REST_SECONDS, RESTS * (walked - now))
         return used > self._limit
 
     def _free_bytes(self) -> int:
         total = 0
-        for folder in {folder.stat().st_dev: folder for folder in self._folders}.values():
+        for folder in self._devices().values():
             facts = os.statvfs(folder)
             total += facts.f_bfree * facts.f_frsize + facts.f_ffree * ENTRY_BYTES
         return total
 
+    def _devices(self) -> dict[int, Path]:
+        """A folder of each file system; the program may have removed some where nothing keeps it from that."""
+        found = {}
+        for folder in self._folders:
+            with contextlib.suppress(FileNotFoundError):
+                found[folder.stat().st_dev] = folder
+        return found
+
     def _deleted_bytes(self, pids: Sequence[int]) -> int:
-        devices = {folder.stat().st_dev for folder in self._folders}
+        devices = self._devices()
         found: dict[int, int] = {}
         for pid in pids:
             for path in _open_files(pid):

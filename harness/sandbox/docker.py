@@ -15,14 +15,16 @@ import requests
 from docker.types import LogConfig
 
 from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Exceeded, Isolation, Limits
+from harness.contracts import Command, Completed, Exceeded
 from harness.sandbox.attached import Attached, attached
-from harness.sandbox.bubblewrap import completed, limit_words
+from harness.sandbox.disk import DiskMeter
 from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
 from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.mounts import View, within
 from harness.sandbox.report import ReportFolder
-from harness.sandbox.supervise import DRAIN_SECONDS, Ended
+from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
+from harness.sandbox.tree import descendants
 
 # Runs inside, beside the command. It removes what image and engine put into the environment and
 # sets limits. What the container's control group has counted it tells for every line we send, and
@@ -65,7 +67,7 @@ def own_image() -> str:
 
 
 @dataclass
-class DockerSandbox:
+class DockerSandbox(Isolating):
     """Runs every command in a container of its own, in an engine on this machine.
 
     An exit code of 128 + n, n a signal's number, is reported as that signal. A command that
@@ -79,26 +81,6 @@ class DockerSandbox:
     cpus: float | None = None
     """Share of processors, None for all: a quota stops and starts what it holds back, which shows in timings."""
     NAME = "docker"
-
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """All of it."""
-        return Isolation(network=True, files=True, processes=True, crash=True)
-
-    def verify(self) -> None:
-        """Runs one command with everything a run uses.
-
-        Raises:
-            SandboxUnavailable: with what the engine said, and what to do.
-        """
-        ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
-        if ended.exit_code != 7:
-            raise SandboxUnavailable(f"the engine starts containers but does not run commands in them: {ended!r}")
 
     def run(self, command: Command) -> Completed:
         """Runs it; its container is gone, and every process in it dead, when this returns.
@@ -115,7 +97,7 @@ class DockerSandbox:
             try:
                 self._create(api, container, command, own)
                 with attached(api, container, command.limits.output_bytes) as output:
-                    return _supervise(api, container, output, command.limits, own)
+                    return _supervise(api, container, output, command, own)
             finally:
                 remove(api, container)
 
@@ -126,8 +108,8 @@ class DockerSandbox:
             return sweep(api)
 
     @functools.cached_property
-    def _variables(self) -> frozenset[str]:
-        """Environment variables that image and engine set."""
+    def _config(self) -> dict[str, Any]:
+        """What the image asks of an engine."""
         with connected("inspect an image") as api:
             found: Any = find_image(api, self.image or own_image())
         if found is None:
@@ -135,7 +117,13 @@ class DockerSandbox:
                 f"there is no image {self.image or own_image()}: make it with `python -m harness.base_image` "
                 "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
             )
-        return PROVIDED | {str(line).partition("=")[0] for line in found["Config"].get("Env") or ()}
+        config: dict[str, Any] = found["Config"]
+        return config
+
+    @property
+    def _variables(self) -> frozenset[str]:
+        """Environment variables that image and engine set."""
+        return PROVIDED | {str(line).partition("=")[0] for line in self._config.get("Env") or ()}
 
     @functools.cached_property
     def _rootless(self) -> bool:
@@ -147,10 +135,12 @@ class DockerSandbox:
         limits, view = command.limits, View.of(command, self.holds)
         uid, gid = (0, 0) if self._rootless else view.user()
         private = f"rw,exec,nosuid,nodev,mode=1777,size={limits.file_bytes}"
+        # without that, an image's volume is a folder on the engine's disk, without any limit
+        volumes = [path for path in self._config.get("Volumes") or () if not within(Path(path), view.shown)]
         report = docker.types.Mount(REPORT, str(folder.report), type="bind")
         settings = api.create_host_config(
             mounts=[*view.mounts(folder.closed), report],
-            tmpfs={**dict.fromkeys(map(str, PRIVATE), private), **view.empty_folders(self.holds)},
+            tmpfs={**dict.fromkeys([*volumes, *map(str, PRIVATE)], private), **view.empty_folders(self.holds)},
             shm_size=limits.file_bytes,
             network_mode="none",
             ipc_mode="private",
@@ -183,13 +173,14 @@ class DockerSandbox:
 
 
 def _supervise(
-    api: docker.APIClient, container: str, output: Attached, limits: Limits, folder: ReportFolder
+    api: docker.APIClient, container: str, output: Attached, command: Command, folder: ReportFolder
 ) -> Completed:
     """Starts the container and reads its output until it has ended or exceeded a limit."""
     begin = time.monotonic()
+    disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
-    deadline = time.monotonic() + limits.wall_seconds
-    exceeded = _watch(api, container, output, deadline, folder)
+    deadline = time.monotonic() + command.limits.wall_seconds
+    exceeded = _watch(api, container, output, deadline, folder, disk)
     wall = time.monotonic() - begin
     if exceeded:
         kill(api, container)
@@ -204,9 +195,11 @@ def _supervise(
     return completed(ended, folder.figures().cpu_seconds)
 
 
-def _watch(api: docker.APIClient, container: str, output: Attached, deadline: float, folder: ReportFolder) -> Exceeded:
+def _watch(
+    api: docker.APIClient, container: str, output: Attached, deadline: float, folder: ReportFolder, disk: DiskMeter
+) -> Exceeded:
     """Reads until the container has ended, which closes its output, or a limit is exceeded."""
-    next_look = time.monotonic() + LOOK
+    next_look = next_tick = time.monotonic()
     while True:
         now = time.monotonic()
         if now >= deadline:
@@ -216,8 +209,18 @@ def _watch(api: docker.APIClient, container: str, output: Attached, deadline: fl
                 return found
             output.ask()
             next_look = now + LOOK
-        if not output.read(min(deadline, next_look) - now):
+        if now >= next_tick:
+            if disk.exceeded(lambda: _processes(api, container)):
+                return "disk"
+            next_tick = now + TICK
+        if not output.read(min(deadline, next_look, next_tick) - now):
             return _ended(api, container, deadline)
+
+
+def _processes(api: docker.APIClient, container: str) -> list[int]:
+    """Ids of its processes in the engine's own namespace, which is ours on the machines this runs on."""
+    first = int(api.inspect_container(container)["State"]["Pid"])
+    return [first, *descendants(first)] if first else []
 
 
 def _ended(api: docker.APIClient, container: str, deadline: float) -> Exceeded:

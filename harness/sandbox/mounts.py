@@ -42,6 +42,11 @@ class View:
         covered = {path for path in covered - shown if not within(path, writable)}
         return cls(tuple(sorted(readable)), tuple(sorted(writable)), tuple(sorted(covered)))
 
+    @property
+    def shown(self) -> tuple[Path, ...]:
+        """What is mounted."""
+        return (*self.readable, *self.writable)
+
     def mounts(self, closed: Path) -> list[Mount]:
         """Bind mounts; the engine mounts outer folders first.
 
@@ -54,12 +59,10 @@ class View:
 
     def empty_folders(self, holds: Sequence[Path]) -> dict[str, str]:
         """Folders of memory with their mount options: over folders that hold keys, and over a closed /root."""
-        found = {str(path): "size=64k,mode=555" for path in self.covered if path.is_dir()}
+        found = {str(path): "ro,size=64k,mode=555" for path in self.covered if path.is_dir()}
         root = Path("/root")
-        if any(root in path.parents for path in (*self.readable, *self.writable)) and not any(
-            root in path.parents for path in holds
-        ):
-            found[str(root)] = "size=64k,mode=755"
+        if any(root in path.parents for path in self.shown) and not any(root in path.parents for path in holds):
+            found[str(root)] = "ro,size=64k,mode=755"
         return found
 
     def user(self) -> tuple[int, int]:

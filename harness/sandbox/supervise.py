@@ -201,7 +201,7 @@ def _over(pid: int, limits: Limits, seconds: float, disk: DiskMeter) -> Exceeded
         return "processes"
     if used.memory_bytes > limits.memory_bytes and proportional_memory(pids) > limits.memory_bytes:
         return "memory"
-    return "disk" if disk.exceeded(pids) else ""
+    return "disk" if disk.exceeded(lambda: pids) else ""
 
 
 def _drain(streams: Sequence[_Stream]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 SPARE = 2
 """The kernel's limit is so many times ours: what goes beyond ours is to be seen and killed, not to hang refused."""
 NAME = "perfquarry"
-REMOVE_SECONDS = 2.0
+REMOVE_SECONDS = 30.0
 """How long the kernel gets to forget the tasks of a control group."""
 
 

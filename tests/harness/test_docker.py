@@ -24,6 +24,7 @@ from harness.sandbox import choose_sandbox
 from harness.sandbox.docker import DockerSandbox, own_image
 from harness.sandbox.engine import HOST, PID, STARTED, connected, owner_labels
 
+MEBI = 1024**2
 PREFIXES = (Path(sys.prefix), Path(sys.base_prefix))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
 
@@ -99,6 +100,19 @@ def test_nothing_of_the_host_is_visible_but_what_was_asked_for(docker: DockerSan
     assert not shell(docker, f"test -e {ours}", folder).ok
     assert shell(docker, f"test -r {ours} && ! touch {ours}", folder, readable=(ours,)).ok
     assert shell(docker, "find / -xdev -type s", folder).stdout == b""
+
+
+def test_volumes_of_an_image_are_bounded_memory(docker: DockerSandbox, folder: Path, engine: Any) -> None:
+    name = f"perfquarry-test:{uuid.uuid4().hex}"
+    made = engine.create_container(own_image(), ["true"], labels=owner_labels())["Id"]
+    try:
+        engine.commit(made, *name.split(":"), changes=["VOLUME /data"])
+        script = "touch /data/file && head -c 8388608 /dev/zero >/data/large; df -P /data | tail -n 1"
+        ended = shell(DockerSandbox(name), script, folder, limits=Limits(file_bytes=4 * MEBI))
+    finally:
+        engine.remove_container(made, force=True)
+        engine.remove_image(name, force=True)
+    assert ended.stdout.split()[:2] == [b"tmpfs", b"4096"], ended
 
 
 def test_nothing_is_left_of_any_end(

@@ -224,6 +224,31 @@ def test_file_size_is_limited_and_no_core_is_written(sandbox: Sandbox, folder: P
     assert not list(folder.glob("*core*"))
 
 
+FILLING = {
+    "files": "open(str(number), 'wb').write(bytes(2**20))",
+    "empty files": "open(str(number), 'wb').close()",
+    "files without a name": "held.append(tempfile.TemporaryFile(dir='.')); held[-1].write(bytes(2**20))",
+}
+
+
+@pytest.mark.parametrize("filling", FILLING)
+def test_disk_is_limited(sandbox: Sandbox, folder: Path, filling: str) -> None:
+    """Of all files in writable folders together, those that were there before among them."""
+    (folder / "old").write_bytes(bytes(6 * MEBI))
+    code = f"import itertools, tempfile\nheld = []\nfor number in itertools.count(): {FILLING[filling]}"
+    ended = python(sandbox, code, folder, limits=Limits(disk_bytes=16 * MEBI, file_bytes=8 * MEBI, wall_seconds=100.0))
+    assert ended.exceeded == "disk" and not ended.ok and not ended.timed_out
+
+
+def test_disk_within_the_limit_may_be_used(sandbox: Sandbox, folder: Path) -> None:
+    code = """
+        import os
+        for number in range(200):
+            with open(str(number % 4), "wb") as file: file.write(bytes(2**20))
+            with open("hole", "wb") as file: file.truncate(2**22)"""
+    assert python(sandbox, code, folder, limits=Limits(disk_bytes=16 * MEBI, file_bytes=8 * MEBI)).ok
+
+
 def test_environment_starts_empty(sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PQ_CANARY", "canary-6e1f")
     code = "import json, os; print(json.dumps(dict(os.environ)))"

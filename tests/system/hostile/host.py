@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from harness.removal import remove
+
 PLACES = (
     "/",
     "/etc",
@@ -50,8 +52,11 @@ def put(*entries):
 @contextlib.contextmanager
 def visible_folder() -> Iterator[Path]:
     """A folder that is not in /tmp, which sandboxes hide as a whole."""
-    with tempfile.TemporaryDirectory(prefix=".hostile-", dir=ROOT, ignore_cleanup_errors=True) as name:
-        yield Path(name)
+    folder = Path(tempfile.mkdtemp(prefix=".hostile-", dir=ROOT))
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 @dataclass
@@ -64,7 +69,19 @@ class Host:
     """What every key begins with."""
     heard: list[str] = field(default_factory=list)
     """What was said to the services."""
+    segment: int = 2**24 + 4096 * secrets.randbelow(1024)
+    """Size of the System V segments that programs make, in bytes: they bear no name."""
     port: int = 0
+
+    @property
+    def range(self) -> Path:
+        """Where the stages work."""
+        return self.folder / "range"
+
+    @property
+    def temporary(self) -> Path:
+        """Where this process makes its temporary files."""
+        return self.folder / "temporary"
 
     @property
     def victim(self) -> Path:
@@ -87,13 +104,15 @@ class Host:
             "PORT": self.port,
             "SOCKET": str(self.folder / "s"),
             "ABSTRACT": self.mark,
+            "SEGMENT": self.segment,
         }
         return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + FORGERY
 
     @contextlib.contextmanager
     def baited(self) -> Iterator[Host]:
         """Lays the bait."""
-        (self.victim).mkdir(parents=True)
+        self.victim.mkdir(parents=True)
+        self.temporary.mkdir()
         (self.victim / "file").write_text("intact")
         (self.victim / "result.jsonl").write_text('{"end": {"status": 0, "python": "3"}}\n')
         for name in (
@@ -107,10 +126,12 @@ class Host:
             (self.home / name).write_text(f"{self.prefix}-{name}")
         before = {name: os.environ.get(name) for name in ("HOME", "OPENAI_API_KEY")}
         os.environ |= {"HOME": str(self.home), "OPENAI_API_KEY": f"{self.prefix}-openai"}
+        place, tempfile.tempdir = tempfile.tempdir, str(self.temporary)
         try:
             with self._services():
                 yield self
         finally:
+            tempfile.tempdir = place
             for name, value in before.items():
                 if value is None:
                     del os.environ[name]
@@ -150,40 +171,55 @@ class Host:
                     self.heard.append(str(service.getsockname()))
 
     def facts(self) -> dict[str, object]:
-        """All of it that must be the same before and after, sampled."""
+        """What must be the same before and after, of what programs can change; what others do here does not count."""
         return {
             "files": {str(path): path.lstat().st_size for top in (self.victim, self.home) for path in top.rglob("*")},
             "strangers' files": [str(p) for place in PLACES for p in Path(place).glob(f"*{self.mark}*")],
             "mounts": _mounts(self.folder),
-            "segments": Path("/proc/sysvipc/shm").read_text() if Path("/proc/sysvipc/shm").exists() else "",
+            "segments": self._segments(),
             "abstract sockets": Path("/proc/net/unix").read_text().count(self.mark),
             "core": os.sched_getaffinity(0),
             "priority": os.getpriority(os.PRIO_PROCESS, 0),
             "control groups": [str(one) for one in Path("/sys/fs/cgroup").glob(f"*/perfquarry-{os.getpid()}-*")],
-            "our processes": self.processes(),
+            "processes": self.processes(),
             "our descriptors": psutil.Process().num_fds(),
+            "temporary files": sorted(map(str, self.temporary.iterdir())),
             "heard": list(self.heard),
         }
 
     def processes(self) -> list[str]:
-        """Living processes that have to do with our folder, wherever they are in the tree, without this one."""
+        """Living processes that a program can have left: our children, and all that have to do with `range`.
+
+        A process cannot leave the mount namespace of its sandbox, in which parts of `range` are mounted.
+        """
+        mine = {child.pid for child in psutil.Process().children(recursive=True)}
         found = []
         for process in psutil.process_iter(["pid", "cmdline", "cwd", "status"]):
-            words = [*(process.info["cmdline"] or []), process.info["cwd"] or "", _environment(process)]
-            ours = any(str(self.folder) in word or self.mark in word for word in words)
+            words = " ".join([*(process.info["cmdline"] or []), process.info["cwd"] or "", _secrets_of(process.pid)])
+            ours = process.pid in mine or str(self.range) in words or self.mark in words
             if ours and process.pid != os.getpid() and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.info["cmdline"] or [str(process.pid)])[:300])
-        return found + [f"child {child.pid}: {child.name()}" for child in psutil.Process().children(recursive=True)]
+                found.append(f"{process.pid} {' '.join(process.info['cmdline'] or [])[:300]}")
+        return found
+
+    def _segments(self) -> int:
+        """System V segments of the size that programs of this run make."""
+        try:
+            lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+        except OSError:  # this kernel has none
+            return 0
+        return sum(int(line.split()[3]) == self.segment for line in lines)
 
 
-def _environment(process: psutil.Process) -> str:
-    try:
-        return str(process.environ())
-    except psutil.Error:
-        return ""
+def _secrets_of(pid: int) -> str:
+    """Environment and mounts of a process, where they can be read."""
+    found = ""
+    for name in ("environ", "mountinfo"):
+        with contextlib.suppress(OSError):
+            found += Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    return found
 
 
-def _mounts(folder: Path) -> set[str]:
-    """Mount points where programs try to make some; others on this machine may mount and unmount theirs."""
-    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return {point for point in points if point in PLACES or point.startswith(str(folder))}
+def _mounts(folder: Path) -> list[tuple[str, str]]:
+    """Mounts that programs try to make, change and end, with their options."""
+    lines = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [(one[4], one[5]) for one in lines if one[4] in ("/", "/proc") or one[4].startswith(str(folder))]

@@ -42,7 +42,7 @@ class Program:
     @property
     def seconds(self) -> float:
         """Wall limit of one command."""
-        return float(self.facts.get("seconds", 30.0))
+        return float(self.facts.get("seconds", 120.0))
 
     @cached_property
     def expected(self) -> dict[str, str]:

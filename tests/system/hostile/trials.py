@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import coverage
+import psutil
 
 from curation.sessions import measure
 from data.home import Home
@@ -25,6 +25,7 @@ from harness.builds import Builder
 from harness.contracts import BuiltSide, Command, Completed, Sandbox
 from harness.machine import machine_facts
 from harness.prober import SandboxProber
+from harness.sandbox.engine import connected, owner_labels
 from testgen.unit_tests import select
 from tests.bare_python import make_bare_python
 from tests.system.hostile.host import MEBI, Host
@@ -32,7 +33,6 @@ from tests.system.hostile.programs import Program
 
 STAMP = Stamp(repo="hostile", stage_version="1", config_hash="0")
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
-TOOLS = Path(coverage.__file__).parent.parent
 MEMORY = 512 * MEBI
 NODE = "test_hostile.py::test_it"
 HEAP = {
@@ -41,8 +41,10 @@ HEAP = {
 }
 PLAIN = "from heap import smallest\n\ndef test_it():\n    smallest([1])\n"
 STARTS_PYTHON = PLAIN.replace("smallest([1])", "smallest([1])\n    subprocess.check_call([sys.executable, '-c', ''])")
-CONTROL = Program("control", "Does nothing wrong.", "", {"as": "setup.py", "build": "kept"})
+CONTROL = Program("control", "Does nothing wrong.", "pass\n", {"as": "setup.py", "build": "kept"})
 AT_ONCE = 3
+SETTLE_SECONDS = 10.0
+"""How long the kernel may take to give back what killed processes held."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Outcome:
     reason: str
     """Of the first row; 'kept'; or the exception that got out of the stage."""
     seconds: float
+    late: float = 0.0
+    """Seconds by which a command outlasted its limit, at most."""
     detail: str = ""
 
     @property
@@ -65,9 +69,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Tight:
-    """A sandbox with limits that a program meets within a second."""
+    """A sandbox with limits that a program meets within a second; it marks what it runs and notes what comes late."""
 
     inner: Sandbox
+    mark: str
+    late: list[float] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -75,29 +81,33 @@ class Tight:
     def run(self, command: Command) -> Completed:
         """Runs it."""
         limits = replace(command.limits, processes=64, file_bytes=32 * MEBI, disk_bytes=64 * MEBI)
-        return self.inner.run(replace(command, limits=limits))
+        ended = self.inner.run(replace(command, limits=limits, env={**command.env, "MARK": self.mark}))
+        self.late.append(ended.wall_seconds - limits.wall_seconds)
+        return ended
 
 
 class Range:
     """Where the programs of one backend are run.
 
     Args:
-        folder: for everything; removed by the caller.
         sandbox: the backend.
-        host: the machine, watched.
+        host: the machine, watched; everything is made in its `range`.
     """
 
-    def __init__(self, folder: Path, sandbox: Sandbox, host: Host) -> None:
+    def __init__(self, sandbox: Sandbox, host: Host) -> None:
         self.host = host
-        self._folder = folder
-        self._sandbox = Tight(sandbox)
-        self._python = make_bare_python(folder / "bare")
+        self._folder = folder = host.range
+        self._sandbox = sandbox
+        self._python = make_bare_python(folder / "bare", "coverage", "yappi")
         self._store = TableStore(folder / "tables")
         self._home = Home(folder / "home")
         (folder / "trees").mkdir()
         (folder / "trees" / "pytest.ini").touch()  # as above checked-out trees: our own settings do not count
-        control = self._build(CONTROL, BuildSettings(timeout=280.0))  # makes the environment that all builds share
+        # makes the environment that all builds share
+        control = self._build(CONTROL, self._tight(), BuildSettings(timeout=280.0))
         assert control == ("kept", ""), control
+        self._before = self._facts()
+        self._memory = psutil.Process().memory_info().rss
 
     @contextmanager
     def running(self) -> Iterator[Callable[[Program], Future[list[Outcome]]]]:
@@ -111,31 +121,46 @@ class Range:
         chosen = list(program.expected)[-1 if self._sandbox.name == "process" else 0 :]
         return [self._outcome(program, stage, stages[stage]) for stage in chosen]
 
-    def leftovers(self) -> list[str]:
-        """What the stages' private folders still hold."""
-        return [str(path) for path in (self._folder / "probes").glob("*/*")]
+    def changes(self) -> dict[str, object]:
+        """What has changed on the machine since this was made; all programs must have ended."""
+        until = time.monotonic() + SETTLE_SECONDS
+        while (after := self._facts()) != self._before and time.monotonic() < until:
+            time.sleep(0.2)
+        found = {name: fact for name, fact in after.items() if fact != self._before[name]}
+        grown = psutil.Process().memory_info().rss - self._memory
+        return found | ({"our memory": grown} if grown > MEMORY else {})
 
-    def _outcome(self, program: Program, stage: str, run: Callable[[Program], tuple[str, str]]) -> Outcome:
-        began = time.monotonic()
+    def _facts(self) -> dict[str, object]:
+        """Of the machine, with what the stages' private folders hold, and containers."""
+        files = [str(path) for path in (self._folder / "probes").glob("*/*")]
+        containers = own_containers() if self._sandbox.name == "docker" else []
+        return {**self.host.facts(), "private folders": files, "containers": containers}
+
+    def _tight(self) -> Tight:
+        return Tight(self._sandbox, self.host.mark)
+
+    def _outcome(self, program: Program, stage: str, run: Callable[[Program, Tight], tuple[str, str]]) -> Outcome:
+        began, sandbox = time.monotonic(), self._tight()
         try:
-            reason, detail = run(program)
+            reason, detail = run(program, sandbox)
         except Exception as error:  # noqa: BLE001  # that none gets out is what is tested
             reason, detail = f"{type(error).__name__} raised", traceback.format_exc()
-        return Outcome(program, self._sandbox.name, stage, reason, time.monotonic() - began, detail)
+        late = max(sandbox.late, default=0.0)
+        return Outcome(program, sandbox.name, stage, reason, time.monotonic() - began, late, detail)
 
-    def _generate(self, program: Program) -> tuple[str, str]:
+    def _generate(self, program: Program, sandbox: Tight) -> tuple[str, str]:
         settings = GenerateSettings(
-            timeout=program.seconds, test_timeout=float(program.facts.get("call", 20.0)), repeats=1, memory_bytes=MEMORY
+            timeout=program.seconds, test_timeout=float(program.facts.get("call", 90.0)), repeats=1, memory_bytes=MEMORY
         )
-        change, tools = _change("base", "head"), dict.fromkeys(_SIDES, TOOLS)
+        change = _change("base", "head")
         verdict = Verdict(
             **STAMP.fields(), change_id=change.change_id, judge="heuristic", is_performance="yes", probability=0.9
         )
-        prober = self._prober(program, "generate")
-        rows = select(change, verdict, *self._sides(program, "generate"), prober, settings, STAMP, tools)
+        prober = self._prober(program, "generate", sandbox)
+        rows = select(change, verdict, *self._sides(program, "generate"), prober, settings, STAMP, tools={})
         return self._first(rows), "\n".join(row.detail for row in rows)
 
-    def _measure(self, program: Program) -> tuple[str, str]:
+    def _measure(self, program: Program, sandbox: Tight) -> tuple[str, str]:
         change_id = f"change-{program.name}"
         settings = MeasureSettings(
             blocks=1, aa_blocks=0, warmups=0, max_calls=2, min_timed_seconds=0.001, max_process_seconds=program.seconds,
@@ -143,13 +168,13 @@ class Range:
         )  # fmt: skip
         identity = workload_id_of(change_id, "unit-test", NODE)
         workload = Workload(**STAMP.fields(), workload_id=identity, change_id=change_id, source="unit-test", code=NODE)
-        sides, prober = self._sides(program, "measure"), self._prober(program, "measure")
-        machine = machine_facts(self._sandbox.name)
+        sides, prober = self._sides(program, "measure"), self._prober(program, "measure", sandbox)
+        machine = machine_facts(sandbox.name)
         rows = measure(change_id, [workload], *sides, prober, machine, settings, SelectSettings(), STAMP)
         shortest = min((sample for row in rows for sample in row.samples), default=0.0)
         return self._first([row for row in rows if row.reason] or rows), f"shortest sample {shortest:.6f} s"
 
-    def _build(self, program: Program, settings: BuildSettings | None = None) -> tuple[str, str]:
+    def _build(self, program: Program, sandbox: Tight, settings: BuildSettings | None = None) -> tuple[str, str]:
         clone = self._folder / "clones" / program.name
         clone.mkdir(parents=True)
         setup = program.text if program.place == "setup.py" else ""
@@ -169,7 +194,7 @@ class Range:
         repository = Repository(
             name=program.name, codebase="lib", packages=["lib"], build=["python setup.py"] if setup else []
         )
-        builder = Builder(self._home, clone, repository, self._sandbox, settings, STAMP)
+        builder = Builder(self._home, clone, repository, sandbox, settings, STAMP)
         rows = builder.build(_change(*shas)).rows
         return self._first(rows), rows[0].log if rows[0].reason else ""
 
@@ -177,8 +202,8 @@ class Range:
         self._store.append(rows)
         return (rows[0].reason or "kept") if rows else "no row"
 
-    def _prober(self, program: Program, stage: str) -> SandboxProber:
-        return SandboxProber(self._sandbox, self._folder / "probes" / f"{program.name}-{stage}")
+    def _prober(self, program: Program, stage: str, sandbox: Tight) -> SandboxProber:
+        return SandboxProber(sandbox, self._folder / "probes" / f"{program.name}-{stage}")
 
     def _sides(self, program: Program, stage: str) -> tuple[BuiltSide, BuiltSide]:
         made = []
@@ -195,6 +220,13 @@ class Range:
 
 
 _SIDES: tuple[Side, Side] = ("base", "head")
+
+
+def own_containers() -> list[str]:
+    """Names of the containers, running or not, that this process started."""
+    labels = [f"{name}={value}" for name, value in owner_labels().items()]
+    with connected("list containers") as api:
+        return [str(one["Names"]) for one in api.containers(all=True, filters={"label": labels})]
 
 
 def _change(base: str, head: str) -> Change:

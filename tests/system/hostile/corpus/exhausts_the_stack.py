@@ -10,7 +10,7 @@ from heap import smallest
 def test_it():
     smallest([1])
     nested = []
-    for _ in range(2_000_000):
+    for _ in range(300_000):
         nested = [nested]
     sys.setrecursionlimit(2**30)
     repr(nested)

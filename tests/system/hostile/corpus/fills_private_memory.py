@@ -4,6 +4,7 @@
 # measure: kept
 import os
 from heap import smallest
+from targets import MARK
 
 
 def test_it():
@@ -12,7 +13,7 @@ def test_it():
         written, number = 0, 0
         try:
             while written < 2**28:
-                with open(folder + "/" + str(number), "wb", 0) as file:
+                with open(folder + "/" + MARK + str(number), "wb", 0) as file:
                     for _ in range(16):
                         written += file.write(bytes(2**20))
                 number += 1

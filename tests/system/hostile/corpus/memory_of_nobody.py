@@ -4,6 +4,7 @@
 # measure: kept or workload_failed
 import ctypes, os, time
 from heap import smallest
+from targets import SEGMENT
 
 
 def test_it():
@@ -12,7 +13,7 @@ def test_it():
     libc.shmat.restype = ctypes.c_void_p
     held = 0
     for _ in range(96):  # three times the limit
-        segment = libc.shmget(0, 2**24, 0o1600)
+        segment = libc.shmget(0, SEGMENT, 0o1600)
         if segment >= 0:
             place = libc.shmat(segment, None, 0)
             ctypes.memset(place, 1, 2**24)

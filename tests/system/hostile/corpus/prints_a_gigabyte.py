@@ -3,7 +3,6 @@
 # generate: -
 # measure: kept
 # process: yes
-# seconds: 20
 import os, stat
 from heap import smallest
 

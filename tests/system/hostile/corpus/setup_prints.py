@@ -2,7 +2,6 @@
 # as: setup.py
 # build: build_failed
 # process: yes
-# seconds: 20
 import os
 
 for _ in range(1024):

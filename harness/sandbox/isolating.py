@@ -1,0 +1,64 @@
+"""What sandboxes that keep everything from hostile code have in common."""
+
+from __future__ import annotations
+
+import signal
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from data.errors import SandboxUnavailable
+from harness.contracts import Command, Completed, Isolation, Limits
+from harness.sandbox.supervise import Ended
+
+
+class Isolating(ABC):
+    """A sandbox that promises all of `Isolation`."""
+
+    NAME: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Stored with every timing."""
+        return self.NAME
+
+    @property
+    def isolation(self) -> Isolation:
+        """All of it."""
+        return Isolation(network=True, files=True, processes=True, crash=True)
+
+    @abstractmethod
+    def run(self, command: Command) -> Completed:
+        """As `contracts.Sandbox.run`."""
+
+    def verify(self) -> None:
+        """Starts one command with everything a run uses.
+
+        Raises:
+            SandboxUnavailable: with what was said, and what to do.
+        """
+        ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
+        if ended.exit_code != 7:
+            raise SandboxUnavailable(f"{self.NAME} starts but does not run commands: {ended!r}")
+
+
+def limit_words(limits: Limits) -> tuple[str, str]:
+    """In the units of `ulimit`: blocks of 512 bytes for files, KiB for memory."""
+    return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
+
+
+def completed(ended: Ended, cpu_seconds: float) -> Completed:
+    """What a supervised shell's end says of the command in it."""
+    killed = -ended.status if ended.status < 0 else ended.status - 128
+    number = killed if killed in signal.valid_signals() else None
+    return Completed(
+        exit_code=None if number else ended.status,
+        signal=number,
+        timed_out=ended.exceeded == "time",
+        stdout=ended.stdout,
+        stderr=ended.stderr,
+        truncated=ended.truncated,
+        wall_seconds=ended.wall_seconds,
+        cpu_seconds=cpu_seconds,
+        exceeded=ended.exceeded,
+    )
