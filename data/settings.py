@@ -45,6 +45,9 @@ class BuildSettings(StageSettings):
     attempts_seconds: float = Field(default=3600.0, description="No further attempt is begun after so many seconds.")
     system_packages: bool = Field(default=False, description="Whether root may install Debian packages that lack.")
     collected_files: int = Field(default=5, description="Test files near the change that should be collectable.")
+    repair_model: str = Field(
+        default="", description="Asked when no rule of repair fits: 'openai:MODEL', 'exchange:DIR', … Empty: nobody."
+    )
     jobs: int = Field(default=2, ge=1, description="Processes of one build at once.")
     UNHASHED: ClassVar[frozenset[str]] = frozenset({"jobs"})
 

@@ -19,6 +19,7 @@ from data.registry import Repository, resolve
 from data.store import TableStore
 from flows.decisions import newest_decision
 from flows.options import Options, as_given
+from flows.repair_model import ModelProposer
 from harness.builds import Builder
 from harness.contracts import Sandbox
 from harness.environments import Environments
@@ -27,6 +28,7 @@ from harness.known_good import KnownGood
 from harness.machine import machine_facts
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
+from llm.client import open_client
 from miners.clone import ensure_clone
 from testgen.traced import candidate_files
 
@@ -111,7 +113,13 @@ class Run:
                 test.path for test in candidate_files(change, sides, settings.build.collected_files)
             ],
             known_good=KnownGood(self.store.records(Attempt, self.name, **self.where("build"))),
+            proposer=self._proposer(settings.build.repair_model),
         )
+
+    def _proposer(self, model: str) -> ModelProposer | None:
+        if not model:
+            return None
+        return ModelProposer(open_client(model, self.home, self.store, self.stamp("build"), self.options.settings.llm))
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""

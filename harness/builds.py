@@ -123,7 +123,7 @@ class Builder:
             situate=functools.partial(self._situate, own_names([draft.tree for draft in drafts if draft.tree])),
             provide=self._provide_packages,
             settings=self._settings,
-            proposer=self._proposer,
+            propose=functools.partial(self._proposer, change) if self._proposer else None,
         )
         best = repair.run(self._known_good.nearest(change))
         attempts = rows_of(repair.trials, best, change, self._stamp)

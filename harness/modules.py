@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 _OTHER_NAMES = {
@@ -95,6 +95,21 @@ def distribution_of(module: str) -> str | None:
             return _OTHER_NAMES[name]
     top = module.partition(".")[0]
     return str(canonicalize_name(top)) if top in _SAME_NAME.split() else None
+
+
+def distribution(line: str) -> str | None:
+    """Canonical name of a requirement from the index; None for a URL, a path, or what is no requirement."""
+    try:
+        requirement = Requirement(line)
+    except InvalidRequirement:
+        return None
+    return None if requirement.url else str(canonicalize_name(requirement.name))
+
+
+@functools.cache
+def known_distributions() -> frozenset[str]:
+    """Canonical names of all that may be installed for a module."""
+    return frozenset(filter(None, map(distribution, (*_OTHER_NAMES.values(), *_SAME_NAME.split()))))
 
 
 def candidates(module: str, declared: Iterable[str]) -> Iterator[str]:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, get_args
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from data.records import Amendment, Attempt, Change, Reason, Stamp, Step
 from data.settings import BuildSettings
 from harness.drafts import Draft
+from harness.modules import distribution, known_distributions
 from harness.recipes import Recipe
 from harness.rejections import Rejection, tail
 from harness.rules import Situation, plus, proposals
@@ -24,9 +23,12 @@ LOG_BYTES = 4096
 
 
 class Proposer(Protocol):
-    """A last resort where no rule fits, such as a language model."""
+    """A last resort where no rule fits, such as a language model.
 
-    def __call__(self, log: str, recipe: Recipe) -> Sequence[str]:
+    What it names is tried only where it is a known distribution or one the tree declares: logs are strangers' words.
+    """
+
+    def __call__(self, change: Change, log: str, recipe: Recipe) -> Sequence[str]:
         """Requirements (PEP 508) that may help, of both sides' log and the base's recipe; none when it has no idea."""
 
 
@@ -63,14 +65,14 @@ class Repair:
         situate: what is known besides the log.
         provide: installs Debian packages; None when they are there, else why not.
         settings: how many attempts, and how long.
-        proposer: asked when no rule fits.
+        propose: asked for requirements, of a log and the base's recipe, when no rule fits.
     """
 
     make: Callable[[Amendment, str], Trial]
     situate: Callable[[Trial], Situation]
     provide: Callable[[Sequence[str]], str | None]
     settings: BuildSettings
-    proposer: Proposer | None = None
+    propose: Callable[[str, Recipe], Sequence[str]] | None = None
     trials: list[Trial] = field(default_factory=list)
     """All attempts, in the order of trying."""
     _refused: list[Amendment] = field(default_factory=list)
@@ -120,18 +122,14 @@ class Repair:
                 _blame(best, lacking, why)
                 continue
             yield rule, amendment
-        if self.proposer:
-            lines = self.proposer(best.log, best.drafts[0].recipe)
-            amendment = plus(best.amendment, [line for line in lines if _is_from_index(line)])
+        if self.propose:
+            recipe = best.drafts[0].recipe
+            declared = {distribution(line) for line in (*recipe.requirements, *recipe.declared)}
+            names = known_distributions() | declared
+            lines = [line for line in self.propose(best.log, recipe) if distribution(line) in names]
+            amendment = plus(best.amendment, lines)
             if amendment != best.amendment and amendment not in self._refused:
                 yield PROPOSED, amendment
-
-
-def _is_from_index(line: str) -> bool:
-    try:
-        return Requirement(line).url is None
-    except InvalidRequirement:
-        return False
 
 
 def _blame(trial: Trial, packages: Sequence[str], why: str) -> None:

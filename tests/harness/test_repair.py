@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
-from data.records import Amendment, Attempt, Reason
+from data.records import Amendment, Attempt, Change, Reason
 from data.settings import BuildSettings
 from harness.builds import BuiltChange
 from harness.debian import HEADERS, install
@@ -174,9 +174,9 @@ def test_attempts_are_bounded(history: History) -> None:
 def test_a_proposer_is_asked_when_no_rule_fits(history: History) -> None:
     asked: list[str] = []
 
-    def proposer(log: str, recipe: Recipe) -> Sequence[str]:
+    def proposer(change: Change, log: str, recipe: Recipe) -> Sequence[str]:
         asked.append(log)
-        return ["not a requirement ==", "evil @ file:///tmp/x", "six", *recipe.requirements]
+        return ["not a requirement ==", "evil @ file:///tmp/x", "unheard-of-package", "six", *recipe.requirements]
 
     history.options = {"proposer": proposer}
     code = "try:\n    import six\nexcept ImportError:\n    raise ValueError('a library is not there') from None\n"
