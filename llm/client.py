@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,7 +21,6 @@ from llm.pace import Pace
 from llm.request import Answer, Backend, Got, Request, Usage
 
 T = TypeVar("T", bound=BaseModel)
-Kind = Literal["openai", "anthropic", "exchange", "exchange-anthropic", "cassette"]
 _KINDS: dict[str, str] = {
     "openai": "MODEL",
     "anthropic": "MODEL",

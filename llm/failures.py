@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from data.errors import ModelFailed
 from llm.request import Reply
@@ -20,13 +20,6 @@ _ABOUT_THE_TEXT = (
     "context_length_exceeded", "prompt is too long", "maximum context length", "request_too_large",
     "string_above_max_length", "content_filter", "content_policy", "content management policy",
 )  # fmt: skip
-
-
-class Refusal(Protocol):
-    """What both SDKs' status errors have."""
-
-    status_code: int
-    body: object
 
 
 def told(body: object) -> str:

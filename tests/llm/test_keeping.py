@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,14 @@ def test_the_server_sees_no_more_calls_at_once(limit: int, client: Clients, serv
     server.script = lambda number, body: Act(delay=0.1)
     answers = list(client("openai", concurrency=limit).ask_all([question(str(n)) for n in range(9)]))
     assert len(answers) == 9 and server.most_at_once == limit
+
+
+def test_threads_of_the_caller_share_the_limit(client: Clients, server: ModelServer) -> None:
+    server.script = lambda number, body: Act(delay=0.1)
+    asking = client("openai", concurrency=2)
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(asking.ask, [question(str(n)) for n in range(8)]))
+    assert all(answer.status == "ok" for answer in answers) and server.most_at_once == 2
 
 
 def test_calls_a_minute(client: Clients, server: ModelServer) -> None:
