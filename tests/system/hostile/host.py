@@ -169,9 +169,7 @@ class Host:
     def facts(self) -> dict[str, object]:
         """What must be the same before and after, of what programs can change; what others do here does not count."""
         return {
-            "files": {
-                str(path): path.read_bytes() for path in (*self.victim.rglob("*"), *map(self.home.joinpath, KEYS))
-            },
+            "files": {str(path): _content(path) for path in (*self.victim.rglob("*"), *map(self.home.joinpath, KEYS))},
             "strangers' files": [str(p) for place in (*PLACES, self.home) for p in Path(place).glob(f"*{self.mark}*")],
             "mounts": _mounts(self.folder),
             "segments": self._segments(),
@@ -206,6 +204,10 @@ class Host:
         except OSError:  # this kernel has none
             return 0
         return sum(int(line.split()[3]) == self.segment for line in lines)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 def _secrets_of(pid: int) -> str:
