@@ -30,6 +30,8 @@ PLACES = (
     "/run/lock",
     "/usr/lib",
 )
+KEYS = (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".cache/huggingface/token")
+"""Files of the home; our own tools (uv, rustup) keep others there."""
 MEBI = 1024**2
 ROOT = Path(__file__).parents[3]
 
@@ -115,13 +117,7 @@ class Host:
         self.temporary.mkdir()
         (self.victim / "file").write_text("intact")
         (self.victim / "result.jsonl").write_text('{"end": {"status": 0, "python": "3"}}\n')
-        for name in (
-            ".ssh/id_ed25519",
-            ".aws/credentials",
-            ".netrc",
-            ".config/gh/hosts.yml",
-            ".cache/huggingface/token",
-        ):
+        for name in KEYS:
             (self.home / name).parent.mkdir(parents=True, exist_ok=True)
             (self.home / name).write_text(f"{self.prefix}-{name}")
         before = {name: os.environ.get(name) for name in ("HOME", "OPENAI_API_KEY")}
@@ -173,8 +169,8 @@ class Host:
     def facts(self) -> dict[str, object]:
         """What must be the same before and after, of what programs can change; what others do here does not count."""
         return {
-            "files": {str(path): path.lstat().st_size for top in (self.victim, self.home) for path in top.rglob("*")},
-            "strangers' files": [str(p) for place in PLACES for p in Path(place).glob(f"*{self.mark}*")],
+            "files": {str(path): _content(path) for path in (*self.victim.rglob("*"), *map(self.home.joinpath, KEYS))},
+            "strangers' files": [str(p) for place in (*PLACES, self.home) for p in Path(place).glob(f"*{self.mark}*")],
             "mounts": _mounts(self.folder),
             "segments": self._segments(),
             "abstract sockets": Path("/proc/net/unix").read_text().count(self.mark),
@@ -208,6 +204,10 @@ class Host:
         except OSError:  # this kernel has none
             return 0
         return sum(int(line.split()[3]) == self.segment for line in lines)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 def _secrets_of(pid: int) -> str:
