@@ -101,7 +101,8 @@ def test_a_change_without_kept_workloads_says_why(timings, reason):
 
 
 def test_every_reason_of_the_stage_has_its_place():
-    stage = list(Reason)[list(Reason).index(Reason.WORKLOAD_FAILED) :]
+    reasons = list(Reason)
+    stage = reasons[reasons.index(Reason.WORKLOAD_FAILED) : reasons.index(Reason.MALFORMED)]
     assert [most_telling([reason]) for reason in stage] == stage
     assert most_telling([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
 
