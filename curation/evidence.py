@@ -142,7 +142,8 @@ def _reason(finding: _Finding, settings: SelectSettings) -> Reason | None:
     if _too_few(finding.run.session(CONFIRM), finding.confirm, settings):
         return Reason.TOO_FEW_SAMPLES
     assert finding.confirm
-    return None if gains(finding.confirm, settings) else Reason.NOT_CONFIRMED
+    confirmed = gains(finding.confirm, settings) and finding.confirm.low > 1  # the unpaired test bears more noise
+    return None if confirmed else Reason.NOT_CONFIRMED
 
 
 def _unmeasured(finding: _Finding) -> Reason | None:

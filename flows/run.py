@@ -32,7 +32,7 @@ from llm.client import open_client
 from miners.clone import ensure_clone
 from testgen.traced import candidate_files
 
-VERSIONS = {"mine": "1", "judge": "1", "build": "2", "generate": "1", "measure": "2", "select": "1"}
+VERSIONS = {"mine": "1", "judge": "1", "build": "2", "generate": "1", "measure": "2", "select": "2"}
 """Version of the code of each stage: raised when its rows would come out differently."""
 
 

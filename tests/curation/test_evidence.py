@@ -53,6 +53,10 @@ def test_a_confirmed_gain_is_kept_with_the_confirming_sessions_figures():
         (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.5, blocks=6), Reason.TOO_FEW_SAMPLES),
         (session_rows("w", 1, speedup=1.5) + session_rows("w", 2), Reason.NOT_CONFIRMED),
         (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, blocks=5), Reason.NOT_CONFIRMED),
+        (
+            session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.15, noise=0.2, seed=5),
+            Reason.NOT_CONFIRMED,
+        ),
         (both("w", speedup=1.5, aa_bias=1.1), Reason.UNSTABLE),
         (both("w", speedup=1.5, aa_bias=0.9), Reason.UNSTABLE),
         (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.5, aa_bias=1.1), Reason.UNSTABLE),
