@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from harness.images import Images, SideImage, export_image, import_image
 from harness.prober import PROBE
 from harness.sandbox import choose_sandbox
 from harness.sandbox.engine import connected, find_image
+from tests.system.hostile.host import visible_folder
 
 MODULE = "def double(x): return {}\n"
 TEST = "from module import double\ndef test_double(): assert double(2) == 4\n"
@@ -31,11 +31,8 @@ printf %s "$1" >/tmp/probe.py; printf %s "$2" >/tmp/request.json
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Not in /tmp: sandboxes have their own."""
-    root = Path(__file__).parents[2] / "build"
-    root.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root) as path:
-        yield Path(path)
+    with visible_folder() as path:
+        yield path
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 import subprocess
 import tarfile
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from data.home import Home
 from data.records import Build, Reason, Workload
 from data.store import TableStore
 from harness.sandbox import choose_sandbox
-from tests.system.hostile.host import visible_folder
+from tests.system.hostile.host import ROOT
 
 PREFIX = "pqcanary"
 NAMES = (
@@ -195,8 +196,8 @@ class Server(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def caller() -> Iterator[Caller]:
-    with visible_folder() as folder:
-        yield Caller(folder)
+    with tempfile.TemporaryDirectory(prefix=".secrets-", dir=ROOT, ignore_cleanup_errors=True) as folder:
+        yield Caller(Path(folder))
 
 
 @pytest.fixture

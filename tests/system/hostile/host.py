@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 
 from harness.removal import remove
+from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.mounts import within
 
 PLACES = (
     "/",
@@ -53,8 +55,9 @@ def put(*entries):
 
 @contextlib.contextmanager
 def visible_folder() -> Iterator[Path]:
-    """A folder that is not in /tmp, which sandboxes hide as a whole."""
-    folder = Path(tempfile.mkdtemp(prefix=".hostile-", dir=ROOT))
+    """A folder that is not in /tmp, which sandboxes hide as a whole, wherever this checkout lies."""
+    place = Path.home() if within(ROOT, PRIVATE) else ROOT
+    folder = Path(tempfile.mkdtemp(prefix=".hostile-", dir=place))
     try:
         yield folder
     finally:
