@@ -56,8 +56,9 @@ def put(*entries):
 @contextlib.contextmanager
 def visible_folder() -> Iterator[Path]:
     """A folder that is not in /tmp, which sandboxes hide as a whole, wherever this checkout lies."""
-    place = Path.home() if within(ROOT, PRIVATE) else ROOT
-    folder = Path(tempfile.mkdtemp(prefix=".hostile-", dir=place))
+    hidden = within(ROOT, PRIVATE)  # so are folders of a home whose names begin with a dot
+    place, prefix = (Path.home(), "pq-hostile-") if hidden else (ROOT, ".hostile-")
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
     try:
         yield folder
     finally:
