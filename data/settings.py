@@ -15,10 +15,15 @@ class StageSettings(Record):
 
     UNHASHED: ClassVar[frozenset[str]] = frozenset()
     """Settings that decide how fast rows come, not what they say."""
+    ADDED: ClassVar[frozenset[str]] = frozenset()
+    """Settings younger than some homes: unhashed at their default, with which rows say what they said before."""
 
     def config_hash(self, *upstream: str) -> str:
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
-        return content_id(type(self).__name__, self.model_dump(mode="json", exclude=set(self.UNHASHED)), *upstream)
+        fields = type(self).model_fields
+        unchanged = {name for name in self.ADDED if getattr(self, name) == fields[name].default}
+        hashed = self.model_dump(mode="json", exclude=self.UNHASHED | unchanged)
+        return content_id(type(self).__name__, hashed, *upstream)
 
 
 class MineSettings(StageSettings):
@@ -50,6 +55,7 @@ class BuildSettings(StageSettings):
     )
     jobs: int = Field(default=2, ge=1, description="Processes of one build at once.")
     UNHASHED: ClassVar[frozenset[str]] = frozenset({"jobs"})
+    ADDED: ClassVar[frozenset[str]] = frozenset({"repair_model"})
 
 
 class GenerateSettings(StageSettings):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from data.home import Home
-from data.records import Reason
+from data.records import Reason, content_id
 from data.registry import Repository
 from data.settings import BuildSettings
 from harness.checkouts import settle
@@ -321,6 +321,13 @@ def test_a_build_is_told_how_many_processes_it_may_use(builds: Builds) -> None:
     assert contents(made)["made"] == b"3 -j3 3 3 3 -j3 --parallel=3 -json 5\n"
     assert BuildSettings(jobs=3).config_hash() == BuildSettings().config_hash()
     assert BuildSettings(timeout=3.0).config_hash() != BuildSettings().config_hash()
+
+
+def test_a_setting_younger_than_homes_counts_only_when_it_is_used():
+    older = BuildSettings.model_fields.keys() - BuildSettings.ADDED - BuildSettings.UNHASHED
+    known = {name: getattr(BuildSettings(), name) for name in older}
+    assert BuildSettings().config_hash() == content_id("BuildSettings", known)
+    assert BuildSettings(repair_model="openai:m").config_hash() != BuildSettings().config_hash()
 
 
 @needs_compiler
