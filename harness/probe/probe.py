@@ -28,6 +28,7 @@ getpid = os.getpid
 leave = os._exit
 set_timer = getattr(signal, "setitimer", None)
 
+OLDEST = 2 if freeze else 1  # generation up to which is collected before a call: the last one is what was settled
 MESSAGE_BYTES = 2048
 ALARMS = 5  # a test that survives as many exceptions is left with the whole process
 # Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
@@ -211,14 +212,19 @@ class Time(Mode):
     """Samples: warm-ups, then as many timed calls as asked for, or as fill the wanted time."""
 
     def start(self):
-        self._oldest = 2  # generation of the collector up to which garbage is collected before a call
+        self._settle()
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
-        collect(self._oldest)
+        collect(OLDEST)
+
+    def _settle(self):
+        """What exists by now is not looked at again before each call."""
+        collect()
+        if freeze:
+            freeze()
 
     def run(self, item, execute, left):
-        self._oldest = 2
         now = clock()
         deadline = now + max(0.0, self._deadline - now) / left
         calls = self.request["calls"].get(name_of(item))
@@ -234,12 +240,8 @@ class Time(Mode):
             late = clock() > deadline
             if warm > 0:
                 warm = 0 if late else warm - 1
-                if not warm:  # what exists by now is not looked at again before each of the calls
-                    collect()
-                    if freeze:
-                        freeze()
-                    else:  # Python 3.6: it is in the oldest generation
-                        self._oldest = 1
+                if not warm:
+                    self._settle()
                 continue
             samples.append(seconds)
             if late:

@@ -85,6 +85,7 @@ class BubblewrapSandbox(Isolating):
                 limits=command.limits,
                 core=command.core,
                 kill=line.kill,
+                starting=line.tasks.joined(),
                 started=line.started,
                 pass_fds=line.passed,
                 writable=command.writable,
@@ -188,7 +189,7 @@ class _Lifeline:
         given = {"--info-fd": self._info, "--args": _in_memory("\0".join(["--clearenv", *variables]).encode())}
         if program := call_filter():
             given["--seccomp"] = _in_memory(program)
-        self._tasks = TaskGroup(command.limits.processes)
+        self.tasks = TaskGroup(command.limits.processes)
         self.passed = tuple(given.values())
         self.options = [word for name, descriptor in given.items() for word in (name, str(descriptor))]
 
@@ -198,7 +199,7 @@ class _Lifeline:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._theirs.close()
-        self._tasks.remove()
+        self.tasks.remove()
         for descriptor in (*self.passed, self._init):
             if descriptor is not None:
                 os.close(descriptor)
@@ -214,7 +215,7 @@ class _Lifeline:
         with contextlib.suppress(ValueError, KeyError, OSError):  # it failed: there is nothing to hold
             self._init = os.pidfd_open(json.loads(os.pread(self._info, 4096, 0))["child-pid"])
         if ready and self._init is not None:
-            self._tasks.add(descendants(pid))
+            self.tasks.add(descendants(pid))
             with contextlib.suppress(OSError):
                 self._socket.sendall(b"go\n")
 
@@ -232,7 +233,7 @@ class _Lifeline:
 
     def refused(self) -> bool:
         """Whether the kernel refused the command a process."""
-        return self._tasks.refused()
+        return self.tasks.refused()
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""
