@@ -128,7 +128,8 @@ def _options(bwrap: str, command: Command, for_installers: bool, private: Sequen
 def _covers(command: Command, size: str) -> list[str]:
     """Empty private folders, what must be seen inside them, then covers over keys, then what must be seen there."""
     program = Path(command.argv[0]).parent
-    needed = [command.cwd, *command.readable, program.parent if program.name == "bin" else program]
+    program = program.parent if program.name == "bin" else program
+    needed = [command.cwd, program, *command.readable, *command.writable]
     private = [path for path in PRIVATE if path.is_dir()]
     shown = inside(needed, private)
     # what lies in a private folder and is not shown there needs no cover
@@ -142,13 +143,14 @@ def _covers(command: Command, size: str) -> list[str]:
 
 
 def _hide(hidden: Sequence[Path], needed: Sequence[Path], bind: str = "--ro-bind") -> list[str]:
-    """Covers, then what is needed inside them."""
+    """Covers, then what is needed inside them; closed last, since places to mount it at are made in them."""
     options: list[str] = []
     for path in hidden:
-        folder = ["--tmpfs", str(path), "--remount-ro", str(path)]
-        options += folder if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
+        options += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for path in inside(needed, hidden):
         options += [bind, str(path), str(path)]
+    for path in hidden:
+        options += ["--remount-ro", str(path)] if path.is_dir() else []
     return options
 
 
