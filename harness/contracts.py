@@ -131,7 +131,13 @@ class ProbeRequest(Record):
     """What the probe is asked to do in one process; sent to it as JSON."""
 
     mode: ProbeMode = Field(description="check: run once; coverage: lines per test; profile: calls; time: samples.")
-    arguments: list[str] = Field(description="Test files or pytest node ids, relative to the tree.")
+    arguments: list[str] = Field(
+        default_factory=list, description="Test files or pytest node ids, relative to the tree."
+    )
+    scripts: dict[str, str] = Field(
+        default_factory=dict,
+        description="Texts of script workloads by name (`Workload.node`); they run after the tests.",
+    )
     include: list[str] = Field(default_factory=list, description="coverage: files to trace, relative to the tree.")
     warmups: int = 3
     calls: dict[str, int] = Field(default_factory=dict, description="Timed calls by node id; missing: calibrate.")
