@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field, field_validator
 
 from data.records.row import Record, content_id
+from data.records.workload import Source
 
 
 class StageSettings(Record):
@@ -58,16 +59,43 @@ class BuildSettings(StageSettings):
     ADDED: ClassVar[frozenset[str]] = frozenset({"repair_model"})
 
 
-class GenerateSettings(StageSettings):
-    """How unit tests are chosen."""
+class ScriptSettings(Record):
+    """What a script workload (asv, generated, replay) must be like."""
 
-    source: str = "unit-test"
+    min_seconds: float = Field(default=1e-3, description="Shortest call of `experiment` on the base.")
+    max_seconds: float = Field(default=2.0, description="Longest call of `experiment`, and of `setup` before it.")
+    code_bytes: int = Field(default=64 * 1024, description="Largest text.")
+    result_bytes: int = Field(default=16 * 1024**2, description="Largest stored result.")
+    cached_share: float = Field(
+        default=0.9, description="Share of the first call's work that later calls on one side save: then it is cached."
+    )
+
+
+class GenerateSettings(StageSettings):
+    """Where workloads come from, and how they are chosen."""
+
+    source: str = Field(default="unit-test", description="Sources of workloads, separated by commas.")
     repeats: int = Field(default=3, description="Times a test must pass on each side.")
     timeout: float = Field(default=300.0, description="Wall seconds of one run of test files.")
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
     max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3)
+    scripts: ScriptSettings = ScriptSettings()
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts"})
+
+    @field_validator("source")
+    @classmethod
+    def _in_one_order(cls, source: str) -> str:
+        """Each name once, in the order of `Source`, so that equal choices have equal hashes."""
+        known = get_args(Source)
+        names = {name.strip() for name in source.split(",") if name.strip()}
+        return ",".join([name for name in known if name in names] + sorted(names.difference(known)))
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the sources of workloads; not all need to exist."""
+        return self.source.split(",")
 
 
 class MeasureSettings(StageSettings):

@@ -36,6 +36,25 @@ class Reason(StrEnum):
     FAILS_ON_HEAD = "tests_fail_at_head"
     FLAKY = "flaky"
     TEST_TIMEOUT = "test_timeout"
+    UNPARSABLE = "does_not_parse"
+    CONTRACT_BROKEN = "contract_broken"
+    UNDEFINED_NAME = "undefined_name"
+    USES_NETWORK = "uses_network"
+    USES_TIME = "uses_time"
+    USES_RANDOMNESS = "uses_unseeded_randomness"
+    USES_PRIVATE_API = "uses_private_api"
+    USES_PICKLE = "uses_pickle"
+    MODULE_MISSING = "module_missing"
+    SCRIPT_FAILS_ON_BASE = "script_fails_at_base"
+    SCRIPT_FAILS_ON_HEAD = "script_fails_at_head"
+    CHECKS_NOTHING = "checks_nothing"
+    NOT_DETERMINISTIC = "not_deterministic"
+    DIFFERS = "differs_at_head"
+    MISSES_CHANGE = "misses_change"
+    TOO_SHORT = "too_short"
+    TOO_LONG = "too_long"
+    CACHED = "cached_between_calls"
+    NO_WORKLOADS = "no_workloads"
     # measure
     WORKLOAD_FAILED = "workload_failed"
     WORKLOAD_TIMEOUT = "workload_timeout"
@@ -77,6 +96,25 @@ MEANING: dict[Reason, str] = {
     Reason.FAILS_ON_HEAD: "the tests that execute the change pass at the base and fail at the head",
     Reason.FLAKY: "the tests do not pass every time",
     Reason.TEST_TIMEOUT: "the tests did not end within their limit",
+    Reason.UNPARSABLE: "the script does not parse",
+    Reason.CONTRACT_BROKEN: "the script lacks one of the six functions, or one has other parameters",
+    Reason.UNDEFINED_NAME: "the script uses a name that it does not define",
+    Reason.USES_NETWORK: "the script uses the network",
+    Reason.USES_TIME: "the script's work or result depends on the time of day",
+    Reason.USES_RANDOMNESS: "the script draws random numbers without a seed",
+    Reason.USES_PRIVATE_API: "the script uses private names of the package",
+    Reason.USES_PICKLE: "the script stores or loads results in a format that can run code",
+    Reason.MODULE_MISSING: "the script imports what the environment lacks",
+    Reason.SCRIPT_FAILS_ON_BASE: "the script fails at the base",
+    Reason.SCRIPT_FAILS_ON_HEAD: "the script passes at the base and fails at the head",
+    Reason.CHECKS_NOTHING: "the script's check accepts any result",
+    Reason.NOT_DETERMINISTIC: "the base's results differ from run to run",
+    Reason.DIFFERS: "the head's result is not equivalent to the base's",
+    Reason.MISSES_CHANGE: "no changed line is executed while the script is timed",
+    Reason.TOO_SHORT: "one call is too short to be timed well",
+    Reason.TOO_LONG: "one call, or the setup before it, takes too long to be timed often",
+    Reason.CACHED: "later calls in a process no longer do the work of the first",
+    Reason.NO_WORKLOADS: "no source has a workload for the change",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
     Reason.WORKLOAD_TIMEOUT: "the workload did not end within its limit while it was timed",
     Reason.NO_GAIN: "no workload is faster by more than the smallest accepted gain",
@@ -90,3 +128,36 @@ MEANING: dict[Reason, str] = {
     Reason.REFUSED: "the model or its provider refused to answer",
 }
 """One line a reason, for people: what the funnel and `show` print."""
+
+TELLING: tuple[Reason, ...] = (
+    # what unit tests say of the change itself
+    Reason.FAILS_ON_HEAD,
+    Reason.FAILS_ON_BASE,
+    Reason.FLAKY,
+    Reason.TEST_TIMEOUT,
+    Reason.TEST_CHANGED,
+    # scripts: those that came farthest first
+    Reason.CACHED,
+    Reason.DIFFERS,
+    Reason.SCRIPT_FAILS_ON_HEAD,
+    Reason.NOT_DETERMINISTIC,
+    Reason.CHECKS_NOTHING,
+    Reason.MISSES_CHANGE,
+    Reason.TOO_SHORT,
+    Reason.TOO_LONG,
+    Reason.SCRIPT_FAILS_ON_BASE,
+    Reason.MODULE_MISSING,
+    Reason.CONTRACT_BROKEN,
+    Reason.USES_PRIVATE_API,
+    Reason.USES_PICKLE,
+    Reason.USES_RANDOMNESS,
+    Reason.USES_TIME,
+    Reason.USES_NETWORK,
+    Reason.UNDEFINED_NAME,
+    Reason.UNPARSABLE,
+    # nothing to try
+    Reason.NO_TEST_EXECUTES_CHANGE,
+    Reason.NO_TESTS,
+    Reason.NO_WORKLOADS,
+)
+"""Reasons of workloads, the most telling first: it is the one that a change without any kept workload gets."""

@@ -20,7 +20,11 @@ class Hit(Record):
 
 
 class Workload(Row):
-    """A workload of one change. A change without any has one rejected row with an empty `code`."""
+    """A workload of one change. A source without any for a change may have one rejected row with an empty `code`.
+
+    Code of sources other than unit tests is a script: a text that defines the six functions of GSO's
+    tests (`testgen.scripts`).
+    """
 
     TABLE: ClassVar[str] = "workloads"
     KEY: ClassVar[tuple[str, ...]] = ("workload_id",)
@@ -28,7 +32,7 @@ class Workload(Row):
     workload_id: str = Field(description="Content address of the change and the code (`workload_id_of`).")
     change_id: str
     source: Source
-    code: str = Field(default="", description="Node id of a unit test, or the code itself for other sources.")
+    code: str = Field(default="", description="Node id of a unit test, or the text of a script for other sources.")
     hits: list[Hit] = Field(default_factory=list)
     seconds: float | None = Field(default=None, description="One call on the base while it was selected, seconds.")
     calls: list[str] = Field(
@@ -36,6 +40,21 @@ class Workload(Row):
         description="Realistic targets: 'path::Class.method' of the package that the workload calls directly.",
     )
     detail: str = Field(default="", description="End of the output that explains a rejection, at most 4 KiB.")
+
+    @property
+    def is_script(self) -> bool:
+        """Whether `code` is the text of a script, not the node id of a unit test."""
+        return self.source != "unit-test"
+
+    @property
+    def node(self) -> str:
+        """What the probe, the schedule and reports call it: a unit test's node id, 'script-…' for scripts."""
+        return node_of(self.source, self.code, self.workload_id)
+
+
+def node_of(source: str, code: str, workload_id: str) -> str:
+    """Name of a workload: the node id of a unit test, else 'script-' and the start of its `workload_id`."""
+    return code if source == "unit-test" else f"script-{workload_id[:12]}"
 
 
 def workload_id_of(change_id: str, source: str, code: str) -> str:
