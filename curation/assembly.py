@@ -132,7 +132,7 @@ def _of_change(change: Change, verdict: Verdict, texts: ChangeTexts, repository:
         "issues": change.issues,
         "patch": texts.patch,
         "test_patch": texts.test_patch,
-        "apis": verdict.apis,
+        "apis": verdict.apis or next((one.apis for one in workloads if one.apis), []),
         "licence": texts.licence or repository.licence,
         "lines_changed": sum(file.added + file.deleted for file in sources),
         "files_changed": len(sources),
