@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from data.records import Change, TouchedFunction, Workload
+from data.records import Change, Side, TouchedFunction, Workload
 from llm.client import Client
 from llm.fences import Piece, fit
 from llm.prompts import Prompt
@@ -21,7 +21,7 @@ from testgen.calls.modules import Node
 from testgen.calls.public import PublicNames
 from testgen.case import Case
 from testgen.documented import Documented, documented
-from testgen.traced import relative_roots
+from testgen.traced import path_at, relative_roots
 
 MODULE: Final = "<module>"
 FARTHEST = 8
@@ -92,20 +92,29 @@ def apis_of(case: Case, limit: int = 20) -> list[Api]:
 
     What only reaches functions that the change adds follows what reaches those it modifies or deletes.
     """
-    renamed = {file.path: file.old_path or file.path for file in case.change.files}
-    functions = case.verdict.functions
-    old = [
-        one.model_copy(update={"path": renamed.get(one.path, one.path)}) for one in functions if one.change != "added"
-    ]
-    new = [one for one in functions if one.change != "deleted"]
-    roots = {side: relative_roots(built) for side, built in case.sides.items()}
-    found = {api.name: api for api in identify_apis(case.base.tree, old, roots["base"], limit)}
-    if len(found) < limit and any(one.change == "added" for one in functions):
-        base = call_graph(case.base.tree, roots["base"])
-        for api in identify_apis(case.head.tree, new, roots["head"], limit):
+    found = {api.name: api for api in identify_apis(case.base.tree, *_asked(case, "base"), limit)}
+    if len(found) < limit and any(one.change == "added" for one in case.verdict.functions):
+        base = call_graph(case.base.tree, relative_roots(case.base))
+        for api in identify_apis(case.head.tree, *_asked(case, "head"), limit):
             if api.name not in found and base.has(api.name):
                 found[api.name] = api
     return list(found.values())[:limit]
+
+
+def reaching(case: Case, side: Side) -> tuple[CallGraph, dict[Node, int]]:
+    """The graph of a side, and what of it reaches the touched functions it has, with the distances."""
+    functions, roots = _asked(case, side)
+    graph = call_graph(case.sides[side].tree, roots)
+    return graph, {node: distance for node, distance, _ in _outwards(graph, _seeds(graph, functions))}
+
+
+def _asked(case: Case, side: Side) -> tuple[list[TouchedFunction], Sequence[str]]:
+    """The touched functions that a side has, under its paths, and its source roots."""
+    lacks = "added" if side == "base" else "deleted"
+    functions = [one for one in case.verdict.functions if one.change != lacks]
+    paths = {file.path: path_at(file, side) for file in case.change.files}
+    moved = [one.model_copy(update={"path": paths.get(one.path, one.path)}) for one in functions]
+    return moved, relative_roots(case.sides[side])
 
 
 def with_apis(case: Case, rows: Sequence[Workload]) -> list[Workload]:

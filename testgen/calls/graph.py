@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,16 @@ class CallGraph:
         """Of Python and Cython nodes."""
         facts = self.modules.facts.get(node.path)
         return facts.definitions.get(node.name) if facts else None
+
+    def uses_of(self, facts: Mapping[str, Facts]) -> dict[Node, dict[Node, int]]:
+        """What the definitions of further files, such as benchmarks, use of this tree and of each other."""
+        modules = Modules({**self.modules.facts, **facts}, self.modules.source_roots, self.natives.names)
+        edges = _Edges(modules, self.natives)
+        return {
+            Node(path, definition.name): dict(edges.of(path, definition))
+            for path, file in facts.items()
+            for definition in file.definitions.values()
+        }
 
     def has(self, name: str) -> bool:
         """Whether a dotted name leads to something in this tree."""

@@ -49,7 +49,7 @@ class Modules:
         self.facts = facts
         self._natives = natives
         self._native_modules = {name.partition(".")[0] for name in natives} - {""}
-        self._roots = source_roots
+        self.source_roots = source_roots
         self._looked: dict[tuple[str, str], Value | None] = {}
         self._lineages: dict[Node, tuple[Node, ...]] = {}
 
@@ -69,7 +69,7 @@ class Modules:
         top = len(folders)
         while top and any("/".join([*folders[:top], f"__init__{end}"]) in self.facts for end in (".py", ".pyx")):
             top -= 1
-        for root in self._roots:  # what lies below a root may be a package without __init__
+        for root in self.source_roots:  # what lies below a root may be a package without __init__
             parts = [part for part in root.split("/") if part not in ("", ".")]
             if parts and folders[: len(parts)] == parts:
                 top = min(top, len(parts))
