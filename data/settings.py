@@ -89,6 +89,15 @@ class ScriptSettings(Record):
     )
 
 
+class AsvSettings(Record):
+    """Which benchmarks of a repository's asv suite are tried."""
+
+    benchmarks: int = Field(default=8, description="Benchmarks tried, those nearest to the change first.")
+    combinations: int = Field(default=3, description="Combinations of parameters tried of each.")
+    sample_seconds: float = Field(default=5e-3, gt=0, description="What is shorter is called more than once a sample.")
+    workloads: int = Field(default=6, description="Workloads kept.")
+
+
 class GenerateSettings(StageSettings):
     """Where workloads come from, and how they are chosen."""
 
@@ -100,7 +109,8 @@ class GenerateSettings(StageSettings):
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3)
     scripts: ScriptSettings = ScriptSettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts"})
+    asv: AsvSettings = AsvSettings()
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv"})
 
     @field_validator("source")
     @classmethod

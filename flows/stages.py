@@ -27,6 +27,7 @@ from miners.functions import touched
 from miners.history import crawl
 from miners.judge import spec_of
 from miners.patches import licence_at, split, version_at
+from testgen.apis import with_apis
 from testgen.case import Case
 from testgen.sources import gather
 
@@ -210,7 +211,7 @@ def _generate(run: Run, keys: Batch) -> None:
             run.stamp("generate"),
             run.tools(builds),
         )
-        run.store.append(gather(case, sources_of(run)))
+        run.store.append(with_apis(case, gather(case, sources_of(run))))
         del case, base, head  # from here on they may be evicted
         tidy(run)
 
