@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from data.records import Record, Side
 
@@ -124,7 +124,45 @@ class BuiltSide:
     """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
 
 
-ProbeMode = Literal["check", "coverage", "profile", "time"]
+ProbeMode = Literal["check", "coverage", "profile", "time", "record"]
+
+
+class RecordRequest(Record):
+    """Which calls mode 'record' keeps, and how much of them."""
+
+    functions: list[str] = Field(description="Changed functions, 'path::Class.method' with the base's paths.")
+    lines: dict[str, list[int]] = Field(description="By path: lines whose execution makes a call worth keeping.")
+    test_files: list[str] = Field(description="Patterns of the names of test files.")
+    calls: int = Field(description="Most calls kept of one function.")
+    test_calls: int = Field(description="Most calls kept of one function in one test.")
+    values: int = Field(description="Most values in the arguments of one call.")
+    bytes: int = Field(description="Longest description of the arguments of one call.")
+    seconds: float = Field(description="After which nothing more is recorded.")
+    test_seconds: float = Field(description="After which nothing more is recorded in one test.")
+
+
+class Recorded(Record):
+    """One call of a function of the tree: what it takes to make it again. Described values are unchecked JSON."""
+
+    function: str = Field(max_length=500, description="'path::Class.method'.")
+    module: str = Field(max_length=200, description="From which it or its class is imported.")
+    path: list[str] = Field(max_length=8, description="Names that lead from the module to the function.")
+    kind: Literal["function", "static", "class", "method", "property", "init"]
+    level: int = Field(ge=0, description="0: nearest public function around the changed one.")
+    positional: list[JsonValue]
+    named: dict[str, JsonValue]
+    lazy: bool = Field(description="Whether the result is an iterator.")
+    digest: str = Field(max_length=64, description="SHA-256 of the view of result and arguments afterwards, or empty.")
+    hits: list[tuple[str, int]] = Field(description="Changed functions and lines (0: all) executed meanwhile.")
+    node: str = Field(description="The test.")
+
+
+class Unrecorded(Record):
+    """Calls that could not be recorded."""
+
+    function: str = Field(max_length=500)
+    reason: str = Field(max_length=500)
+    count: int
 
 
 class ProbeRequest(Record):
@@ -147,6 +185,7 @@ class ProbeRequest(Record):
         default=30.0, description="time: seconds after which no further call is begun (each test gets one at least)."
     )
     test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
+    record: RecordRequest | None = Field(default=None, description="Only for mode 'record'.")
     extra_paths: list[str] = Field(
         default_factory=list, description="Folders that hold coverage or yappi for the target's interpreter."
     )
@@ -181,6 +220,8 @@ class ProbeReport(Record):
     outcome: Literal["finished", "timeout", "crashed"]
     items: list[ProbeItem] = Field(default_factory=list)
     collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
+    recorded: list[Recorded] = Field(default_factory=list)
+    unrecorded: list[Unrecorded] = Field(default_factory=list)
     python: str = ""
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
