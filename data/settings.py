@@ -23,7 +23,7 @@ class StageSettings(Record):
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
         fields = type(self).model_fields
         unchanged = {name for name in self.ADDED if getattr(self, name) == fields[name].default}
-        hashed = self.model_dump(mode="json", exclude=self.UNHASHED | unchanged)
+        hashed = self.model_dump(mode="json", exclude={*self.UNHASHED, *unchanged})
         return content_id(type(self).__name__, hashed, *upstream)
 
 
@@ -75,7 +75,9 @@ class ReplaySettings(Record):
     """How calls are recorded while unit tests run, and which scripts replay them."""
 
     test_files: int = Field(default=8, description="Test files run at most, nearest to the changed modules first.")
-    functions: int = Field(default=4, description="Functions replayed at most: those whose calls hit most of the change.")
+    functions: int = Field(
+        default=4, description="Functions replayed at most: those whose calls hit most of the change."
+    )
     calls: int = Field(default=24, description="Calls recorded of one function.")
     test_calls: int = Field(default=6, description="Calls recorded of one function in one test.")
     values: int = Field(default=5000, description="Values in the arguments of one call.")

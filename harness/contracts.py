@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from data.records import Record, Side
+from harness.recording import Recorded, RecordRequest, Unrecorded
 
 
 @dataclass(frozen=True)
@@ -125,44 +126,9 @@ class BuiltSide:
 
 
 ProbeMode = Literal["check", "coverage", "profile", "time", "record"]
-
-
-class RecordRequest(Record):
-    """Which calls mode 'record' keeps, and how much of them."""
-
-    functions: list[str] = Field(description="Changed functions, 'path::Class.method' with the base's paths.")
-    lines: dict[str, list[int]] = Field(description="By path: lines whose execution makes a call worth keeping.")
-    test_files: list[str] = Field(description="Patterns of the names of test files.")
-    calls: int = Field(description="Most calls kept of one function.")
-    test_calls: int = Field(description="Most calls kept of one function in one test.")
-    values: int = Field(description="Most values in the arguments of one call.")
-    bytes: int = Field(description="Longest description of the arguments of one call.")
-    seconds: float = Field(description="After which nothing more is recorded.")
-    test_seconds: float = Field(description="After which nothing more is recorded in one test.")
-
-
-class Recorded(Record):
-    """One call of a function of the tree: what it takes to make it again. Described values are unchecked JSON."""
-
-    function: str = Field(max_length=500, description="'path::Class.method'.")
-    module: str = Field(max_length=200, description="From which it or its class is imported.")
-    path: list[str] = Field(max_length=8, description="Names that lead from the module to the function.")
-    kind: Literal["function", "static", "class", "method", "property", "init"]
-    level: int = Field(ge=0, description="0: nearest public function around the changed one.")
-    positional: list[JsonValue]
-    named: dict[str, JsonValue]
-    lazy: bool = Field(description="Whether the result is an iterator.")
-    digest: str = Field(max_length=64, description="SHA-256 of the view of result and arguments afterwards, or empty.")
-    hits: list[tuple[str, int]] = Field(description="Changed functions and lines (0: all) executed meanwhile.")
-    node: str = Field(description="The test.")
-
-
-class Unrecorded(Record):
-    """Calls that could not be recorded."""
-
-    function: str = Field(max_length=500)
-    reason: str = Field(max_length=500)
-    count: int
+Phase = Literal["", "load", "setup", "experiment", "store", "compare", "doubt", "run_test"]
+Files = dict[str, bytes]
+"""Contents by name, in one folder."""
 
 
 class ProbeRequest(Record):
@@ -176,6 +142,11 @@ class ProbeRequest(Record):
         default_factory=dict,
         description="Texts of script workloads by name (`Workload.node`); they run after the tests.",
     )
+    store: bool = Field(default=False, description="Store the first result of each script, and try its `run_test`.")
+    references: dict[str, Files] = Field(
+        default_factory=dict, description="Stored results by script, with which all of its results are compared."
+    )
+    result_bytes: int = Field(default=16 * 1024**2, description="Largest stored result of a script.")
     include: list[str] = Field(default_factory=list, description="coverage: files to trace, relative to the tree.")
     warmups: int = 3
     calls: dict[str, int] = Field(default_factory=dict, description="Timed calls by node id; missing: calibrate.")
@@ -194,7 +165,7 @@ class ProbeRequest(Record):
 class ProbeItem(Record):
     """What the probe saw of one test."""
 
-    node: str = Field(description="pytest node id, relative to the tree.")
+    node: str = Field(description="pytest node id, relative to the tree; the name of a script.")
     outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "timeout", "crashed"] = Field(
         description="crashed: the process ended while it ran, by itself or at a limit other than time."
     )
@@ -203,6 +174,11 @@ class ProbeItem(Record):
     samples: list[float] = Field(default_factory=list, description="time: seconds of each timed call.")
     calls: int = Field(default=0, description="time: number of timed calls; equals len(samples).")
     lines: dict[str, list[int]] = Field(default_factory=dict, description="coverage: lines by file, relative paths.")
+    again: dict[str, list[int]] = Field(
+        default_factory=dict, description="coverage: of a script, the lines of its second call in the process."
+    )
+    phase: Phase = Field(default="", description="What a script was doing when it failed; doubt: its check is vacuous.")
+    setup_seconds: float = Field(default=0.0, description="Seconds of a script's last `setup`.")
     functions: list[str] = Field(
         default_factory=list, description="profile: 'path::qualified.name' called inside the tree, most time first."
     )
@@ -226,6 +202,7 @@ class ProbeReport(Record):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     output: str = Field(default="", description="End of the process's output, at most 4 KiB.")
+    results: dict[str, Files] = Field(default_factory=dict, description="Stored results by script, never interpreted.")
 
 
 class Prober(Protocol):

@@ -267,7 +267,11 @@ class Record(object):
             self.teardown(None)
             return self.miss("", "the time for recording is over")
         first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        if function is not None and code in self.candidates and not any(one.frame.f_code is code for one in self.opened):
+        if (
+            function is not None
+            and code in self.candidates
+            and not any(one.frame.f_code is code for one in self.opened)
+        ):
             self.open(frame, function, first)
         if first is not None:
             self.track(frame, code, first)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from harness.contracts import Limits, Recorded, RecordRequest, ProbeRequest, Unrecorded
+from harness.contracts import Limits, ProbeRequest
+from harness.recording import Recorded, RecordRequest, Unrecorded
 from testgen.case import Case
 from testgen.pytest_config import python_files
 from testgen.traced import Trace, candidate_files
@@ -32,7 +33,9 @@ class Recordings:
         counts: dict[tuple[str, str], int] = {}
         for one in self.missed:
             counts[one.function, one.reason] = counts.get((one.function, one.reason), 0) + one.count
-        told = [f"{name or 'tests'}: {why} ({count})" for (name, why), count in sorted(counts.items(), key=lambda x: -x[1])]
+        told = [
+            f"{name or 'tests'}: {why} ({count})" for (name, why), count in sorted(counts.items(), key=lambda x: -x[1])
+        ]
         return "; ".join([*told[:10], *self.troubles[:3]])
 
 

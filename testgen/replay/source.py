@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from data.records import Reason, Source, Workload, workload_id_of
-from harness.contracts import Recorded
+from harness.recording import Recorded
 from testgen.case import Case
 from testgen.replay.classes import unchanged
 from testgen.replay.expressions import Unwritable, Way
@@ -111,7 +111,9 @@ def _verified(case: Case, groups: Sequence[Sequence[Recorded]]) -> tuple[list[li
                 found.setdefault(key, []).append(replay)
             elif replay.name in texts:
                 failed[key] = texts[replay.name], item.message if item is not None else "it did not run"
-    by_group = [[one for key in calls if key[0] == number for one in found.get(key, ())] for number in range(len(groups))]
+    by_group = [
+        [one for key in calls if key[0] == number for one in found.get(key, ())] for number in range(len(groups))
+    ]
     return by_group, [one for key, one in failed.items() if key not in found]
 
 

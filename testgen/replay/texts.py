@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from data.records import content_id
-from harness.contracts import Recorded
+from harness.recording import Recorded
 from harness.prober import PROBE
 from testgen.replay.expressions import Axis, Unwritable, Way, Writer
 
@@ -19,7 +19,9 @@ _SYMBOLS: Final = frozenset(
     "contains getitem setitem delitem iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub "
     "itruediv ixor".split()
 )
-_BUILTINS: Final = frozenset("len repr str hash iter reversed bool next bytes format abs round int float complex".split())
+_BUILTINS: Final = frozenset(
+    "len repr str hash iter reversed bool next bytes format abs round int float complex".split()
+)
 _COPIES: Final = {"copy": "copy", "deepcopy": "deepcopy", "reduce": "deepcopy", "reduce_ex": "deepcopy"}
 """Special methods that are reached by a function of the module copy."""
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from statistics import median
 
 from data.records import Side
-from harness.contracts import Limits, ProbeItem, ProbeRequest, Recorded
+from harness.contracts import Limits, ProbeItem, ProbeRequest
+from harness.recording import Recorded
 from testgen.case import Case
 from testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
 from testgen.replay.texts import Replay
