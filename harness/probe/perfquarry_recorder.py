@@ -221,7 +221,7 @@ class Record(object):
     def trace(self, frame, event, argument):
         """Trace function: lines only in changed functions."""
         function = self.functions.get(frame.f_code)
-        if function is None or function.name not in self.changed or not self.opened:
+        if function is None or function.name not in self.changed:
             return None
         lines = self.lines_of(frame.f_code, function)
         if not lines:
@@ -315,6 +315,8 @@ class Record(object):
             self.seen.add(key)
             self.opened.append(Open(frame, function, (owner, described), positional, key))
             self.opened[-1].made = first if function.kind == "init" else None
+            if function.name in self.changed and not self.lines_of(frame.f_code, function):
+                self.hit(function.name, 0)  # the trace function comes before this one
 
     def is_inside(self, frame, first):
         """Whether an instance's own code is calling: then what was done to it is not all in its history."""

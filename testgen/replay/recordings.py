@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -42,10 +43,10 @@ class Recordings:
 def record(case: Case, trace: Trace) -> Recordings:
     """Runs ever more test files until enough calls were recorded."""
     settings = case.settings.replay
-    files = [test.path for test in candidate_files(case.change, case.sides, settings.test_files)]
+    files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
     files = [path for path in files if (case.base.tree / path).is_file()]
-    found, size = Recordings(), FIRST_FILES
-    while files and sum(call.level == 0 for call in found.calls) < ENOUGH:
+    found, size, end = Recordings(), FIRST_FILES, time.monotonic() + settings.seconds
+    while files and sum(call.level == 0 for call in found.calls) < ENOUGH and time.monotonic() < end:
         _run(case, trace, files[:size], found)
         files, size = files[size:], 2 * size
     return found

@@ -14,34 +14,46 @@ from testgen.case import Case
 from testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
 from testgen.replay.texts import Replay
 
-SURVEY_CALLS = 3
-SURVEY_TIMEOUT = 2.0
+SURVEY_CALLS = 2
+SURVEY_TIMEOUT = 1.0
 """Seconds after which one surveyed script is given up."""
 SURVEY_SEED = 2
-SCALED_CALLS = 6
+MAX_PROCESSES = 4
+"""Processes for the same scripts, of which one may end each."""
+SCALED_CALLS = 3
 """Calls of one function of which scaled ones are tried."""
 SHARED_ROUNDS = 200
-SETUP_SECONDS = 0.5
+SETUP_SECONDS = 0.3
 """Seconds that the setup of a script should take at most."""
 PART = 0.6
 """Share of the largest text that calls as recorded may fill."""
 
 
 def run_scripts(case: Case, side: Side, texts: dict[str, str], calls: int) -> dict[str, ProbeItem]:
-    """Runs scripts in one process; `calls` timed calls of each, or with 0 a mere check."""
-    if not texts:
-        return {}
-    request = ProbeRequest(
-        mode="time" if calls else "check",
-        scripts=texts,
-        warmups=1,
-        calls=dict.fromkeys(texts, calls) if calls else {},
-        test_timeout=SURVEY_TIMEOUT,
-        max_seconds=case.settings.timeout,
-    )
-    limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
-    report = case.prober.run(case.sides[side], request, limits=limits, hash_seed=SURVEY_SEED)
-    return {item.node: item for item in report.items}
+    """Runs scripts in one process, in further ones past those that end it.
+
+    Args:
+        calls: timed calls of each; 0 for a mere check.
+    """
+    items: dict[str, ProbeItem] = {}
+    for _ in range(MAX_PROCESSES):
+        waiting = {name: text for name, text in texts.items() if name not in items}
+        if not waiting:
+            break
+        request = ProbeRequest(
+            mode="time" if calls else "check",
+            scripts=waiting,
+            warmups=1,
+            calls=dict.fromkeys(waiting, calls) if calls else {},
+            test_timeout=SURVEY_TIMEOUT,
+            max_seconds=case.settings.timeout,
+        )
+        limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
+        report = case.prober.run(case.sides[side], request, limits=limits, hash_seed=SURVEY_SEED)
+        items.update((item.node, item) for item in report.items)
+        if report.outcome == "timeout" or not report.items:
+            break
+    return items
 
 
 class Survey:
@@ -107,13 +119,17 @@ class _Function:
 
     def __init__(self, case: Case, group: Sequence[Replay]) -> None:
         self._factors = case.settings.replay.factors
+        first = {
+            id(one.calls[0]): one for one in reversed(group)
+        }  # each call in the first way in which it was verified
+        last = {id(one.calls[0]): one for one in group}
         limit = int(PART * case.settings.scripts.code_bytes)
-        self._plain = [
-            Replay(calls, way) for way in WAYS if (calls := _fitting([one for one in group if one.way == way], limit))
-        ]
-        methods = [one for one in group if one.calls[0].kind == "method"]
-        self._shared = [replace(one, shared=True, rounds=SHARED_ROUNDS) for one in methods[-SCALED_CALLS:]]
-        self._singles = sorted(group, key=_size, reverse=True)[:SCALED_CALLS]
+        by_way = [[one for one in group if one.way == way and first[id(one.calls[0])] is one] for way in WAYS]
+        self._plain = [Replay(calls, some[0].way) for some in by_way if (calls := _fitting(some, limit))]
+        methods = [one for one in first.values() if one.calls[0].kind == "method"]
+        self._shared = [replace(one, shared=True, rounds=SHARED_ROUNDS) for one in methods[:SCALED_CALLS]]
+        self._made = sorted(first.values(), key=_size, reverse=True)[:SCALED_CALLS]
+        self._short = sorted(last.values(), key=_size, reverse=True)[:SCALED_CALLS]
 
     def all(self) -> list[Replay]:
         """What is surveyed."""
@@ -123,7 +139,7 @@ class _Function:
     def best(self, survey: Survey) -> list[Replay]:
         """The calls as recorded, then of each way to enlarge them the factor that gains most, best first."""
         found = [survey.in_rounds(one, one) for one in self._plain if survey.seconds(one) is not None]
-        rated = [(survey.gain(one), one) for one in self._shared if survey.seconds(one) is not None]
+        rated = [(survey.gain(one), survey.in_rounds(one, one)) for one in self._shared if survey.seconds(one)]
         enlarged = [max(rated, key=lambda pair: pair[0])] if rated else []
         for axis in AXES:
             pairs = [self._together(survey, axis, times) for times in self._factors]
@@ -131,7 +147,7 @@ class _Function:
         return found + [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
 
     def _scaled(self, axis: Axis, times: int) -> list[Replay]:
-        return [replace(one, axis=axis, times=times) for one in self._singles]
+        return [replace(one, axis=axis, times=times) for one in (self._made if axis == "calls" else self._short)]
 
     def _together(self, survey: Survey, axis: Axis, times: int) -> tuple[float, Replay] | None:
         """The calls that can be scaled so, as one replay, and their middle gain."""
