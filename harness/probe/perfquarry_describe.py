@@ -12,14 +12,15 @@ import fractions
 import math
 import re
 import sys
+import types
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence, Set
 
 BUILTIN = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
 MAPPINGS = {dict: "dict", OrderedDict: "OrderedDict", Counter: "Counter"}
-SPECIAL = ("int", "float", "complex", "range", "slice")
 DEPTH = 12
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
 class Unsupported(Exception):
@@ -27,7 +28,7 @@ class Unsupported(Exception):
 
 
 def home_of(thing, name):
-    """The shortest public module from which a top-level object can be imported by its name; None where there is none."""
+    """The shortest public module from which a top-level object can be imported by its name, or None."""
     module = getattr(thing, "__module__", None) or ""
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
@@ -53,24 +54,22 @@ def importable(thing):
 
 
 class Describer(object):
-    """Describes values, at most `budget` of them; afterwards `mutable` says whether a call could change any."""
+    """Describes values, at most `budget` of them."""
 
-    def __init__(self, tracks, is_own, budget):
-        self.tracks = tracks  # by id: what is known of instances
+    def __init__(self, histories, is_own, budget):
+        self.histories = histories  # of instances
         self.is_own = is_own  # whether a class is the tree's own, and no test's
         self.left = budget
         self.within = []
 
-    def of(self, value, plain=False):
-        """The description; `plain` for state, in which instances have to be told by their state as well."""
+    def of(self, value):
+        """The description."""
         self.left -= 1
         if self.left < 0:
             raise Unsupported("the arguments are too large")
         kind = type(value)
         if value is None or kind is bool or kind is str:
-            if kind is str:
-                self.left -= len(value) // 8
-            return value
+            return value if kind is not str else self.text(value)
         if kind is int:
             return value if abs(value) < 2**53 else {"kind": "int", "text": str(value)}
         if kind is float:
@@ -78,7 +77,7 @@ class Describer(object):
         if kind in (bytes, bytearray):
             self.left -= len(value) // 8
             return {"kind": kind.__name__, "text": bytes(value).decode("latin-1")}
-        if isinstance(value, type) or kind is type(len) or kind is type(importable):
+        if isinstance(value, type) or kind in FUNCTIONS:
             return self.function(value)
         if id(value) in self.within or len(self.within) > DEPTH:
             raise Unsupported("the arguments refer to themselves, or are nested too deeply")
@@ -88,12 +87,24 @@ class Describer(object):
         finally:
             self.within.pop()
 
+    def text(self, value):
+        """A text; one with halves of characters cannot be sent as it is."""
+        self.left -= len(value) // 8
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return {"kind": "text", "text": value.encode("utf-8", "surrogatepass").decode("latin-1")}
+        return value
+
     def function(self, value):
-        if isinstance(value, type) or getattr(value, "__self__", None) in (None, sys.modules["builtins"]):
+        """A function, class or class method by its name."""
+        owner = None if isinstance(value, type) else getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, type(sys)):
             return importable(value)
-        if isinstance(value.__self__, type(sys)):
-            return importable(value)
-        raise Unsupported("a bound method of %s" % type(value.__self__).__name__)
+        if not isinstance(owner, type):
+            raise Unsupported("a bound method of %s" % type(owner).__name__)
+        described = importable(owner)
+        return dict(described, name=described["name"] + "." + value.__name__)
 
     def items(self, values):
         return [self.of(one) for one in values]
@@ -168,13 +179,13 @@ class Describer(object):
             if self.is_own(base):
                 described["classes"].append([base.__module__, base.__qualname__])
         reasons = []
-        track = self.tracks.get(id(value))
-        if track is not None and track.value is value and not track.broken:
-            described["made"] = track.made
-            described["calls"] = list(track.calls)
-            self.left -= track.size
+        history = self.histories.of(value)
+        if history is not None and not history.broken:
+            described["made"] = history.made
+            described["calls"] = list(history.calls)
+            self.left -= history.size
         else:
-            reasons.append(track.broken if track is not None and track.broken else "its making was not seen")
+            reasons.append(history.broken if history is not None else "its making was not seen")
         for way in (self.contents, self.state):
             left = self.left
             try:

@@ -1,4 +1,7 @@
-"""Larger arguments of the same shape. Scripts of replayed calls contain its text; Python 3.6 to 3.14, standard library only."""
+"""Larger arguments of the same shape.
+
+Scripts of replayed calls contain the text of this module. Python 3.6 to 3.14, standard library only.
+"""
 
 import re
 
@@ -24,6 +27,7 @@ def longer(value, times):
 
 
 def longer_items(value, times):
+    """A list, tuple, set, frozenset or deque and further copies of its items."""
     items = list(value)
     span = span_of(items)
     copies = [shifted(item, number, span) for number in range(times) for item in items]
@@ -40,6 +44,7 @@ def longer_items(value, times):
 
 
 def longer_text(text, times):
+    """Copies of a text, with its own separator between them."""
     for separator in SEPARATORS:
         if separator in text[:-1]:
             end = separator if text.endswith(separator) else ""

@@ -55,6 +55,7 @@ class View(object):
 
 
 def text_of(view):
+    """A view as text: equal for equal views."""
     return json.dumps(view, sort_keys=True)
 
 

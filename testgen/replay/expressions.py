@@ -90,9 +90,8 @@ class Writer:
     def _larger(self, text: str, content: Sequence[Any]) -> str:
         """A sequence's expression, scaled where that is asked for."""
         is_text = isinstance(content, str)
-        if not content or self.axis not in ("all", "positions", "text") or (self.axis == "text") != is_text:
-            if not (content and is_text and self.axis == "all"):
-                return text
+        if not content or self.axis not in (("all", "text") if is_text else ("all", "positions")):
+            return text
         helper = "stretched" if self.axis == "text" else "longer"
         self.scaled = True
         self.helpers.add(helper)
@@ -118,6 +117,9 @@ class Writer:
 
     def _float_value(self, value: dict[str, Any], depth: int) -> str:
         return f"float('{float(value['text'])!r}')"
+
+    def _text_value(self, value: dict[str, Any], depth: int) -> str:
+        return self._larger(repr(value["text"].encode("latin-1").decode("utf-8", "surrogatepass")), value["text"])
 
     def _bytes_value(self, value: dict[str, Any], depth: int) -> str:
         return self._larger(repr(value["text"].encode("latin-1")), value["text"])

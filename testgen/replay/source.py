@@ -63,15 +63,21 @@ def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
 
 
 def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
-    """Calls by function: first those nearest to what changed, of these the ones that hit most of it."""
+    """Calls by function: first those nearest to what changed, of these the ones that hit most of it.
+
+    Functions whose calls hit nothing else than those of nearer ones are left out.
+    """
     groups: dict[str, list[Recorded]] = {}
     for call in calls:
         groups.setdefault(call.function, []).append(call)
     left, found, covered = list(groups.values()), [], set[tuple[str, int]]()
     while left and len(found) < limit:
         left.sort(key=lambda group: (_level(group), -len(_hits(group) - covered), -len(group), group[0].function))
-        covered |= _hits(left[0])
-        found.append(left.pop(0))
+        group = left.pop(0)
+        if found and _hits(group) <= covered:
+            continue
+        covered |= _hits(group)
+        found.append(group)
     return found
 
 

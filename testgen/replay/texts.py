@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from data.records import content_id
-from harness.recording import Recorded
 from harness.prober import PROBE
+from harness.recording import Recorded
 from testgen.replay.expressions import Axis, Unwritable, Way, Writer
 
 TEMPLATE = Path(__file__).parent / "script.txt"
-_SYMBOLS: Final = frozenset(
-    "lt le eq ne ge gt add and floordiv index invert lshift matmul mod mul neg or pos pow rshift sub truediv xor "
-    "contains getitem setitem delitem iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub "
-    "itruediv ixor".split()
-)
-_BUILTINS: Final = frozenset(
-    "len repr str hash iter reversed bool next bytes format abs round int float complex".split()
-)
+_SYMBOLS: Final = {
+    *("lt", "le", "eq", "ne", "ge", "gt", "add", "and", "floordiv", "index", "invert", "lshift", "matmul", "mod"),
+    *("mul", "neg", "or", "pos", "pow", "rshift", "sub", "truediv", "xor", "contains", "getitem", "setitem"),
+    *("delitem", "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow", "irshift"),
+    *("isub", "itruediv", "ixor"),
+}
+_BUILTINS: Final = {"len", "repr", "str", "hash", "iter", "reversed", "bool", "next", "bytes", "format", "abs", "round"}
 _COPIES: Final = {"copy": "copy", "deepcopy": "deepcopy", "reduce": "deepcopy", "reduce_ex": "deepcopy"}
 """Special methods that are reached by a function of the module copy."""
 
@@ -55,7 +53,11 @@ def setup():
     """The calls of all rounds; those of one kind share their first argument."""
     first = [arguments[:1] for _, arguments, _ in calls()]
     rounds = [zip(first, calls()) for _ in range(ROUNDS)]
-    return [(function, one + arguments[1:], options) for again in rounds for one, (function, arguments, options) in again]
+    return [
+        (function, one + arguments[1:], options)
+        for again in rounds
+        for one, (function, arguments, options) in again
+    ]
 '''
 _HELPERS: Final = {"made": _MADE, "restored": _RESTORED, "exhausted": _EXHAUSTED}
 _CHECKED = '''
