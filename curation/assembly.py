@@ -187,12 +187,12 @@ def _workload(one: _Accepted) -> TaskWorkload:
 
 
 def _durations(accepted: list[_Accepted]) -> list[dict[str, dict[str, list[float]]]]:
-    """One element a session, the confirming one last: block values by the workloads' code, seconds."""
+    """One element a session, the confirming one last: block values by the workloads' nodes, seconds."""
     numbers = sorted({session.number for one in accepted for session in one.run.sessions if session.number <= CONFIRM})
     sessions: list[dict[str, dict[str, list[float]]]] = []
     for number in numbers:
-        found = [(one.workload.code, one.run.session(number)) for one in accepted]
-        sessions.append({code: {"base": s.base.tolist(), "head": s.head.tolist()} for code, s in found if s})
+        found = [(one.workload.node, one.run.session(number)) for one in accepted]
+        sessions.append({node: {"base": s.base.tolist(), "head": s.head.tolist()} for node, s in found if s})
     return sessions
 
 

@@ -21,12 +21,14 @@ from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Wo
 from flows.display import current
 from flows.gc import tidy
 from flows.run import Run
+from flows.sources import sources_of
 from harness.machine import measurement_lock
 from miners.functions import touched
 from miners.history import crawl
 from miners.judge import make_judge
 from miners.patches import licence_at, split, version_at
-from testgen.unit_tests import select
+from testgen.case import Case
+from testgen.sources import gather
 
 R = TypeVar("R", bound=Row)
 PART_ROWS = 1000
@@ -183,19 +185,18 @@ def _generate(run: Run, keys: Batch) -> None:
         current().note(change.title)
         builds = _builds(run, key)
         base, head = run.builder.reopen(builds)
-        run.store.append(
-            select(
-                change,
-                _verdict(run, key),
-                base,
-                head,
-                run.prober,
-                run.options.settings.generate,
-                run.stamp("generate"),
-                run.tools(builds),
-            )
+        case = Case(
+            change,
+            _verdict(run, key),
+            base,
+            head,
+            run.prober,
+            run.options.settings.generate,
+            run.stamp("generate"),
+            run.tools(builds),
         )
-        del base, head  # from here on they may be evicted
+        run.store.append(gather(case, sources_of(run)))
+        del case, base, head  # from here on they may be evicted
         tidy(run)
 
 

@@ -25,6 +25,7 @@ from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
 from flows.runner import run_stages
 from flows.server import local_server, quiet
+from flows.sources import check_sources
 from miners.judge import make_judge
 
 
@@ -100,8 +101,7 @@ def _check(run: Run) -> None:
     Raises:
         InputError: the judge or source of workloads is unknown, or a change is not in the clone.
     """
-    if run.options.settings.generate.source != "unit-test":
-        raise InputError(f"unknown source of workloads {run.options.settings.generate.source!r}: known is unit-test")
+    check_sources(run.options.settings.generate.sources)
     make_judge(run.options.settings.judge, run.stamp("judge"))
     clone = git.Repo(run.clone)
     for change in run.options.changes:
@@ -126,7 +126,7 @@ def _report(run: Run, console: Console, as_json: bool, seconds: float) -> None:
         return
     console.print()
     console.print(funnel_table(counts))
-    explain(console, counts)
+    explain(console, counts.reasons)
     console.print()
     console.print(tasks_table(accepted))
     console.print(

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
     CACHED = "cached_between_calls"
+    NO_WORKLOADS = "no_workloads"
     NOT_RECORDED = "not_recorded"
     NOT_REPLAYED = "not_replayed"
     # measure
@@ -115,6 +116,7 @@ MEANING: dict[Reason, str] = {
     Reason.TOO_SHORT: "one call is too short to be timed well",
     Reason.TOO_LONG: "one call, or the setup before it, takes too long to be timed often",
     Reason.CACHED: "later calls in a process no longer do the work of the first",
+    Reason.NO_WORKLOADS: "no source has a workload for the change",
     Reason.NOT_RECORDED: "no call of the changed functions could be recorded while the tests ran",
     Reason.NOT_REPLAYED: "a recorded call cannot be rebuilt, or has another outcome when it is made again",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
@@ -130,3 +132,36 @@ MEANING: dict[Reason, str] = {
     Reason.REFUSED: "the model or its provider refused to answer",
 }
 """One line a reason, for people: what the funnel and `show` print."""
+
+TELLING: tuple[Reason, ...] = (
+    # what unit tests say of the change itself
+    Reason.FAILS_ON_HEAD,
+    Reason.FAILS_ON_BASE,
+    Reason.FLAKY,
+    Reason.TEST_TIMEOUT,
+    Reason.TEST_CHANGED,
+    # scripts: those that came farthest first
+    Reason.CACHED,
+    Reason.DIFFERS,
+    Reason.SCRIPT_FAILS_ON_HEAD,
+    Reason.NOT_DETERMINISTIC,
+    Reason.CHECKS_NOTHING,
+    Reason.MISSES_CHANGE,
+    Reason.TOO_SHORT,
+    Reason.TOO_LONG,
+    Reason.SCRIPT_FAILS_ON_BASE,
+    Reason.MODULE_MISSING,
+    Reason.CONTRACT_BROKEN,
+    Reason.USES_PRIVATE_API,
+    Reason.USES_PICKLE,
+    Reason.USES_RANDOMNESS,
+    Reason.USES_TIME,
+    Reason.USES_NETWORK,
+    Reason.UNDEFINED_NAME,
+    Reason.UNPARSABLE,
+    # nothing to try
+    Reason.NO_TEST_EXECUTES_CHANGE,
+    Reason.NO_TESTS,
+    Reason.NO_WORKLOADS,
+)
+"""Reasons of workloads, the most telling first: it is the one that a change without any kept workload gets."""
