@@ -206,13 +206,14 @@ class Writer:
         if not value["calls"]:
             return f"{kind}({', '.join(written)})"
         self.helpers.add("made")
-        calls = ", ".join(self._called(*call, depth) for call in value["calls"])
+        calls = ", ".join(self._called(call, depth) for call in value["calls"])
         again = ""
         if self.axis == "calls":
             self.scaled, again = True, " * TIMES"
         return f"made({kind}({', '.join(written)}), [{calls}]{again})"
 
-    def _called(self, name: str, positional: list[Any], named: dict[str, Any], depth: int) -> str:
+    def _called(self, call: list[Any], depth: int) -> str:
+        name, positional, named = call
         arguments = _tuple([self.value(one, depth + 1) for one in positional])
         options = ", ".join(f"{key!r}: {self.value(one, depth + 1)}" for key, one in named.items())
         return f"({_named(name)!r}, {arguments}, {{{options}}})"

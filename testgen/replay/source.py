@@ -70,7 +70,8 @@ def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
     groups: dict[str, list[Recorded]] = {}
     for call in calls:
         groups.setdefault(call.function, []).append(call)
-    left, found, covered = list(groups.values()), [], set[tuple[str, int]]()
+    left, covered = list(groups.values()), set[tuple[str, int]]()
+    found: list[list[Recorded]] = []
     while left and len(found) < limit:
         left.sort(key=lambda group: (_level(group), -len(_hits(group) - covered), -len(group), group[0].function))
         group = left.pop(0)
