@@ -56,11 +56,12 @@ def stretched(value, times):
     """The text with its longest quoted part, or else its longest word, so many times as long."""
     if isinstance(value, (bytes, bytearray)):
         return type(value)(stretched(value.decode("latin-1"), times).encode("latin-1"))
-    found = list(re.finditer(r'(?<=")(?:\\.|[^"\\])+(?=")', value)) or list(re.finditer(r"[^\s,;:&=/]+", value))
-    if not found:
+    quoted = [one.span(1) for one in re.finditer(r'"((?:\\.|[^"\\])+)"', value)]
+    spans = quoted or [one.span() for one in re.finditer(r"[^\s,;&:=/]+", value)]
+    if not spans:
         return value * times
-    longest = max(found, key=lambda one: one.end() - one.start())
-    return value[: longest.start()] + longest.group() * times + value[longest.end() :]
+    start, end = max(spans, key=lambda span: span[1] - span[0])
+    return value[:start] + value[start:end] * times + value[end:]
 
 
 def span_of(items):

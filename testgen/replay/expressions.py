@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 Way = Literal["made", "contents", "state"]
 """How instances are built: constructor and calls as recorded, constructor with the contents, attributes."""
 WAYS: Final[tuple[Way, ...]] = ("made", "contents", "state")
-Axis = Literal["", "all", "first", "rest", "calls", "text", "positions"]
+Axis = Literal["", "all", "first", "rest", "calls", "text", "rest text", "positions"]
 """What is scaled: nothing; all sequences, mappings, sets, texts and arrays; those of the first argument, or of the
-others; calls on instances; the inside of texts; all with the numbers that are positions in them."""
-AXES: Final[tuple[Axis, ...]] = ("all", "first", "rest", "calls", "text", "positions")
+others; calls on instances; the inside of texts, or of those in arguments after the first; all with the numbers that
+are positions in them."""
+AXES: Final[tuple[Axis, ...]] = ("all", "first", "rest", "calls", "text", "rest text", "positions")
 MAX_DEPTH = 60
 RESERVED = frozenset({"made", "restored", "exhausted", "calls", "setup", "experiment", "longer", "stretched", "data"})
 
@@ -44,21 +45,21 @@ class Writer:
 
     def arguments(self, values: Sequence[Any]) -> str:
         """A tuple of arguments."""
-        axis = self.axis
-        written = []
-        for number, value in enumerate(values):
-            if axis in ("first", "rest"):
-                self.axis = "all" if (axis == "first") == (number == 0) else ""
-            written.append(self.value(value))
-            self.axis = axis
-        return _tuple(written)
+        return _tuple([self._scaled(value, is_first=number == 0) for number, value in enumerate(values)])
 
     def options(self, values: Mapping[str, Any]) -> str:
         """A dict of named arguments."""
-        axis, self.axis = self.axis, "all" if self.axis == "rest" else "" if self.axis == "first" else self.axis
-        written = ", ".join(f"{name!r}: {self.value(value)}" for name, value in values.items())
+        return f"{{{', '.join(f'{name!r}: {self._scaled(value)}' for name, value in values.items())}}}"
+
+    def _scaled(self, value: Any, *, is_first: bool = False) -> str:
+        """One argument, scaled if the axis is about it."""
+        axis = self.axis
+        if axis in ("first", "rest", "rest text"):
+            inner: Axis = "text" if axis == "rest text" else "all"
+            self.axis = inner if (axis == "first") == is_first else ""
+        written = self.value(value)
         self.axis = axis
-        return f"{{{written}}}"
+        return written
 
     def name(self, module: str, path: str) -> str:
         """What a name that can be imported is called."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from data.records import Reason, Source, Workload, workload_id_of
@@ -37,7 +38,9 @@ class ReplaySource:
         replays, failed = _verified(case, _nearest(recordings.calls, case.settings.replay.functions))
         chosen = choose(case, replays)
         scripts = [Script(code=one.script(), source="replay", note=one.note) for one in chosen]
-        rows = rows_of(case, try_scripts(case, scripts)) if scripts else []
+        trials = try_scripts(case, scripts)
+        called = [sorted({call.function for call in one.calls}) for one in chosen]
+        rows = rows_of(case, [replace(one, calls=calls) for one, calls in zip(trials, called, strict=True)])
         rejected = [_row(case, code, Reason.NOT_REPLAYED, why) for code, why in failed[:MAX_ROWS]]
         if not scripts:
             why = "; ".join(dict.fromkeys(why for _, why in failed)) or _why(recordings)

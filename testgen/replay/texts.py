@@ -104,11 +104,12 @@ class Replay:
             "rest": f"its arguments after the first {self.times} times as large",
             "calls": f"the calls before it on its instances {self.times} times repeated",
             "text": f"the longest part of its texts {self.times} times as long",
+            "rest text": f"the longest part of its texts after the first argument {self.times} times as long",
             "positions": f"sequences and positions in them {self.times} times as large",
         }[self.axis]
         on_one = ", all rounds on the same first arguments" if self.shared else ""
-        target = self.calls[0]
-        return f"Replays {len(self.calls)} calls of {target.module}.{'.'.join(target.path)}: {what}{on_one}"
+        target, many = self.calls[0], f"{len(self.calls)} call{'s' if len(self.calls) > 1 else ''}"
+        return f"Replays {many} of {target.module}.{'.'.join(target.path)}: {what}{on_one}"
 
     def script(self, expected: str = "") -> str:
         """Its text.
