@@ -98,6 +98,25 @@ class AsvSettings(Record):
     workloads: int = Field(default=6, description="Workloads kept.")
 
 
+class ReplaySettings(Record):
+    """How calls are recorded while unit tests run, and which scripts replay them."""
+
+    functions: int = Field(
+        default=4, description="Functions replayed at most: those whose calls hit most of the change."
+    )
+    calls: int = Field(default=24, description="Calls recorded of one function.")
+    test_calls: int = Field(default=6, description="Calls recorded of one function in one test.")
+    values: int = Field(default=5000, description="Values in the arguments of one call.")
+    call_bytes: int = Field(default=32 * 1024, description="Longest description of the arguments of one call.")
+    seconds: float = Field(default=60.0, description="No further test files are run after so many seconds.")
+    test_seconds: float = Field(default=5.0, description="Seconds of recording in one test.")
+    factors: tuple[int, ...] = Field(default=(8, 64, 512), description="How much larger scaled arguments are.")
+    wanted_seconds: float = Field(default=0.01, description="Seconds that rounds of the calls should last on the base.")
+    call_seconds: float = Field(default=0.25, description="Longest scaled call on the base.")
+    max_rounds: int = Field(default=5000, description="Times the same calls are made in one `experiment`.")
+    max_scripts: int = Field(default=8, description="Scripts tried for a change.")
+
+
 class GenerateSettings(StageSettings):
     """Where workloads come from, and how they are chosen."""
 
@@ -110,7 +129,8 @@ class GenerateSettings(StageSettings):
     memory_bytes: int = Field(default=4 * 1024**3)
     scripts: ScriptSettings = ScriptSettings()
     asv: AsvSettings = AsvSettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv"})
+    replay: ReplaySettings = ReplaySettings()
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay"})
 
     @field_validator("source")
     @classmethod

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from data.records import Record, Side
+from harness.recording import Recorded, RecordRequest, Unrecorded
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class BuiltSide:
     """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
 
 
-ProbeMode = Literal["check", "coverage", "profile", "time"]
+ProbeMode = Literal["check", "coverage", "profile", "time", "record"]
 Phase = Literal["", "load", "setup", "experiment", "store", "compare", "doubt", "run_test"]
 Files = dict[str, bytes]
 """Contents by name, in one folder."""
@@ -155,6 +156,7 @@ class ProbeRequest(Record):
         default=30.0, description="time: seconds after which no further call is begun (each test gets one at least)."
     )
     test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
+    record: RecordRequest | None = Field(default=None, description="Only for mode 'record'.")
     extra_paths: list[str] = Field(
         default_factory=list, description="Folders that hold coverage or yappi for the target's interpreter."
     )
@@ -194,6 +196,8 @@ class ProbeReport(Record):
     outcome: Literal["finished", "timeout", "crashed"]
     items: list[ProbeItem] = Field(default_factory=list)
     collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
+    recorded: list[Recorded] = Field(default_factory=list)
+    unrecorded: list[Unrecorded] = Field(default_factory=list)
     python: str = ""
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0

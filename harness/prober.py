@@ -8,7 +8,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from harness.contracts import (
     ProbeRequest,
     Sandbox,
 )
+from harness.recording import Recorded, Unrecorded
 from harness.removal import remove
 from harness.use import in_use, use
 
@@ -165,6 +166,8 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
         outcome=outcome,
         items=list(entries.items.values()),
         collect_errors=entries.collect_errors,
+        recorded=entries.recorded,
+        unrecorded=entries.unrecorded,
         python=entries.python,
         output=output,
         **facts,
@@ -254,6 +257,8 @@ class _Entries:
 
     items: dict[str, ProbeItem]
     collect_errors: dict[str, str]
+    recorded: list[Recorded] = field(default_factory=list)
+    unrecorded: list[Unrecorded] = field(default_factory=list)
     running: str | None = None
     status: int | None = None
     python: str = ""
@@ -290,6 +295,12 @@ class _Entries:
 
     def _take_collect(self, value: dict[str, str]) -> None:
         self.collect_errors.update({str(node): str(text) for node, text in value.items()})
+
+    def _take_recorded(self, value: dict[str, Any]) -> None:
+        self.recorded.append(Recorded.model_validate(value))
+
+    def _take_unrecorded(self, value: dict[str, Any]) -> None:
+        self.unrecorded.append(Unrecorded.model_validate(value))
 
     def _take_end(self, value: dict[str, Any]) -> None:
         self.status, self.python = int(value["status"]), str(value["python"])

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     TOO_LONG = "too_long"
     CACHED = "cached_between_calls"
     NO_WORKLOADS = "no_workloads"
+    NOT_RECORDED = "not_recorded"
+    NOT_REPLAYED = "not_replayed"
     # measure
     WORKLOAD_FAILED = "workload_failed"
     WORKLOAD_TIMEOUT = "workload_timeout"
@@ -119,6 +121,8 @@ MEANING: dict[Reason, str] = {
     Reason.TOO_LONG: "one call, or the setup before it, takes too long to be timed often",
     Reason.CACHED: "later calls in a process no longer do the work of the first",
     Reason.NO_WORKLOADS: "no source has a workload for the change",
+    Reason.NOT_RECORDED: "no call of the changed functions could be recorded while the tests ran",
+    Reason.NOT_REPLAYED: "a recorded call cannot be rebuilt, or has another outcome when it is made again",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
     Reason.WORKLOAD_TIMEOUT: "the workload did not end within its limit while it was timed",
     Reason.NO_GAIN: "no workload is faster by more than the smallest accepted gain",

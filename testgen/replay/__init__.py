@@ -1,0 +1,1 @@
+"""Workloads that replay calls recorded while unit tests ran."""

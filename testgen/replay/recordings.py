@@ -1,0 +1,84 @@
+"""Calls of the changed functions, recorded while the nearest unit tests run on the base."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harness.contracts import Limits, ProbeRequest
+from harness.recording import Recorded, RecordRequest, Unrecorded
+from testgen.case import Case
+from testgen.pytest_config import python_files
+from testgen.traced import Trace, candidate_files
+
+FIRST_FILES = 2
+"""Test files of the first run; each further run takes twice as many."""
+ENOUGH = 12
+"""Calls of the nearest functions with which no further test file is tried."""
+SEED = 1
+
+
+@dataclass
+class Recordings:
+    """What the runs recorded, and what they could not."""
+
+    calls: list[Recorded] = field(default_factory=list)
+    missed: list[Unrecorded] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    """Processes that did not end well, and files that cannot be collected."""
+
+    def reasons(self) -> str:
+        """Why calls were not recorded, most frequent first."""
+        counts: dict[tuple[str, str], int] = {}
+        for one in self.missed:
+            counts[one.function, one.reason] = counts.get((one.function, one.reason), 0) + one.count
+        told = [
+            f"{name or 'tests'}: {why} ({count})" for (name, why), count in sorted(counts.items(), key=lambda x: -x[1])
+        ]
+        return "; ".join([*told[:10], *self.troubles[:3]])
+
+
+def record(case: Case, trace: Trace) -> Recordings:
+    """Runs ever more test files until enough calls were recorded."""
+    settings = case.settings.replay
+    files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
+    files = [path for path in files if (case.base.tree / path).is_file()]
+    found, size, end = Recordings(), FIRST_FILES, time.monotonic() + settings.seconds
+    while files and sum(call.level == 0 for call in found.calls) < ENOUGH and time.monotonic() < end:
+        _run(case, trace, files[:size], found)
+        files, size = files[size:], 2 * size
+    return found
+
+
+def _run(case: Case, trace: Trace, files: list[str], found: Recordings) -> None:
+    settings = case.settings.replay
+    request = ProbeRequest(
+        mode="record",
+        arguments=files,
+        test_timeout=case.settings.test_timeout,
+        record=RecordRequest(
+            functions=sorted(trace.functions),
+            lines={target.path: sorted(_lines(target.spans.values())) for target in trace.base},
+            test_files=list(python_files(case.base.tree)),
+            calls=settings.calls,
+            test_calls=settings.test_calls,
+            values=settings.values,
+            bytes=settings.call_bytes,
+            seconds=settings.seconds,
+            test_seconds=settings.test_seconds,
+        ),
+    )
+    limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
+    report = case.prober.run(case.base, request, limits=limits, hash_seed=SEED)
+    found.files += files
+    found.calls += report.recorded
+    found.missed += report.unrecorded
+    found.troubles += [f"{path}: {text[-300:]}" for path, text in report.collect_errors.items()]
+    if report.outcome != "finished":
+        found.troubles.append(f"the tests' process {report.outcome}: {report.output[-300:]}")
+
+
+def _lines(spans: Iterable[frozenset[int]]) -> set[int]:
+    return {line for span in spans for line in span}

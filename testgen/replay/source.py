@@ -1,0 +1,140 @@
+"""Call replay as a source of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from data.records import Reason, Source, Workload, workload_id_of
+from harness.recording import Recorded
+from testgen.case import Case
+from testgen.replay.classes import unchanged
+from testgen.replay.expressions import Unwritable, Way
+from testgen.replay.recordings import Recordings, record
+from testgen.replay.texts import Replay, has_own_outcome
+from testgen.replay.variants import choose, run_scripts
+from testgen.scripts import Script
+from testgen.traced import trace_of
+from testgen.trials import rows_of, try_scripts
+
+MAX_ROWS = 30
+"""Rows of calls that could not be replayed."""
+
+
+class ReplaySource:
+    """Scripts that make recorded calls of the changed functions again, as recorded and scaled up."""
+
+    name: ClassVar[Source] = "replay"
+
+    def workloads(self, case: Case) -> list[Workload]:
+        """Implements `testgen.sources.WorkloadSource`."""
+        trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
+        if not trace.functions:
+            return [_row(case, "", Reason.NOT_RECORDED, "no Python function changed")]
+        recordings = record(case, trace)
+        if not recordings.calls:
+            return [_row(case, "", Reason.NOT_RECORDED, _why(recordings))]
+        replays, failed = _verified(case, _nearest(recordings.calls, case.settings.replay.functions))
+        chosen = choose(case, replays)
+        scripts = [Script(code=one.script(), source="replay", note=one.note) for one in chosen]
+        trials = try_scripts(case, scripts)
+        called = [sorted({call.function for call in one.calls}) for one in chosen]
+        rows = rows_of(case, [replace(one, calls=calls) for one, calls in zip(trials, called, strict=True)])
+        rejected = [_row(case, code, Reason.NOT_REPLAYED, why) for code, why in failed[:MAX_ROWS]]
+        if not scripts:
+            why = "; ".join(dict.fromkeys(why for _, why in failed)) or _why(recordings)
+            rejected.insert(0, _row(case, "", Reason.NOT_REPLAYED, why))
+        return rows + rejected
+
+
+def _why(recordings: Recordings) -> str:
+    return f"{recordings.reasons() or 'no test calls them'}; test files: {', '.join(recordings.files) or 'none'}"
+
+
+def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
+    return Workload(
+        **case.stamp.fields(),
+        workload_id=workload_id_of(case.change.change_id, "replay", code),
+        change_id=case.change.change_id,
+        source="replay",
+        code=code,
+        status="rejected",
+        reason=reason,
+        detail=detail[:4096],
+    )
+
+
+def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
+    """Calls by function: first those nearest to what changed, of these the ones that hit most of it.
+
+    Functions whose calls hit nothing else than those of nearer ones are left out.
+    """
+    groups: dict[str, list[Recorded]] = {}
+    for call in calls:
+        groups.setdefault(call.function, []).append(call)
+    left, covered = list(groups.values()), set[tuple[str, int]]()
+    found: list[list[Recorded]] = []
+    while left and len(found) < limit:
+        left.sort(key=lambda group: (_level(group), -len(_hits(group) - covered), -len(group), group[0].function))
+        group = left.pop(0)
+        if found and _hits(group) <= covered:
+            continue
+        covered |= _hits(group)
+        found.append(group)
+    return found
+
+
+def _level(group: Iterable[Recorded]) -> int:
+    return min(call.level for call in group)
+
+
+def _hits(group: Iterable[Recorded]) -> set[tuple[str, int]]:
+    return {hit for call in group for hit in call.hits}
+
+
+def _verified(case: Case, groups: Sequence[Sequence[Recorded]]) -> tuple[list[list[Replay]], list[tuple[str, str]]]:
+    """Calls that have the recorded outcome when they are made again, in each of the ways in which they do.
+
+    Attributes are set directly only where no other way does.
+
+    Returns:
+        single calls by function, and (text, why) of those that cannot be replayed.
+    """
+    failed: dict[tuple[int, int], tuple[str, str]] = {}
+    found: dict[tuple[int, int], list[Replay]] = {}
+    calls = {(number, place): call for number, group in enumerate(groups) for place, call in enumerate(group)}
+    steps: tuple[tuple[Way, ...], ...] = ("made", "contents"), ("state",)
+    for ways in steps:
+        waiting = {key: call for key, call in calls.items() if key not in found}
+        tried = [(key, Replay((call,), way)) for key, call in waiting.items() for way in ways]
+        texts: dict[str, str] = {}
+        for key, replay in tried:
+            try:
+                texts.update(_text(case, replay, texts))
+            except Unwritable as error:
+                failed.setdefault(key, (f"# {replay.calls[0].function}", str(error)))
+        items = run_scripts(case, "base", texts, calls=0)
+        for key, replay in tried:
+            item = items.get(replay.name)
+            if item is not None and item.outcome == "passed":
+                found.setdefault(key, []).append(replay)
+            elif replay.name in texts:
+                failed[key] = texts[replay.name], item.message if item is not None else "it did not run"
+    by_group = [
+        [one for key in calls if key[0] == number for one in found.get(key, ())] for number in range(len(groups))
+    ]
+    return by_group, [one for key, one in failed.items() if key not in found]
+
+
+def _text(case: Case, replay: Replay, known: dict[str, str]) -> dict[str, str]:
+    """The text that checks a single call, by its name; none where another way has the same.
+
+    Raises:
+        Unwritable: it cannot be made in this way.
+    """
+    changed = [name for _, name in replay.classes() if not unchanged(case, name)]
+    if changed:
+        raise Unwritable(f"the change may alter the attributes of {changed[0]}")
+    text = replay.script(replay.calls[0].digest if has_own_outcome(replay.calls[0]) else "")
+    return {} if text in known.values() else {replay.name: text}

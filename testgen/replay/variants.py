@@ -1,0 +1,174 @@
+"""Which replays of verified calls are worth a trial: as recorded, on one receiver, and scaled up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from data.records import Side
+from harness.contracts import Limits, ProbeItem, ProbeRequest
+from harness.recording import Recorded
+from testgen.case import Case
+from testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
+from testgen.replay.texts import Replay
+
+SURVEY_CALLS = 2
+SURVEY_TIMEOUT = 1.0
+"""Seconds after which one surveyed script is given up."""
+SURVEY_SEED = 2
+MAX_PROCESSES = 4
+"""Processes for the same scripts, of which one may end each."""
+SCALED_CALLS = 3
+"""Calls of one function of which scaled ones are tried."""
+SHARED_ROUNDS = 200
+SETUP_SECONDS = 0.3
+"""Seconds that the setup of a script should take at most."""
+PART = 0.6
+"""Share of the largest text that calls as recorded may fill."""
+
+
+def run_scripts(case: Case, side: Side, texts: dict[str, str], calls: int) -> dict[str, ProbeItem]:
+    """Runs scripts in one process, in further ones past those that end it.
+
+    Args:
+        calls: timed calls of each; 0 for a mere check.
+    """
+    items: dict[str, ProbeItem] = {}
+    for _ in range(MAX_PROCESSES):
+        waiting = {name: text for name, text in texts.items() if name not in items}
+        if not waiting:
+            break
+        request = ProbeRequest(
+            mode="time" if calls else "check",
+            scripts=waiting,
+            warmups=1,
+            calls=dict.fromkeys(waiting, calls) if calls else {},
+            test_timeout=SURVEY_TIMEOUT,
+            max_seconds=case.settings.timeout,
+        )
+        limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
+        report = case.prober.run(case.sides[side], request, limits=limits, hash_seed=SURVEY_SEED)
+        items.update((item.node, item) for item in report.items)
+        if report.outcome == "timeout" or not report.items:
+            break
+    return items
+
+
+class Survey:
+    """Rough times of replays on both sides, one process a side."""
+
+    def __init__(self, case: Case, replays: Iterable[Replay]) -> None:
+        self._settings = case.settings.replay
+        texts: dict[str, str] = {}
+        for one in replays:
+            try:
+                texts[one.name] = one.script()
+            except Unwritable:
+                continue
+        self._items = {side: run_scripts(case, side, texts, SURVEY_CALLS) for side in case.sides}
+
+    def seconds(self, replay: Replay, side: Side = "base") -> float | None:
+        """The quickest call on a side; None where it failed on any, or is too long on the base."""
+        found = {one: self._items[one].get(replay.name) for one in self._items}
+        if not all(item is not None and item.outcome == "passed" and item.samples for item in found.values()):
+            return None
+        times = {one: min(item.samples) for one, item in found.items() if item is not None}
+        return times[side] if times["base"] <= self._settings.call_seconds else None
+
+    def gain(self, replay: Replay) -> float:
+        """Base over head; 0 where it cannot be told."""
+        base, head = self.seconds(replay), self.seconds(replay, "head")
+        return base / max(head, 1e-9) if base is not None and head is not None else 0.0
+
+    def setup_seconds(self, replay: Replay) -> float:
+        """Of one round on the base."""
+        item = self._items["base"].get(replay.name)
+        return item.setup_seconds / replay.rounds if item else 0.0
+
+    def in_rounds(self, replay: Replay, like: Replay) -> Replay:
+        """The replay with as many rounds as fill the wanted time, judged by one that was surveyed."""
+        share = len(replay.calls) / len(like.calls)
+        once = max((self.seconds(like) or 0.0) / like.rounds, 1e-7) * share
+        rounds = min(self._settings.wanted_seconds / once, self._settings.max_rounds)
+        setups = SETUP_SECONDS / max(self.setup_seconds(like) * share, 1e-7)
+        return replace(replay, rounds=max(1, math.ceil(min(rounds, setups))))
+
+
+def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
+    """Replays worth a trial, the functions in turn: their calls as recorded, then what seems to gain most.
+
+    Args:
+        groups: verified single calls by function.
+    """
+    settings = case.settings.replay
+    tried = [_Function(case, group) for group in groups if group]
+    survey = Survey(case, [one for function in tried for one in function.all()])
+    queues = [function.best(survey) for function in tried]
+    chosen: list[Replay] = []
+    while any(queues) and len(chosen) < settings.max_scripts:
+        for queue in queues:
+            if queue and len(chosen) < settings.max_scripts:
+                chosen.append(queue.pop(0))
+    return chosen
+
+
+class _Function:
+    """The replays of one function's calls."""
+
+    def __init__(self, case: Case, group: Sequence[Replay]) -> None:
+        self._factors = case.settings.replay.factors
+        first = {
+            id(one.calls[0]): one for one in reversed(group)
+        }  # each call in the first way in which it was verified
+        last = {id(one.calls[0]): one for one in group}
+        limit = int(PART * case.settings.scripts.code_bytes)
+        by_way = [[one for one in group if one.way == way and first[id(one.calls[0])] is one] for way in WAYS]
+        self._plain = [Replay(calls, some[0].way) for some in by_way if (calls := _fitting(some, limit))]
+        methods = [one for one in first.values() if one.calls[0].kind == "method"]
+        self._shared = [replace(one, shared=True, rounds=SHARED_ROUNDS) for one in methods[:SCALED_CALLS]]
+        self._made = sorted(first.values(), key=_size, reverse=True)[:SCALED_CALLS]
+        self._short = sorted(last.values(), key=_size, reverse=True)[:SCALED_CALLS]
+
+    def all(self) -> list[Replay]:
+        """What is surveyed."""
+        scaled = [one for axis in AXES for times in self._factors for one in self._scaled(axis, times)]
+        return [*self._plain, *self._shared, *scaled]
+
+    def best(self, survey: Survey) -> list[Replay]:
+        """The calls as recorded, then of each way to enlarge them the factor that gains most, best first."""
+        found = [survey.in_rounds(one, one) for one in self._plain if survey.seconds(one) is not None]
+        rated = [(survey.gain(one), survey.in_rounds(one, one)) for one in self._shared if survey.seconds(one)]
+        enlarged = [max(rated, key=lambda pair: pair[0])] if rated else []
+        for axis in AXES:
+            pairs = [self._together(survey, axis, times) for times in self._factors]
+            enlarged += sorted((pair for pair in pairs if pair), key=lambda pair: -pair[0])[:1]
+        return found + [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
+
+    def _scaled(self, axis: Axis, times: int) -> list[Replay]:
+        return [replace(one, axis=axis, times=times) for one in (self._made if axis == "calls" else self._short)]
+
+    def _together(self, survey: Survey, axis: Axis, times: int) -> tuple[float, Replay] | None:
+        """The calls that can be scaled so, as one replay, and their middle gain."""
+        usable = [one for one in self._scaled(axis, times) if survey.seconds(one) is not None]
+        usable = [one for one in usable if one.way == usable[0].way]
+        if not usable:
+            return None
+        longest = max(usable, key=lambda one: survey.seconds(one) or 0.0)
+        together = replace(usable[0], calls=tuple(call for one in usable for call in one.calls))
+        return median(survey.gain(one) for one in usable), survey.in_rounds(together, longest)
+
+
+def _fitting(singles: Sequence[Replay], limit: int) -> tuple[Recorded, ...]:
+    """Calls whose text is within a limit, those that execute most changed lines first."""
+    found: list[Recorded] = []
+    for one in sorted(singles, key=lambda one: -len(one.calls[0].hits)):
+        limit -= len(one.written())
+        if limit >= 0:
+            found += one.calls
+    return tuple(found)
+
+
+def _size(single: Replay) -> tuple[int, int]:
+    return len(single.calls[0].hits), len(single.written())

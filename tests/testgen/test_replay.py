@@ -1,0 +1,339 @@
+"""Calls recorded in real test runs in real sandboxes, and replayed as scripts on both sides."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from two_trees import STAMP, TOOLS, Files, TwoTrees
+
+from data.records import Reason, Workload
+from data.settings import GenerateSettings, ReplaySettings, ScriptSettings
+from harness.prober import SandboxProber
+from harness.recording import Recorded
+from harness.sandbox import choose_sandbox
+from testgen.case import Case
+from testgen.replay.expressions import Unwritable, Writer
+from testgen.replay.recordings import Recordings, record
+from testgen.replay.source import ReplaySource
+from testgen.replay.texts import Replay
+from testgen.replay.variants import run_scripts
+from testgen.traced import trace_of
+
+SETTINGS = GenerateSettings(
+    timeout=100.0,
+    test_timeout=5.0,
+    scripts=ScriptSettings(min_seconds=1e-5),
+    replay=ReplaySettings(factors=(4, 100), wanted_seconds=2e-3, max_scripts=6),
+)
+BASE = """\
+    from collections import OrderedDict, deque
+
+    class Basket:
+        def __init__(self, items=(), *, limit=None):
+            self._items = list(items)
+            self._limit = limit
+
+        def add(self, item):
+            self._items.append(item)
+
+        def __len__(self):
+            return len(self._items)
+
+        def __iter__(self):
+            return iter(self._items)
+
+        def __contains__(self, item):
+            return any([one == item for one in self._items])
+
+        def merge(self, other, times=1):
+            for item in other:
+                if item not in self:
+                    self.add(item)
+
+        @classmethod
+        def of(cls, text):
+            return cls([part for part in text.split(",")])
+
+        @property
+        def total(self):
+            return sum([one for one in self._items])
+
+    def unique(items):
+        found = []
+        while items:
+            item = items.pop()
+            if item not in found:
+                found.append(item)
+        return found
+
+    def _count(text, word):
+        return len([part for part in text.split() if part == word])
+
+    def frequency(text, word="a", *more, strict=False, **options):
+        return _count(text, word)
+
+    def each(items):
+        for item in items:
+            yield _count(item, "a")
+
+    def apply(function, items):
+        return [function(item) for item in items]
+
+    def kinds(one, two, three, four):
+        return [one, two, three, four]
+
+    def stored(basket):
+        basket.note = 1
+        return basket.total
+    """
+TESTS = """\
+    import collections, datetime, decimal, fractions, re
+    import shop
+    from shop import Basket
+
+    def test_merge():
+        basket = Basket([3, 1])
+        basket.add(2)
+        other = Basket(limit=5)
+        other.add(7)
+        other.add(1)
+        basket.merge(other)
+        assert list(basket) == [3, 1, 2, 7] and 7 in basket
+
+    def test_of():
+        assert len(Basket.of("a,b,c")) == 3
+        assert Basket([1, 2]).total == 3
+
+    def test_unique():
+        items = [5, 3, 5, 4]
+        assert sorted(shop.unique(items)) == [3, 4, 5]
+        assert items == []
+
+    def test_frequency():
+        assert shop.frequency("a b a c", "a", strict=True) == 2
+        assert shop.frequency("a a") == 2
+        assert shop.frequency("x y", "x", 1, 2, key=3) == 1
+        assert list(shop.each(["a", "b"])) == [1, 0]
+
+    def test_apply():
+        assert shop.apply(lambda one: one + 1, [1]) == [2]
+        assert shop.apply(abs, [-1]) == [1]
+        assert shop.apply(Basket.of, ["x"])
+        shop.apply(Basket().add, ["x"])
+
+    def test_kinds():
+        shop.kinds((1, None), {2: True}, {1.5, 2.5}, frozenset([b"x"]))
+        shop.kinds(collections.deque([1], 3), collections.OrderedDict([("b", 1), ("a", 2)]),
+                   collections.Counter("aab"), collections.defaultdict(list, {"a": [1]}))
+        shop.kinds(datetime.datetime(2020, 1, 2), decimal.Decimal("1.50"), fractions.Fraction(1, 3), 2 ** 80)
+        shop.kinds(re.compile("a+", re.I), range(2, 9, 3), slice(None, 3), complex(1, -2))
+        shop.kinds(float("nan"), float("-inf"), bytearray(b"ab"), "\\udc80 \\n'")
+
+    def test_fails():
+        assert shop.unique([9, 9]) == 0
+    """
+
+
+@pytest.fixture(scope="module")
+def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
+    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+
+
+def case_of(folder: Path, prober: SandboxProber, changed: str, base: str = BASE, tests: str = TESTS) -> Case:
+    files: Files = {"shop.py": base, "tests/test_shop.py": tests}
+    trees = TwoTrees(folder, files, {"shop.py": changed}, prober)
+    tools = {"base": TOOLS, "head": TOOLS}
+    sides = trees.built["base"], trees.built["head"]
+    return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, tools, jobs=1)
+
+
+def recorded(folder: Path, prober: SandboxProber, *changes: tuple[str, str]) -> Recordings:
+    changed = BASE
+    for old, new in changes:
+        assert old in changed
+        changed = changed.replace(old, new)
+    case = case_of(folder, prober, changed)
+    return record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree))
+
+
+def by_name(recordings: Recordings) -> dict[str, list[Recorded]]:
+    found: dict[str, list[Recorded]] = {}
+    for call in recordings.calls:
+        found.setdefault(call.function.partition("::")[2], []).append(call)
+    return found
+
+
+def rebuilt(call: Recorded, way: str = "made") -> list[str]:
+    """Its arguments as expressions."""
+    return [Writer(way).value(one) for one in call.positional]  # type: ignore[arg-type]
+
+
+def test_arguments_are_those_before_the_call(tmp_path: Path, prober: SandboxProber) -> None:
+    calls = by_name(recorded(tmp_path, prober, ("while items:", "while len(items):")))
+    assert [rebuilt(call) for call in calls["unique"]] == [["[5, 3, 5, 4]"]]  # not those of the test that fails
+
+
+def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: SandboxProber) -> None:
+    calls = by_name(recorded(tmp_path, prober, ("any([one == item for one in self._items])", "item in self._items")))
+    (merge,) = calls["Basket.merge"]
+    assert merge.level == 1
+    assert rebuilt(merge) == [
+        "made(shop.Basket([3, 1]), [('add', (2,), {})])",
+        "made(shop.Basket(limit=5), [('add', (7,), {}), ('add', (1,), {})])",
+    ]
+    assert rebuilt(merge, "state")[0] == "restored(shop.Basket, [('_items', [3, 1, 2]), ('_limit', None)])"
+    (contains,) = calls["Basket.__contains__"]  # not those of merge, in the midst of which it is what no history tells
+    assert contains.level == 0
+    assert Replay((contains,)).script().count("(operator.contains, (made(shop.Basket([3, 1]), ") == 1
+
+
+def test_private_functions_are_replayed_by_their_public_callers(tmp_path: Path, prober: SandboxProber) -> None:
+    recordings = recorded(
+        tmp_path, prober, ("len([part for part in text.split() if part == word])", "text.count(word)")
+    )
+    calls = by_name(recordings)
+    assert {name: {call.level for call in some} for name, some in calls.items()} == {"frequency": {0}, "_count": {3}}
+    assert [(rebuilt(call), call.named) for call in calls["frequency"]] == [  # without what is the default
+        (["'a b a c'"], {"strict": True}),
+        (["'a a'"], {}),
+        (["'x y'", "'x'", "1", "2"], {"key": 3}),
+    ]
+    assert "shop.py::each: it is a generator or coroutine" in recordings.reasons()
+
+
+def test_functions_are_arguments_if_they_can_be_imported(tmp_path: Path, prober: SandboxProber) -> None:
+    recordings = recorded(tmp_path, prober, ("[function(item) for item in items]", "list(map(function, items))"))
+    assert [rebuilt(call) for call in by_name(recordings)["apply"]] == [["abs", "[-1]"], ["shop.Basket.of", "['x']"]]
+    assert "<lambda> cannot be imported" in recordings.reasons()
+    assert "a bound method of Basket" in recordings.reasons()
+
+
+def test_values_of_many_kinds_are_rebuilt(tmp_path: Path, prober: SandboxProber) -> None:
+    old, new = "return [one, two, three, four]", "return list((one, two, three, four))"
+    case = case_of(tmp_path, prober, BASE.replace(old, new))
+    calls = record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree)).calls
+    assert len(calls) == 5
+    replays = [Replay((call,)) for call in calls]
+    items = run_scripts(case, "base", {one.name: one.script(one.calls[0].digest) for one in replays}, 0)
+    assert [items[one.name].outcome for one in replays] == ["passed"] * 5, items
+    wrong = run_scripts(case, "base", {one.name: one.script("0" * 64) for one in replays}, 0)
+    assert {item.outcome for item in wrong.values()} == {"failed"}
+    for one in replays:
+        ast.parse(one.script())
+
+
+def kept(rows: list[Workload]) -> list[Workload]:
+    return [row for row in rows if row.status == "kept"]
+
+
+def test_calls_of_a_change_become_scripts(tmp_path: Path, prober: SandboxProber) -> None:
+    old = """\
+        found = []
+        while items:
+            item = items.pop()
+            if item not in found:
+                found.append(item)
+        return found
+"""
+    new = """\
+        found = list(dict.fromkeys(reversed(items)))
+        items.clear()
+        return found
+"""
+    assert old in BASE
+    rows = ReplaySource().workloads(case_of(tmp_path, prober, BASE.replace(old, new)))
+    good = kept(rows)
+    assert good, rows
+    assert {row.source for row in rows} == {"replay"}
+    for row in good:
+        assert row.seconds is not None
+        assert row.calls == ["shop.py::unique"]
+        assert {hit.path for hit in row.hits} == {"shop.py"}
+        assert "shop.unique" in row.code
+    assert any("longer([5, 3, 5, 4], TIMES)" in row.code for row in good)
+    assert any("TIMES" not in row.code for row in good)
+
+
+def test_a_head_with_other_results_gives_no_script(tmp_path: Path, prober: SandboxProber) -> None:
+    rows = ReplaySource().workloads(case_of(tmp_path, prober, BASE.replace("items.pop()", "items.pop(0)")))
+    assert rows
+    assert {row.reason for row in rows} == {Reason.DIFFERS}
+
+
+def test_what_cannot_be_recorded_is_one_row(tmp_path: Path, prober: SandboxProber) -> None:
+    tests = """\
+        import shop
+        def test_apply():
+            assert shop.apply(lambda one: one + 1, [1]) == [2]
+        """
+    changed = BASE.replace("[function(item) for item in items]", "list(map(function, items))")
+    (row,) = ReplaySource().workloads(case_of(tmp_path, prober, changed, tests=tests))
+    assert (row.code, row.reason) == ("", Reason.NOT_RECORDED)
+    assert "<lambda> cannot be imported" in row.detail
+
+
+def test_calls_that_depend_on_more_than_their_arguments_are_not_replayed(tmp_path: Path, prober: SandboxProber) -> None:
+    base = "STATE = []\ndef count(items):\n    STATE.append(items)\n    return len(items) + len(STATE)\n"
+    tests = "import shop\ndef test_count():\n    shop.count([1])\n    shop.count([2])\n"
+    changed = base.replace("len(items) + len(STATE)", "len(STATE) + len(items)")
+    rows = ReplaySource().workloads(case_of(tmp_path, prober, changed, base, tests))
+    assert Reason.NOT_REPLAYED in {row.reason for row in rows}
+    assert not kept(rows)
+
+
+def test_attributes_are_set_only_in_classes_that_stay_as_they_are(tmp_path: Path, prober: SandboxProber) -> None:
+    base = """\
+        class Box:
+            pass
+
+        def weight(box):
+            return sum([one for one in box.items])
+        """
+    tests = """\
+        import shop
+        def test_weight():
+            box = shop.Box()
+            box.items = [1, 2]
+            assert shop.weight(box) == 3
+        """
+    changed = base.replace("sum([one for one in box.items])", "sum(box.items)")
+    rows = ReplaySource().workloads(case_of(tmp_path / "one", prober, changed, base, tests))
+    assert kept(rows)
+    assert "restored(shop.Box, [('items', " in kept(rows)[0].code
+    other = changed.replace("pass", "kind = 'box'")
+    rows = ReplaySource().workloads(case_of(tmp_path / "other", prober, other, base, tests))
+    assert [row.reason for row in rows] == [Reason.NOT_REPLAYED] * len(rows)
+    assert any("may alter the attributes of Box" in row.detail for row in rows)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"kind": "name", "module": "os; import sys", "name": "x"},
+        {"kind": "name", "module": "os", "name": "system('x')"},
+        {"kind": "unknown"},
+        {"kind": "tuple"},
+        {"kind": "int", "text": "1 + 1"},
+        {"kind": "float", "text": "x()"},
+        {"kind": "bytes", "text": 5},
+        {"kind": "array", "dtype": "f", "shape": ["x"], "items": []},
+        {"kind": "deque", "items": [], "size": "1)"},
+        {"kind": "object", "module": "shop", "name": "Box", "classes": []},
+        {"kind": "object", "module": "shop", "name": "Box", "made": [[], {"a b": 1}], "calls": []},
+        {"kind": "object", "module": "shop", "name": "Box", "made": [[], {}], "calls": [["a'b", [], {}]]},
+        {"kind": "name", "module": "setup", "name": "x"},
+    ],
+)
+def test_forged_descriptions_are_not_written(value: dict[str, object]) -> None:
+    with pytest.raises(Unwritable):
+        Writer().value(value)
+
+
+def test_nested_descriptions_have_a_limit() -> None:
+    value: object = []
+    for _ in range(500):
+        value = [value]
+    with pytest.raises(Unwritable):
+        Writer().value(value)
