@@ -73,8 +73,15 @@ SWEPERF_SCHEMA = pa.schema(
 
 
 def gso_row(task: Task) -> dict[str, Any]:
-    """The task as a row of GSO's dataset; `tests` are runnable scripts, the one with the largest speedup first."""
-    workloads = sorted(task.workloads, key=lambda workload: -workload.speedup)
+    """The task as a row of GSO's dataset.
+
+    `tests` are runnable scripts; the first is `prob_script`, the one a solver sees: of the visible workloads
+    the one of the smallest id, a script before a unit test. Its speedup plays no part: the test that
+    happened to be timed fastest would overstate the task.
+    """
+    workloads = sorted(
+        task.workloads, key=lambda one: (one.role == "hidden", one.source == "unit-test", one.workload_id)
+    )
     scripts = [script(workload) for workload in workloads]
     names = [*task.apis, *task.realistic_targets, *task.oracle_targets]
     return {

@@ -71,6 +71,20 @@ class ScriptSettings(Record):
     )
 
 
+class GeneratedSettings(Record):
+    """How a model is asked for performance tests (docs/workloads-generated.md)."""
+
+    model: str = Field(default="", description="Who writes them: 'openai:MODEL', 'exchange:DIR', … (docs/llm.md).")
+    samples: int = Field(default=6, ge=1, description="Scripts asked for in a round.")
+    rounds: int = Field(default=2, ge=1, description="Most rounds; from the second on, the model is told what failed.")
+    wanted: int = Field(default=5, ge=1, description="Most scripts kept; with so many, no further round.")
+    held_out: int = Field(default=2, ge=0, description="Of those kept, how many are hidden tests; one stays visible.")
+    context_tokens: int = Field(
+        default=12_000, ge=500, description="Tokens of the repository's text in the first round; twice in the second, …"
+    )
+    answer_tokens: int = Field(default=16_000, ge=500, description="Most tokens of one answer, thinking included.")
+
+
 class GenerateSettings(StageSettings):
     """Where workloads come from, and how they are chosen."""
 
@@ -82,7 +96,8 @@ class GenerateSettings(StageSettings):
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3)
     scripts: ScriptSettings = ScriptSettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts"})
+    generated: GeneratedSettings = GeneratedSettings()
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "generated"})
 
     @field_validator("source")
     @classmethod

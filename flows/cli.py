@@ -36,6 +36,9 @@ ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
 JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
 WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
+LlmOption = Annotated[
+    str | None, typer.Option(help="Who writes generated workloads: openai:MODEL, exchange:DIR, cassette:DIR, …")
+]
 BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
@@ -60,6 +63,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         limit: LimitOption = None,
         judge: JudgeOption = "heuristic",
         workloads: WorkloadsOption = "unit-test",
+        llm: LlmOption = None,
         budget_usd: BudgetOption = None,
         home: HomeOption = None,
         jobs: JobsOption = None,
@@ -78,7 +82,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             limit=limit,
             home=str(home_of(home).root),
             jobs=jobs or default_jobs(),
-            settings=settings_from(settings, judge, workloads, budget_usd),
+            settings=settings_from(settings, judge, workloads, budget_usd, llm),
         )
         work(options, stages, with_server=server, as_json=as_json)
 
@@ -160,6 +164,14 @@ def costs(
     from flows.costs import report
 
     report(home_of(home), repo, by, as_json=as_json)
+
+
+@app.command()
+def sampling(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
+    from flows.sampling import report
+
+    report(home_of(home), repo, as_json=as_json)
 
 
 @app.command()

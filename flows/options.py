@@ -6,6 +6,7 @@ import os
 import tomllib
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, ValidationError, field_validator
@@ -14,6 +15,7 @@ from data.errors import InputError
 from data.home import Home
 from data.records import Record
 from data.settings import Settings
+from llm.client import ModelSpec
 
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
@@ -55,13 +57,15 @@ def as_given(address: str) -> str:
     return _GIVEN.get(address, address)
 
 
-def settings_from(path: Path | None, judge: str, workloads: str, budget_usd: float | None = None) -> Settings:
+def settings_from(
+    path: Path | None, judge: str, workloads: str, budget_usd: float | None = None, llm: str | None = None
+) -> Settings:
     """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
 
     Raises:
         InputError: the file cannot be read, or names an unknown setting.
     """
-    tables: dict[str, dict[str, object]] = {}
+    tables: dict[str, dict[str, Any]] = {}
     if path is not None:
         try:
             tables = tomllib.loads(path.read_text())
@@ -69,6 +73,8 @@ def settings_from(path: Path | None, judge: str, workloads: str, budget_usd: flo
             raise InputError(f"cannot read the settings {path}: {error}") from error
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
+    if llm is not None:
+        tables["generate"].setdefault("generated", {})["model"] = str(ModelSpec.parse(llm))
     if budget_usd is not None:
         tables.setdefault("llm", {})["budget_usd"] = budget_usd
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from data.errors import InfrastructureError, PerfquarryError
+from data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError
 from data.funnel import funnel
 from flows.display import current
 from flows.run import Run
@@ -57,6 +57,9 @@ def attempt(run: Run, stage: Stage, batch: Batch) -> Failure | None:
     )
     try:
         retrying(stage.work, run, batch)
+    except (AnswersAwaited, BudgetExceeded) as error:
+        log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
+        return Failure(stage.name, batch, error)
     except Exception as error:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
         return Failure(stage.name, batch, error)

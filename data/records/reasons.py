@@ -54,6 +54,8 @@ class Reason(StrEnum):
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
     CACHED = "cached_between_calls"
+    DUPLICATE = "duplicate"
+    SURPLUS = "surplus"
     # measure
     WORKLOAD_FAILED = "workload_failed"
     WORKLOAD_TIMEOUT = "workload_timeout"
@@ -113,6 +115,8 @@ MEANING: dict[Reason, str] = {
     Reason.TOO_SHORT: "one call is too short to be timed well",
     Reason.TOO_LONG: "one call, or the setup before it, takes too long to be timed often",
     Reason.CACHED: "later calls in a process no longer do the work of the first",
+    Reason.DUPLICATE: "another script of the change executes the same lines and differs in literals only",
+    Reason.SURPLUS: "usable, but enough scripts that differ more were kept",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
     Reason.WORKLOAD_TIMEOUT: "the workload did not end within its limit while it was timed",
     Reason.NO_GAIN: "no workload is faster by more than the smallest accepted gain",

@@ -1,0 +1,177 @@
+"""Performance tests written by a model, with rejection sampling.
+
+A round asks for several scripts at once and tries all of them on both sides. While too few are usable, the
+next round shows the model what became of each script, and more of the change. A run that is stopped between
+rounds tries the scripts of the answers it has again; no question is asked twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel, Field, field_validator
+
+from data.records import MEANING, Reason, Source, Workload, workload_id_of
+from llm.fences import Piece, fit
+from llm.prompts import Prompt
+from llm.request import Answer, Request
+from testgen.case import Case
+from testgen.context import context_of
+from testgen.scripts import Script
+from testgen.survivors import choose, roles_of
+from testgen.traced import has_native_source, trace_of
+from testgen.trials import Trial, rows_of, try_scripts
+
+PROMPTS = Path(__file__).with_name("prompts")
+VERSION = "v1"
+TRIED_SHARE = 0.5
+"""Tokens for what was tried, beside those for the change."""
+NOTE_CHARACTERS = 200
+DETAIL_LINES = 8
+"""Lines of a rejection's detail that the model is shown, from its end."""
+_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+class Sample(BaseModel):
+    """One script of an answer."""
+
+    note: str = Field(description="One line: what it exercises, and with what input.")
+    code: str = Field(description="The whole script.")
+
+    @field_validator("code")
+    @classmethod
+    def _bare(cls, code: str) -> str:
+        """Without a Markdown fence around it."""
+        match = _FENCE.fullmatch(code)
+        bare = match[1] if match else code
+        if not bare.strip():
+            raise ValueError("the script is empty")
+        return bare
+
+
+class Samples(BaseModel):
+    """What the model answers."""
+
+    scripts: list[Sample] = Field(description="The scripts; empty: no script can show the change.")
+
+
+Ask = Callable[[Request[Samples]], Answer[Samples]]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The source `generated`; `ask` is a client's (`llm.client.Client.ask`)."""
+
+    ask: Ask
+    name: ClassVar[Source] = "generated"
+
+    def workloads(self, case: Case) -> list[Workload]:
+        """Kept scripts first, each visible or hidden, then all others with their reasons.
+
+        A round without a readable answer ends the sampling; where nothing was sampled before, its reason is the
+        one row, with an empty code.
+
+        Raises:
+            PerfquarryError: the model cannot be asked now (budget, server, answers awaited); nothing is lost.
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
+        if not trace and not has_native_source(case.change):
+            return []
+        settings = case.settings.generated
+        rounds: dict[str, int] = {}
+        trials: list[Trial] = []
+        for number in range(1, settings.rounds + 1):
+            answer = self.ask(request_of(case, number, trials))
+            if answer.value is None:
+                return _rows(case, trials, rounds) if trials else [_failed(case, answer, number)]
+            samples = answer.value.scripts[: settings.samples]
+            fresh = {
+                one.code: Script(one.code, self.name, _note(one.note)) for one in samples if one.code not in rounds
+            }
+            rounds |= dict.fromkeys(fresh, number)
+            trials += try_scripts(case, list(fresh.values()))
+            trials = choose(trials, settings.wanted)
+            if not fresh or sum(trial.reason is None for trial in trials) >= settings.wanted:
+                break
+        return _rows(case, trials, rounds)
+
+
+def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samples]:
+    """The question of a round, from 1, when these scripts were tried before."""
+    settings = case.settings.generated
+    trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
+    tokens = number * settings.context_tokens
+    shown = context_of(
+        case.change, case.verdict, case.sides, trace, tokens, ("base",) if number == 1 else ("base", "head")
+    )
+    values = {
+        **vars(shown),
+        "tried": fit([_told(trial) for trial in trials], int(TRIED_SHARE * tokens)),
+        "wanted": settings.samples,
+    }
+    prompt = Prompt(PROMPTS, "generate", VERSION)
+    return prompt.request(Samples, "generate", case.change.change_id, values=values, max_tokens=settings.answer_tokens)
+
+
+def _told(trial: Trial) -> Piece:
+    """What became of a script: of a kept one its note, of a rejected one its reason and its text."""
+    note = trial.script.note
+    if trial.reason is None:
+        return Piece(f"## kept: {note}\n", 1.0, note)
+    detail = portable(trial.detail)
+    lines = [
+        f"## rejected, {trial.reason}: {MEANING[trial.reason]}",
+        *([detail] if detail else []),
+        trial.script.code,
+        "",
+    ]
+    return Piece("\n".join(lines), 0.0, note)
+
+
+def portable(detail: str) -> str:
+    """The end of a detail as it is on every machine and in every run: without folders, addresses, and durations but
+    for their powers of ten."""
+    text = re.sub(r"(?<![\w.])/(?:[^\s'\"/]+/)+", "", detail)
+    text = re.sub(r"0x[0-9a-fA-F]+", "0x…", text)
+    text = re.sub(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?) (s|ms|µs|us|ns)\b", _decade, text)
+    lines = [line for line in text.splitlines() if line.strip(" ^~")]
+    return "\n".join(lines[-DETAIL_LINES:])
+
+
+def _decade(match: re.Match[str]) -> str:
+    seconds = float(match[1]) * {"s": 1.0, "ms": 1e-3, "ns": 1e-9}.get(match[2], 1e-6)
+    return f"about 1e{math.floor(math.log10(seconds)):+d} s" if seconds > 0 else "0 s"
+
+
+def _note(text: str) -> str:
+    return " ".join(text.split())[:NOTE_CHARACTERS]
+
+
+def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int]) -> list[Workload]:
+    kept = [trial.script.code for trial in trials if trial.reason is None]
+    roles = dict(zip(kept, roles_of(case.change.change_id, kept, case.settings.generated.held_out), strict=True))
+    return [
+        row.model_copy(update={"round": rounds[row.code], "role": roles.get(row.code, "visible")})
+        for row in rows_of(case, trials)
+    ]
+
+
+def _failed(case: Case, answer: Answer[Samples], number: int) -> Workload:
+    """The row of a change for which the model wrote nothing that can be read."""
+    reason = Reason.REFUSED if answer.status == "refused" else Reason.MALFORMED
+    return Workload(
+        **case.stamp.fields(),
+        workload_id=workload_id_of(case.change.change_id, Generated.name, ""),
+        change_id=case.change.change_id,
+        source=Generated.name,
+        status="rejected",
+        reason=reason,
+        detail=answer.detail,
+        round=number,
+    )
