@@ -23,7 +23,7 @@ class StageSettings(Record):
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
         fields = type(self).model_fields
         unchanged = {name for name in self.ADDED if getattr(self, name) == fields[name].default}
-        hashed = self.model_dump(mode="json", exclude=self.UNHASHED | unchanged)
+        hashed = self.model_dump(mode="json", exclude={*self.UNHASHED, *unchanged})
         return content_id(type(self).__name__, hashed, *upstream)
 
 

@@ -125,6 +125,9 @@ class BuiltSide:
 
 
 ProbeMode = Literal["check", "coverage", "profile", "time"]
+Phase = Literal["", "load", "setup", "experiment", "store", "compare", "doubt", "run_test"]
+Files = dict[str, bytes]
+"""Contents by name, in one folder."""
 
 
 class ProbeRequest(Record):
@@ -138,6 +141,11 @@ class ProbeRequest(Record):
         default_factory=dict,
         description="Texts of script workloads by name (`Workload.node`); they run after the tests.",
     )
+    store: bool = Field(default=False, description="Store the first result of each script, and try its `run_test`.")
+    references: dict[str, Files] = Field(
+        default_factory=dict, description="Stored results by script, with which all of its results are compared."
+    )
+    result_bytes: int = Field(default=16 * 1024**2, description="Largest stored result of a script.")
     include: list[str] = Field(default_factory=list, description="coverage: files to trace, relative to the tree.")
     warmups: int = 3
     calls: dict[str, int] = Field(default_factory=dict, description="Timed calls by node id; missing: calibrate.")
@@ -155,7 +163,7 @@ class ProbeRequest(Record):
 class ProbeItem(Record):
     """What the probe saw of one test."""
 
-    node: str = Field(description="pytest node id, relative to the tree.")
+    node: str = Field(description="pytest node id, relative to the tree; the name of a script.")
     outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "timeout", "crashed"] = Field(
         description="crashed: the process ended while it ran, by itself or at a limit other than time."
     )
@@ -164,6 +172,11 @@ class ProbeItem(Record):
     samples: list[float] = Field(default_factory=list, description="time: seconds of each timed call.")
     calls: int = Field(default=0, description="time: number of timed calls; equals len(samples).")
     lines: dict[str, list[int]] = Field(default_factory=dict, description="coverage: lines by file, relative paths.")
+    again: dict[str, list[int]] = Field(
+        default_factory=dict, description="coverage: of a script, the lines of its second call in the process."
+    )
+    phase: Phase = Field(default="", description="What a script was doing when it failed; doubt: its check is vacuous.")
+    setup_seconds: float = Field(default=0.0, description="Seconds of a script's last `setup`.")
     functions: list[str] = Field(
         default_factory=list, description="profile: 'path::qualified.name' called inside the tree, most time first."
     )
@@ -185,6 +198,7 @@ class ProbeReport(Record):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     output: str = Field(default="", description="End of the process's output, at most 4 KiB.")
+    results: dict[str, Files] = Field(default_factory=dict, description="Stored results by script, never interpreted.")
 
 
 class Prober(Protocol):

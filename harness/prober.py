@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.contracts import BuiltSide, Command, Completed, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from harness.contracts import (
+    BuiltSide,
+    Command,
+    Completed,
+    Files,
+    Limits,
+    ProbeItem,
+    ProbeReport,
+    ProbeRequest,
+    Sandbox,
+)
 from harness.removal import remove
 from harness.use import in_use, use
 
 PROBE = Path(__file__).parent / "probe" / "probe.py"
+"""The program; it imports what lies beside it."""
 RESULT_BYTES = 64 * 1024**2
 """Largest result file that is read."""
+STORE = "results"
+RESULT_FILES = 8
+"""Most files of a script's stored result."""
 LINE_BYTES = 8 * 1024**2
 """Longest line of it: parsed, a line can take thirty times its size in memory."""
 OUTPUT_BYTES = 4096
@@ -77,28 +93,37 @@ class SandboxProber:
             outbox.mkdir()
             result = outbox / "result.jsonl"
             asked = folder / "request.json"
-            asked.write_text(json.dumps(_message(built, request, result)))
+            asked.write_text(json.dumps(_message(built, request, folder)))
             command = Command(
                 argv=(str(built.python), "-s", str(PROBE), str(asked)),
                 cwd=built.tree,
                 env=_environment(outbox, hash_seed),
                 writable=(outbox,),
-                readable=(folder, PROBE, *_visible(built), *map(Path, request.extra_paths)),
+                readable=(folder, PROBE.parent, *_visible(built), *map(Path, request.extra_paths)),
                 limits=limits,
                 core=core,
             )
             ended = self.sandbox.run(command)
-            return read_report(result, ended)
+            report = read_report(result, ended)
+            return with_results(report, outbox / STORE, request) if request.store else report
         finally:
             remove(folder)
 
 
-def _message(built: BuiltSide, request: ProbeRequest, result: Path) -> dict[str, Any]:
+def _message(built: BuiltSide, request: ProbeRequest, folder: Path) -> dict[str, Any]:
+    """The request as the probe reads it; references become files of the folder, which the process cannot write."""
+    references = folder / "references"
+    for name, files in request.references.items():
+        (references / name).mkdir(parents=True)
+        for file, content in files.items():
+            (references / name / file).write_bytes(content)
     return {
-        **request.model_dump(mode="json"),
+        **request.model_dump(mode="json", exclude={"references"}),
         "tree": str(built.tree),
         "source_roots": [str(root) for root in built.source_roots],
-        "result": str(result),
+        "result": str(folder / "out" / "result.jsonl"),
+        "store": str(folder / "out" / STORE) if request.store else "",
+        "references": str(references) if request.references else "",
     }
 
 
@@ -146,20 +171,77 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
     )
 
 
-def _lines(path: Path) -> list[bytes]:
-    """Lines of the result file; what a hostile test may have put in its place is not followed or waited for."""
+def _content(path: Path | str, limit: int, folder: int | None = None) -> bytes:
+    """Bytes of a file, perhaps of an open folder; what a hostile test may have put in its place is not followed.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Forged: it is no ordinary file within the limit.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except FileNotFoundError:
-        return []
+        raise
     except OSError as error:
         raise Forged(f"it cannot be opened: {error.strerror}") from error
     facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > RESULT_BYTES:
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
         os.close(descriptor)
-        raise Forged(f"it is no ordinary file of at most {RESULT_BYTES} bytes")
+        raise Forged(f"it is no ordinary file of at most {limit} bytes")
     with os.fdopen(descriptor, "rb") as file:
-        data = file.read(RESULT_BYTES)
+        return file.read(limit)
+
+
+def with_results(report: ProbeReport, store: Path, request: ProbeRequest) -> ProbeReport:
+    """The report with the stored results of the scripts that passed; a script without a good one has failed."""
+    items, results = [], {}
+    for item in report.items:
+        if item.node in request.scripts and item.outcome == "passed":
+            try:
+                results[item.node] = _stored(store, item.node, request.result_bytes)
+            except Forged as error:
+                item = item.model_copy(
+                    update={"outcome": "failed", "phase": "store", "message": f"its stored result: {error}"}
+                )
+        items.append(item)
+    return report.model_copy(update={"items": items, "results": results})
+
+
+def _stored(store: Path, name: str, limit: int) -> Files:
+    """The files of one script's result.
+
+    Raises:
+        Forged: it is something else than a few ordinary files within the limit.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = None
+        for part in (str(store), name):
+            try:
+                folder = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=folder)
+            except OSError as error:
+                raise Forged(f"there is no folder of it: {error.strerror}") from error
+            stack.callback(os.close, folder)
+        assert folder is not None
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, RESULT_FILES + 1)]
+        if not 0 < len(names) <= RESULT_FILES:
+            raise Forged(f"it is not one to {RESULT_FILES} files")
+        files: Files = {}
+        for file in sorted(names):
+            try:
+                files[file] = _content(file, limit - sum(map(len, files.values())), folder)
+                file.encode()
+            except (FileNotFoundError, UnicodeEncodeError) as error:
+                raise Forged("a file of it has no name that can be kept") from error
+        return files
+
+
+def _lines(path: Path) -> list[bytes]:
+    """Lines of the result file; what a hostile test may have put in its place is not followed or waited for."""
+    try:
+        data = _content(path, RESULT_BYTES)
+    except FileNotFoundError:
+        return []
     lines = data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill
     if any(len(line) > LINE_BYTES for line in lines):
         raise Forged(f"it has a line of more than {LINE_BYTES} bytes")
@@ -202,8 +284,9 @@ class _Entries:
 
     def _take_lines(self, value: dict[str, Any]) -> None:
         item = self.items[value["node"]]
-        merged = {**item.lines, str(value["file"]): [int(line) for line in value["lines"]]}
-        self.items[item.node] = item.model_copy(update={"lines": merged})
+        call = "again" if value["again"] else "lines"
+        merged = {**getattr(item, call), str(value["file"]): [int(line) for line in value["lines"]]}
+        self.items[item.node] = item.model_copy(update={call: merged})
 
     def _take_collect(self, value: dict[str, str]) -> None:
         self.collect_errors.update({str(node): str(text) for node, text in value.items()})
@@ -213,7 +296,9 @@ class _Entries:
 
     def check(self, wall_seconds: float) -> None:
         """Inner times must be possible in the time that passed outside."""
-        times = [time for item in self.items.values() for time in item.samples or [item.seconds]]
+        times = [
+            time for item in self.items.values() for time in [item.setup_seconds, *(item.samples or [item.seconds])]
+        ]
         if not all(0 <= time < float("inf") for time in times) or sum(times) > wall_seconds + CLOCK_SLACK:
             raise Forged("its times do not fit into the wall time of the process")
         if any(item.calls != len(item.samples) for item in self.items.values()):

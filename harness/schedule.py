@@ -92,7 +92,7 @@ def run_session(
 
     Args:
         change_id: of the change; decides the order together with the seed and the session.
-        workloads: kept ones, whose `code` is a pytest node id; all run in the same processes.
+        workloads: kept ones; all run in the same processes, unit tests before scripts.
         base: the built base.
         head: the built head.
         prober: runs the processes.
@@ -113,7 +113,7 @@ def run_session(
         SandboxUnavailable: a process could not be started.
     """
     sides: dict[Side, BuiltSide] = {"base": base, "head": head}
-    run = _Session(change_id, sides, prober, settings, stamp, machine, session, {w.code: w for w in workloads})
+    run = _Session(change_id, sides, prober, settings, stamp, machine, session, {w.node: w for w in workloads})
     blocks = plan_blocks(settings, change_id, session)
     progress(0, len(blocks))
     run.calibrate(calls or {}, blocks)
@@ -138,7 +138,7 @@ class _Session:
     machine: Machine
     session: int
     active: dict[str, Workload]
-    """Those still measured, by node id."""
+    """Those still measured, by node."""
     timings: list[Timing] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _core: int | None = field(default_factory=quiet_core)
@@ -188,7 +188,8 @@ class _Session:
         settings = self.settings
         request = ProbeRequest(
             mode="time",
-            arguments=list(codes),
+            arguments=[code for code in codes if not self.active[code].is_script],
+            scripts={code: self.active[code].code for code in codes if self.active[code].is_script},
             warmups=settings.warmups,
             calls={code: self._calls[code] for code in codes if code in self._calls},
             min_timed_seconds=settings.min_timed_seconds,

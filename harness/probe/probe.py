@@ -1,107 +1,31 @@
-"""Runs tests of a tree under pytest and says what they did: `python probe.py request.json`.
+"""Runs tests of a tree under pytest, and scripts, and says what they did: `python probe.py request.json`.
 
-It runs in the target's environment: Python 3.6 to 3.14, pytest 3.6 to 9, nothing else of ours.
-The request is `harness.contracts.ProbeRequest` plus 'tree', 'source_roots' and 'result'. The
+It runs in the target's environment: Python 3.6 to 3.14, pytest 3.6 to 9 (none without tests),
+nothing else of ours but the modules beside it. The request is `harness.contracts.ProbeRequest`
+plus 'tree', 'source_roots', 'result', and the folders 'store' and 'references' (empty: none). The
 result file gets one JSON object a line, as things happen, so that a process that dies tells how
 far it came: {"begin": node}, {"item": ProbeItem}, {"lines": ..}, {"collect": ..}, and {"end": ..}
 as the last one.
 
 Only the call itself is timed: the test function, or the test method of a TestCase, without
-fixtures, setUp and tearDown.
+fixtures, setUp and tearDown; of a script, `experiment`.
 """
 
-import functools
 import gc
-import inspect
 import json
 import os
-import signal
 import sys
-import time
+
+from perfquarry_items import Journal, Loop, clock, leave, name_of
+from perfquarry_scripts import Script
+from perfquarry_tests import run_tests
 
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
-clock = time.perf_counter
 collect = gc.collect
 freeze = getattr(gc, "freeze", None)  # 3.7
-dumps = json.dumps
-getpid = os.getpid
-leave = os._exit
-set_timer = getattr(signal, "setitimer", None)
-
-MESSAGE_BYTES = 2048
-ALARMS = 5  # a test that survives as many exceptions is left with the whole process
-# Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
-UNWANTED = (
-    "cacheprovider",
-    "randomly",
-    "random_order",
-    "xdist",
-    "xdist.looponfail",
-    "pytest_cov",
-    "sugar",
-    "instafail",
-)
 
 
-class GaveUp(BaseException):
-    """Raised in a test that runs too long; not an Exception, so that few tests swallow it."""
-
-
-class Journal(object):
-    """The result file. Processes that a test forks do not write to it."""
-
-    def __init__(self, path):
-        self._file = open(path, "a")  # what others may write is kept, and found, instead of written over
-        self._owner = getpid()
-
-    def write(self, **entry):
-        """Adds one line."""
-        if getpid() == self._owner:
-            self._file.write(dumps(entry) + "\n")
-            self._file.flush()
-
-
-class Stopwatch(object):
-    """Times what it wraps; `seconds` is the sum since `reset`, None when nothing was called."""
-
-    def __init__(self, before, after):
-        self.before = before
-        self.after = after
-        self.reset()
-
-    def reset(self):
-        """Forgets what was timed."""
-        self.seconds = None
-
-    def add(self, seconds):
-        """Counts one call."""
-        self.seconds = (self.seconds or 0.0) + seconds
-
-    def wrap(self, function):
-        """The function, timed; a coroutine function stays one and is timed with what it waits for."""
-        before, after, add = self.before, self.after, self.add
-        if inspect.iscoroutinefunction(function):
-
-            async def timed(*args, **kwargs):
-                before()
-                begin = clock()
-                try:
-                    return await function(*args, **kwargs)
-                finally:
-                    add(clock() - begin)
-                    after()
-        else:
-
-            def timed(*args, **kwargs):
-                before()
-                begin = clock()
-                try:
-                    return function(*args, **kwargs)
-                finally:
-                    add(clock() - begin)
-                    after()
-
-        return functools.wraps(function)(timed)
+AGAIN = "\n"  # ends the context of a second call; node ids have none
 
 
 class Mode(object):
@@ -135,7 +59,10 @@ class Mode(object):
 
 
 class Coverage(Mode):
-    """Lines of the `include` files executed in the setup and the call of each test, threads included."""
+    """Lines of the `include` files executed in the setup and the call of each test, threads included.
+
+    Scripts are called twice, and the lines of the second call told apart: those of the first alone were cached.
+    """
 
     def __init__(self, request):
         Mode.__init__(self, request)
@@ -148,16 +75,25 @@ class Coverage(Mode):
             if (coverage.version_info >= (6, 1))
             else coverage.Coverage(data_file=None, config_file=False, include=files)
         )
+        self._call = ""
         os.environ.pop("COVERAGE_CORE", None)
 
     def start(self):
         self._coverage.start()
 
     def setup(self, item):
-        self._coverage.switch_context(name_of(item))
+        self._coverage.switch_context(name_of(item) + self._call)
 
     def teardown(self, item):
         self._coverage.switch_context("")
+
+    def run(self, item, execute, left):
+        entry = Mode.run(self, item, execute, left)
+        if isinstance(item, Script) and entry["outcome"] == "passed":
+            self._call = AGAIN
+            entry = Mode.run(self, item, execute, left)
+            self._call = ""
+        return entry
 
     def finish(self, journal):
         self._coverage.stop()
@@ -169,8 +105,9 @@ class Coverage(Mode):
                     if context:  # the empty one holds what ran outside tests
                         by_node.setdefault(context, []).append(line)
             file = os.path.relpath(path, self.request["tree"])
-            for node, lines in by_node.items():
-                journal.write(lines={"node": node, "file": file, "lines": sorted(lines)})
+            for context, lines in by_node.items():
+                node, again, _ = context.partition(AGAIN)
+                journal.write(lines={"node": node, "file": file, "lines": sorted(lines), "again": bool(again)})
 
 
 class Profile(Mode):
@@ -296,11 +233,6 @@ class Names(object):
         return found
 
 
-def name_of(item):
-    """Node id as today's pytest writes it (before 4.0 there was a '::()' for the instance)."""
-    return item.nodeid.replace("::()", "")
-
-
 def overlaid(name, request):
     """Imports a package of the harness's own folder, whatever version the environment has."""
     sys.path[:0] = request["extra_paths"]
@@ -309,190 +241,6 @@ def overlaid(name, request):
     finally:
         del sys.path[: len(request["extra_paths"])]
         sys.path.extend(request["extra_paths"])
-
-
-def readable(text):
-    """End of a text, without what cannot be written as UTF-8."""
-    return text[-MESSAGE_BYTES:].encode("utf-8", "replace").decode("utf-8")[-MESSAGE_BYTES:]
-
-
-def make_plugin(request, journal):
-    """The pytest plugin; a function, since pytest is imported only after the clocks were taken."""
-    import pytest
-    from _pytest.runner import runtestprotocol
-    from _pytest.unittest import TestCaseFunction
-
-    mode = MODES[request["mode"]](request)
-    watch = Stopwatch(mode.before, mode.after)
-    # from 7.0 on a test keeps its instance; before, a collector of its own makes one for each setup
-    fresh_instances = int(pytest.__version__.split(".")[0]) >= 7
-
-    class Probe(object):
-        """Replaces pytest's loop by one that times, repeats and reports."""
-
-        def __init__(self):
-            self.alarms = 0
-            self.current = None
-            self.extra_failure = None
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtestloop(self, session):
-            if session.config.option.collectonly:
-                return None
-            items = wanted(session.items, request["arguments"])
-            mode.start()
-            for number, item in enumerate(items):
-                self.current = name_of(item)
-                journal.write(begin=self.current)
-                entry = mode.run(item, self.execute, len(items) - number)
-                failure = unwind(session, items[number + 1] if number + 1 < len(items) else None)
-                if failure and entry["outcome"] == "passed":
-                    entry.update(outcome="error", message=failure, samples=[], calls=0)
-                journal.write(item=dict(entry, node=self.current))
-            mode.finish(journal)
-            if request["mode"] == "time":
-                seen = set(map(name_of, items))
-                for node in request["arguments"]:
-                    if "::" in node and not any(matches(one, node) for one in seen):
-                        journal.write(item={"node": node, "outcome": "error", "message": "not collected"})
-            return True
-
-        def execute(self, item):
-            """One whole run of a test: outcome, message, and seconds of the call."""
-            watch.reset()
-            self.alarms, self.extra_failure = 0, None
-            if request["test_timeout"] and set_timer:
-                signal.signal(signal.SIGALRM, self.give_up)
-                set_timer(signal.ITIMER_REAL, request["test_timeout"], 1.0)
-            try:
-                # its parent as the next item: fixtures of the test end, those of the class and module stay
-                reports = runtestprotocol(item, log=False, nextitem=item.parent)
-            except (Exception, GaveUp, KeyboardInterrupt, SystemExit, pytest.exit.Exception) as error:
-                reports, outcome, message = [], "error", "%s: %s" % (type(error).__name__, error)
-            else:
-                outcome, message = outcome_of(reports)
-            finally:
-                if request["test_timeout"] and set_timer:
-                    set_timer(signal.ITIMER_REAL, 0)
-                if fresh_instances and isinstance(item.parent, pytest.Class):
-                    vars(item).pop("_obj", None)  # the next run gets an instance of its own, as the first one did
-                    vars(item).pop("_instance", None)
-            if outcome == "passed" and watch.seconds is None:
-                outcome, message = "error", "its call could not be timed"
-            if outcome == "passed" and self.extra_failure:
-                outcome, message = "failed", self.extra_failure
-            if self.alarms:
-                outcome, message = "timeout", "still running after %g s" % request["test_timeout"]
-            return outcome, readable(message), watch.seconds or 0.0
-
-        def give_up(self, number, frame):
-            self.alarms += 1
-            if self.alarms > ALARMS:
-                journal.write(item={"node": self.current, "outcome": "timeout", "message": "could not be interrupted"})
-                leave(75)
-            raise GaveUp("this test runs too long")
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_setup(self, item):
-            mode.setup(item)
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_teardown(self, item):
-            mode.teardown(item)
-
-        @pytest.hookimpl(hookwrapper=True, trylast=True)
-        def pytest_runtest_call(self, item):
-            # TestCase methods never pass through pytest_pyfunc_call
-            if isinstance(item, TestCaseFunction):
-                case = getattr(item, "_testcase", None) or item.instance
-                previous = item.obj
-                timed = watch.wrap(getattr(case, item.name))
-                setattr(case, item.name, timed)
-                item.obj = timed  # newer versions set the case's method from it
-                yield
-                item.obj = previous
-            elif isinstance(item, pytest.Function):
-                yield
-            else:  # an item of another kind, a doctest, say
-                watch.before()
-                begin = clock()
-                yield
-                watch.add(clock() - begin)
-                watch.after()
-
-        @pytest.hookimpl(hookwrapper=True, trylast=True)
-        def pytest_pyfunc_call(self, pyfuncitem):
-            previous = pyfuncitem.obj
-            pyfuncitem.obj = watch.wrap(previous)
-            begin = clock()
-            yield
-            if watch.seconds is None:  # a plugin called the function by another way
-                watch.add(clock() - begin)
-            pyfuncitem.obj = previous
-
-        def pytest_runtest_logreport(self, report):
-            # the loop logs nothing itself: these come from subtests
-            if report.failed:
-                self.extra_failure = text_of(report)
-
-        def pytest_collectreport(self, report):
-            if report.failed:
-                journal.write(collect={report.nodeid.replace("::()", ""): readable(text_of(report))})
-
-    return Probe()
-
-
-def text_of(report):
-    """Why a report failed or was skipped."""
-    return getattr(report, "longreprtext", None) or str(report.longrepr)
-
-
-def outcome_of(reports):
-    """Outcome of one run, and the text of what failed."""
-    for report in reports:
-        if report.failed:
-            return "failed" if report.when == "call" else "error", text_of(report)
-    for report in reports:
-        if report.skipped:
-            return ("xfailed" if hasattr(report, "wasxfail") else "skipped"), text_of(report)
-    return "passed", ""
-
-
-def matches(node, argument):
-    """Whether a node is what an argument names: a file, a class, a test, or all its parameters."""
-    return node == argument or node.startswith((argument + "::", argument + "["))
-
-
-def wanted(items, arguments):
-    """The collected tests that the arguments name, each once."""
-    found = {}
-    for item in items:
-        node = name_of(item)
-        if node not in found and any(matches(node, argument) for argument in arguments):
-            found[node] = item
-    return list(found.values())
-
-
-def unwind(session, nextitem):
-    """Tears down the fixtures that the next test does not share; the failure's text, or None."""
-    state = session._setupstate
-    try:
-        if hasattr(state, "_teardown_towards"):  # pytest before 7
-            state._teardown_towards(nextitem.listchain() if nextitem else [])
-        else:
-            state.teardown_exact(nextitem)
-    except (Exception, SystemExit) as error:
-        return readable("%s: %s" % (type(error).__name__, error))
-    return None
-
-
-def pytest_arguments(request, files):
-    """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
-    options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
-    options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
-    for name in UNWANTED:
-        options += ["-p", "no:" + name]
-    return options + files
 
 
 def main(path):
@@ -504,8 +252,6 @@ def main(path):
     sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     os.environ["PYTHONPATH"] = os.pathsep.join(request["source_roots"])  # for processes that tests start
     sys.argv[:] = ["pytest"]
-    import pytest
-
     files = []
     for argument in request["arguments"]:
         file = argument.split("::")[0]
@@ -513,8 +259,15 @@ def main(path):
             journal.write(collect={file: "there is no such file"})
         elif file not in files:
             files.append(file)
-    status = pytest.main(pytest_arguments(request, files), plugins=[make_plugin(request, journal)]) if files else 5
-    journal.write(end={"status": int(status), "python": ".".join(map(str, sys.version_info[:3]))})
+    if files:
+        import pytest  # noqa: F401  # before coverage, which may have other versions of what it needs
+
+    scripts = [Script(name, text) for name, text in request["scripts"].items()]
+    loop = Loop(request, journal, MODES[request["mode"]](request), scripts)
+    status = run_tests(loop, files) if files else 5
+    if scripts and not loop.ran:
+        loop.run([])
+    journal.write(end={"status": status, "python": ".".join(map(str, sys.version_info[:3]))})
     sys.stdout.flush()
     sys.stderr.flush()
     leave(0)  # threads that tests left behind would hold the interpreter

@@ -25,8 +25,9 @@ MODULE = "def double(x): return {}\n"
 TEST = "from module import double\ndef test_double(): assert double(2) == 4\n"
 # the probe and what is asked of it arrive as arguments, so that nothing of the host is mounted
 RUN = """
-printf %s "$1" >/tmp/probe.py; printf %s "$2" >/tmp/request.json
-"$3" -s /tmp/probe.py /tmp/request.json >&2; cat /tmp/result.jsonl"""
+python=$1; shift
+while [ $# -gt 0 ]; do printf %s "$2" >"/tmp/$1"; shift 2; done
+"$python" -s /tmp/probe.py /tmp/request.json >&2; cat /tmp/result.jsonl"""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,8 @@ def probe(image: SideImage, built: BuiltSide) -> dict[str, object]:
         "source_roots": [str(root) for root in built.source_roots],
         "result": "/tmp/result.jsonl",
     }
-    words = ("/bin/sh", "-c", RUN, "sh", PROBE.read_text(), json.dumps(asked), str(built.python))
+    files = {"request.json": json.dumps(asked)} | {path.name: path.read_text() for path in PROBE.parent.glob("*.py")}
+    words = ("/bin/sh", "-c", RUN, "sh", str(built.python), *(word for pair in files.items() for word in pair))
     ended = image.sandbox.run(Command(words, cwd=built.tree, limits=Limits(wall_seconds=60.0)))
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     items = [line["item"] for line in lines if "item" in line]

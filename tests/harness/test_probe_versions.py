@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from harness.contracts import BuiltSide, Limits, ProbeRequest
+from harness.contracts import BuiltSide, Files, Limits, ProbeRequest
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 
@@ -72,6 +72,30 @@ if hasattr(unittest, "IsolatedAsyncioTestCase"):
 def test_fails():
     assert 0
 """
+SCRIPT = """
+import json
+import module
+
+def setup():
+    return [10]
+def experiment(data):
+    return {"sum": module.K().method(data.pop())}
+def store_result(result, filename):
+    with open(filename, "w") as file:
+        json.dump(result, file)
+def load_result(filename):
+    with open(filename) as file:
+        return json.load(file)
+def check_equivalence(reference_result, current_result):
+    assert reference_result == current_result
+def run_test(eqcheck=False, reference=False, prefix=""):
+    result = experiment(setup())
+    if reference:
+        store_result(result, prefix + "_result.json")
+    if eqcheck:
+        check_equivalence(load_result(prefix + "_result.json"), result)
+    return 1.0
+"""
 EXPECTED = {
     "test_function": "passed",
     "TestClass::test_instance": "passed",
@@ -80,6 +104,7 @@ EXPECTED = {
     "Case::test_method": "passed",
     "test_fails": "failed",
 }
+SCRIPTS = {"script-good": SCRIPT, "script-bad": SCRIPT + "def setup(): return nowhere\n"}
 
 
 def interpreter(version: str) -> Path | None:
@@ -121,19 +146,34 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     prober = SandboxProber(choose_sandbox(), tmp_path / "scratch", overlay=lambda built: [overlay])
     built = BuiltSide("base", "sha", tree, python, "e", (tree,))
 
+    expected |= {"script-good": "passed", "script-bad": "failed"}
+    results: dict[str, Files] = {}
+
     for mode in ("check", "time", "coverage", "profile"):
-        request = ProbeRequest(mode=mode, arguments=["test_all.py"], include=["module.py"], warmups=2, max_calls=3)
+        request = ProbeRequest(
+            mode=mode,
+            arguments=["test_all.py"],
+            scripts=SCRIPTS,
+            store=not results,
+            references=results,
+            include=["module.py"],
+            warmups=2,
+            max_calls=3,
+        )
         report = prober.run(built, request, limits=Limits(wall_seconds=100.0))
         assert report.outcome == "finished" and report.python.startswith(version), report.output
         items = {item.node: item for item in report.items}
         assert {node: item.outcome for node, item in items.items()} == expected, (mode, report.items)
-        method = items["test_all.py::Case::test_method"]
+        assert items["script-bad"].phase == "setup" and "nowhere" in items["script-bad"].message
+        results = results or report.results
+        method, script = items["test_all.py::Case::test_method"], items["script-good"]
         if mode == "time":
             assert {item.calls for item in items.values() if item.outcome == "passed"} == {3}
         if mode == "coverage":
             assert items["test_all.py::test_function"].lines == {"module.py": [3, 6]}
             assert method.lines == {"module.py": [3]}
+            assert script.lines == script.again == {"module.py": [3, 6]}
         if mode == "profile":
             assert set(method.functions) == {"test_all.py::Case.test_method", "module.py::helper"}
             callers = items["test_all.py::test_function"].callers
-            assert callers["module.py::helper"] == ["module.py::K.method"]
+            assert callers["module.py::helper"] == script.callers["module.py::helper"] == ["module.py::K.method"]

@@ -244,6 +244,28 @@ def test_a_disturbed_block_is_repeated_and_both_are_kept(
     assert all(one.disturbed for one in timings) and len({one.hash_seed for one in timings}) == 2
 
 
+def test_scripts_and_unit_tests_are_measured_in_the_same_processes(
+    sides: tuple[BuiltSide, BuiltSide], prober: Recorder, machine: Machine
+) -> None:
+    code = "from tiny import work\ndef setup(): return 100\ndef experiment(data): return work(data)\n"
+    texts = {"good": code, "bad": code.replace("return work(data)", "assert work.__doc__ == 'base'")}
+    scripts = {
+        name: workload(text).model_copy(
+            update={"source": "generated", "workload_id": workload_id_of("change", "generated", text)}
+        )
+        for name, text in texts.items()
+    }
+    workloads = [scripts["good"], workload(FAST), scripts["bad"]]
+    timings = run_session("change", workloads, *sides, prober, SETTINGS, STAMP, machine, session=1, stop=no_stop)
+    rows = {one.workload_id: [row for row in timings if row.workload_id == one.workload_id] for one in workloads}
+    for one in workloads[:2]:
+        assert {row.outcome for row in rows[one.workload_id]} == {"passed"} and len(rows[one.workload_id]) == 12
+    bad = [row for row in rows[scripts["bad"].workload_id] if row.outcome != "passed"]
+    assert [(row.outcome, row.side) for row in bad] == [("failed", "head")]
+    assert len(prober.asked) == 1 + 2 * 6
+    assert set(prober.asked[-1][1]) == {FAST, scripts["good"].node}
+
+
 # What a report says of each workload
 
 

@@ -1,0 +1,159 @@
+"""Runs scripts: texts with the six functions of GSO's tests, of which `experiment(data)` alone is timed.
+
+Each call gets data of its own from `setup()`. Where the request has 'store', the first result is
+stored there by the script's own `store_result`, and its `run_test` is tried as GSO calls it. Where it
+has 'references', each result is compared with the stored one by the script's own
+`check_equivalence`, which must not accept a damaged reference.
+"""
+
+import linecache
+import os
+import sys
+import traceback
+import types
+
+from perfquarry_items import clock, readable
+
+RESULT = "_result.json"  # what GSO's tests append to the prefix they are given
+
+
+class Script(object):
+    """One script as an item of the loop."""
+
+    def __init__(self, name, text):
+        self.nodeid = name
+        self._text = text
+        self._file = "<%s>" % name
+        self._module = None
+        self._failure = None
+        self._phase = "load"
+        self._setup_seconds = 0.0
+        self._kept = False
+        self._doubted = False
+        self._passed = False
+
+    def load(self, loop):
+        """Runs its module body, which imports the package; a failure is told when the script is run."""
+        self._loop = loop
+        _, error, late = loop.guarded(self._import)
+        if error or late:
+            self._failure = "timeout" if late else "error", late or self._told(error)
+
+    def _import(self):
+        name = self.nodeid.replace("-", "_")
+        lines = self._text.splitlines(True)
+        linecache.cache[self._file] = (len(self._text), None, lines, self._file)  # for tracebacks
+        module = types.ModuleType(name)
+        module.__file__ = self._file
+        sys.modules[name] = module
+        exec(compile(self._text, self._file, "exec", dont_inherit=True), vars(module))
+        self._module = module
+
+    def execute(self, _):
+        """One call with fresh data: outcome, message, seconds of `experiment`."""
+        self._loop.watch.reset()
+        if self._failure:
+            return self._failure + (0.0,)
+        _, error, late = self._loop.guarded(self._call)
+        seconds = self._loop.watch.seconds or 0.0
+        self._passed = not error and not late
+        if self._passed:
+            self._phase = ""
+            return "passed", "", seconds
+        outcome = "timeout" if late else "failed"
+        return outcome, late or self._told(error), seconds
+
+    def _call(self):
+        loop, module = self._loop, self._module
+        self._phase = "setup"
+        begin = clock()
+        data = module.setup()
+        self._setup_seconds = clock() - begin
+        self._phase = "experiment"
+        loop.mode.setup(self)
+        try:
+            result = loop.watch.wrap(module.experiment)(data)
+        finally:
+            loop.mode.teardown(self)
+        if loop.request["store"] and not self._kept:
+            self._phase = "store"
+            folder = os.path.join(loop.request["store"], self.nodeid)
+            os.makedirs(folder)
+            module.store_result(result, os.path.join(folder, RESULT))
+            self._kept = True
+        if loop.request["references"]:
+            self._phase = "compare"
+            module.check_equivalence(self._reference(), result)
+            if not self._doubted:
+                self._phase = "doubt"
+                self._doubt(result)
+
+    def _reference(self):
+        return self._module.load_result(os.path.join(self._loop.request["references"], self.nodeid, RESULT))
+
+    def _doubt(self, result):
+        """The check must refuse a reference each of whose values is another."""
+        self._doubted = True
+        try:
+            harmed, changed = damaged(self._reference())
+            if changed:
+                self._module.check_equivalence(harmed, result)
+        except Exception:
+            return
+        raise AssertionError(
+            "check_equivalence accepts a reference each value of which was changed"
+            if changed
+            else "the result holds nothing that could be compared"
+        )
+
+    def release(self):
+        """Tries `run_test`, where results are stored; the failure's text, or None."""
+        if not self._loop.request["store"] or not self._passed:
+            return None
+        self._phase = "run_test"
+        _, error, late = self._loop.guarded(self._run_test)
+        if error or late:
+            return late or self._told(error)
+        self._phase = ""
+        return None
+
+    def _run_test(self):
+        prefix = os.path.join(self._loop.request["store"], "run-" + self.nodeid)
+        for arguments in ({"reference": True}, {"eqcheck": True}):
+            seconds = self._module.run_test(prefix=prefix, **arguments)
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+                raise AssertionError("run_test returned %s, not the seconds of the call" % type(seconds).__name__)
+
+    def facts(self):
+        """The function that failed, and the seconds of the last setup."""
+        return {"phase": self._phase, "setup_seconds": self._setup_seconds}
+
+    def _told(self, error):
+        """The end of its traceback, from the script on."""
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
+        own = [number for number, line in enumerate(lines) if self._file in line]
+        return readable("".join(lines[own[0] :] if own else lines[-1:]).strip())
+
+
+def damaged(value):
+    """The value with every number, text and flag in it changed, and how many that were."""
+    if isinstance(value, dict):
+        pairs = [(key, damaged(one)) for key, one in value.items()]
+        return {key: one for key, (one, _) in pairs}, sum(count for _, (_, count) in pairs)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        parts = [damaged(one) for one in value]
+        kind = type(value) if type(value) in (list, tuple, set, frozenset) else tuple
+        return kind(one for one, _ in parts), sum(count for _, count in parts)
+    if hasattr(value, "tolist") and "numpy" in sys.modules:
+        new, count = damaged(value.tolist())
+        return sys.modules["numpy"].array(new), count
+    if isinstance(value, bool):
+        return not value, 1
+    if isinstance(value, (int, float, complex)):
+        other = value + 1 + abs(value)
+        return (other, 1) if other != value and other == other else (0, 1)
+    if isinstance(value, str):
+        return value + "?", 1
+    if isinstance(value, bytes):
+        return value + b"?", 1
+    return object(), 1

@@ -1,0 +1,199 @@
+"""Runs tests of a tree under pytest 3.6 to 9."""
+
+from perfquarry_items import clock, name_of, readable
+
+# Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
+UNWANTED = (
+    "cacheprovider",
+    "randomly",
+    "random_order",
+    "xdist",
+    "xdist.looponfail",
+    "pytest_cov",
+    "sugar",
+    "instafail",
+)
+
+
+class Test(object):
+    """One collected test as an item of the loop."""
+
+    def __init__(self, item, following, session, execute):
+        self.nodeid = name_of(item)
+        self._item = item
+        self._following = following
+        self._session = session
+        self._execute = execute
+
+    def execute(self, _):
+        """One whole run: outcome, message, and seconds of the call."""
+        return self._execute(self._item)
+
+    def release(self):
+        """Tears down the fixtures that the next test does not share; the failure's text, or None."""
+        return unwind(self._session, self._following)
+
+    def facts(self):
+        """What else is known of it."""
+        return {}
+
+
+def run_tests(loop, files):
+    """Runs the tests that the request names, in these files, in one session; pytest's exit code."""
+    import pytest
+
+    return int(pytest.main(pytest_arguments(loop.request, files), plugins=[make_plugin(loop)]))
+
+
+def make_plugin(loop):
+    """The pytest plugin; a function, since pytest is imported only after the clocks were taken."""
+    import pytest
+    from _pytest.runner import runtestprotocol
+    from _pytest.unittest import TestCaseFunction
+
+    request, journal, mode, watch = loop.request, loop.journal, loop.mode, loop.watch
+    # from 7.0 on a test keeps its instance; before, a collector of its own makes one for each setup
+    fresh_instances = int(pytest.__version__.split(".")[0]) >= 7
+
+    class Probe(object):
+        """Replaces pytest's loop by one that times, repeats and reports."""
+
+        def __init__(self):
+            self.extra_failure = None
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(self, session):
+            if session.config.option.collectonly:
+                return None
+            items = wanted(session.items, request["arguments"])
+            following = items[1:] + [None]
+            loop.run([Test(item, after, session, self.execute) for item, after in zip(items, following)])
+            if request["mode"] == "time":
+                seen = set(map(name_of, items))
+                for node in request["arguments"]:
+                    if "::" in node and not any(matches(one, node) for one in seen):
+                        journal.write(item={"node": node, "outcome": "error", "message": "not collected"})
+            return True
+
+        def execute(self, item):
+            """One whole run of a test: outcome, message, and seconds of the call."""
+            watch.reset()
+            self.extra_failure = None
+            # its parent as the next item: fixtures of the test end, those of the class and module stay
+            reports, error, late = loop.guarded(lambda: runtestprotocol(item, log=False, nextitem=item.parent))
+            if fresh_instances and isinstance(item.parent, pytest.Class):
+                vars(item).pop("_obj", None)  # the next run gets an instance of its own, as the first one did
+                vars(item).pop("_instance", None)
+            if error is None:
+                outcome, message = outcome_of(reports)
+            else:
+                outcome, message = "error", "%s: %s" % (type(error).__name__, error)
+            if outcome == "passed" and watch.seconds is None:
+                outcome, message = "error", "its call could not be timed"
+            if outcome == "passed" and self.extra_failure:
+                outcome, message = "failed", self.extra_failure
+            if late:
+                outcome, message = "timeout", late
+            return outcome, readable(message), watch.seconds or 0.0
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_setup(self, item):
+            mode.setup(item)
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_teardown(self, item):
+            mode.teardown(item)
+
+        @pytest.hookimpl(hookwrapper=True, trylast=True)
+        def pytest_runtest_call(self, item):
+            # TestCase methods never pass through pytest_pyfunc_call
+            if isinstance(item, TestCaseFunction):
+                case = getattr(item, "_testcase", None) or item.instance
+                previous = item.obj
+                timed = watch.wrap(getattr(case, item.name))
+                setattr(case, item.name, timed)
+                item.obj = timed  # newer versions set the case's method from it
+                yield
+                item.obj = previous
+            elif isinstance(item, pytest.Function):
+                yield
+            else:  # an item of another kind, a doctest, say
+                watch.before()
+                begin = clock()
+                yield
+                watch.add(clock() - begin)
+                watch.after()
+
+        @pytest.hookimpl(hookwrapper=True, trylast=True)
+        def pytest_pyfunc_call(self, pyfuncitem):
+            previous = pyfuncitem.obj
+            pyfuncitem.obj = watch.wrap(previous)
+            begin = clock()
+            yield
+            if watch.seconds is None:  # a plugin called the function by another way
+                watch.add(clock() - begin)
+            pyfuncitem.obj = previous
+
+        def pytest_runtest_logreport(self, report):
+            # the loop logs nothing itself: these come from subtests
+            if report.failed:
+                self.extra_failure = text_of(report)
+
+        def pytest_collectreport(self, report):
+            if report.failed:
+                journal.write(collect={report.nodeid.replace("::()", ""): readable(text_of(report))})
+
+    return Probe()
+
+
+def text_of(report):
+    """Why a report failed or was skipped."""
+    return getattr(report, "longreprtext", None) or str(report.longrepr)
+
+
+def outcome_of(reports):
+    """Outcome of one run, and the text of what failed."""
+    for report in reports:
+        if report.failed:
+            return "failed" if report.when == "call" else "error", text_of(report)
+    for report in reports:
+        if report.skipped:
+            return ("xfailed" if hasattr(report, "wasxfail") else "skipped"), text_of(report)
+    return "passed", ""
+
+
+def matches(node, argument):
+    """Whether a node is what an argument names: a file, a class, a test, or all its parameters."""
+    return node == argument or node.startswith((argument + "::", argument + "["))
+
+
+def wanted(items, arguments):
+    """The collected tests that the arguments name, each once."""
+    found = {}
+    for item in items:
+        node = name_of(item)
+        if node not in found and any(matches(node, argument) for argument in arguments):
+            found[node] = item
+    return list(found.values())
+
+
+def unwind(session, nextitem):
+    """Tears down the fixtures that the next test does not share; the failure's text, or None."""
+    state = session._setupstate
+    try:
+        if hasattr(state, "_teardown_towards"):  # pytest before 7
+            state._teardown_towards(nextitem.listchain() if nextitem else [])
+        else:
+            state.teardown_exact(nextitem)
+    except (Exception, SystemExit) as error:
+        return readable("%s: %s" % (type(error).__name__, error))
+    return None
+
+
+def pytest_arguments(request, files):
+    """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
+    options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
+    options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
+    for name in UNWANTED:
+        options += ["-p", "no:" + name]
+    return options + files
