@@ -72,7 +72,7 @@ class ScriptSettings(Record):
 
 
 class GeneratedSettings(Record):
-    """How a model is asked for performance tests (docs/workloads-generated.md)."""
+    """How a model is asked for performance tests (docs/generated.md)."""
 
     model: str = Field(default="", description="Who writes them: 'openai:MODEL', 'exchange:DIR', … (docs/llm.md).")
     samples: int = Field(default=6, ge=1, description="Scripts asked for in a round.")
