@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from unidiff import PatchSet, UnidiffParseError
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
 
 from data.records import Change, Side, Verdict
 from harness.contracts import BuiltSide
@@ -108,13 +109,11 @@ def _functions(change: Change, trace: Trace, side: Side, tree: Path) -> Iterator
     for path in dict.fromkeys(path_at(file, side) for file in change.files):
         source = content_of(tree, path)
         module = parse(source) if path in spans else None
+        if module is None:
+            continue
         text = source.decode(errors="replace").splitlines()
-        classes = {
-            node.name: text[node.lineno - 1]
-            for node in ast.walk(module or ast.Module())
-            if isinstance(node, ast.ClassDef)
-        }
-        for name, function in named_functions(module) if module else ():
+        classes = {node.name: text[node.lineno - 1] for node in ast.walk(module) if isinstance(node, ast.ClassDef)}
+        for name, function in named_functions(module):
             first = min([function.lineno, *(node.lineno for node in function.decorator_list)])
             last = function.end_lineno or first
             hits = sum(first <= line <= last for line in spans[path])

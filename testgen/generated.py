@@ -46,9 +46,10 @@ class Sample(BaseModel):
     @field_validator("code")
     @classmethod
     def _bare(cls, code: str) -> str:
-        """Without a Markdown fence around it."""
+        """Without a Markdown fence around it; halves of characters are no text."""
         match = _FENCE.fullmatch(code)
         bare = match[1] if match else code
+        bare.encode()
         if not bare.strip():
             raise ValueError("the script is empty")
         return bare
