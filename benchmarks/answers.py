@@ -24,7 +24,8 @@ from data.home import Home
 from data.settings import LlmSettings
 from flows.options import Options
 from flows.run import Run
-from flows.stages import case_of
+from flows.stages import _builds, _verdict
+from testgen.case import Case
 from llm.client import Client
 from llm.desk import Desk
 from llm.recordings import Recording, write_whole
@@ -55,6 +56,15 @@ class ByName:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def case_of(run: Run, key: str) -> Case:
+    """A built change."""
+    builds = _builds(run, key)
+    base, head = run.builder.reopen(builds)
+    settings = run.options.settings.generate
+    stamp, tools = run.stamp("generate"), run.tools(builds)
+    return Case(run.change(key), _verdict(run, key), base, head, run.prober, settings, stamp, tools)
 
 
 def text_of(recording: Recording) -> str:

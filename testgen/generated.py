@@ -52,7 +52,7 @@ class Sample(BaseModel):
         bare.encode()
         if not bare.strip():
             raise ValueError("the script is empty")
-        return bare
+        return bare.strip("\n") + "\n"
 
 
 class Samples(BaseModel):
