@@ -66,13 +66,26 @@ class ByContent(Generic[T]):
         return result
 
 
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `parsed` raises for text that is not Python of this version."""
+
+
+def parsed(content: bytes | str) -> ast.Module:
+    """The syntax tree, without warnings.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it cannot be parsed (`UNPARSABLE`).
+    """
+    with _FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in old files are not ours to report
+        return ast.parse(content)
+
+
 def parse(content: bytes | str) -> ast.Module | None:
     """The syntax tree, or None for what this Python cannot parse (Python 2 files, templates)."""
     try:
-        with _FILTERS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in old files are not ours to report
-            return ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parsed(content)
+    except UNPARSABLE:
         return None
 
 

@@ -1,11 +1,37 @@
-"""Scripts tried on both sides of a change: which are usable workloads, and why the others are not."""
+"""Scripts tried on both sides of a change: which are usable workloads, and why the others are not.
+
+Each script has processes of its own. Three of the base and three of the head call it several times
+under other hash seeds; the first of the base stores its result, all others compare theirs with it,
+by the script's own functions. One process a side traces lines, one of the base profiles.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
 
-from data.records import Hit, Reason
-from testgen.scripts import Script
+from data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
+from harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
+from testgen.caching import dear_start, lost_hits, only_first_hits
+from testgen.case import Case
+from testgen.definitions import definitions_of
+from testgen.pytest_config import is_test_path, python_files
+from testgen.runs import missing_item
+from testgen.scripts import Script, faults_of
+from testgen.targets import realistic_targets
+from testgen.traced import SIDES, Trace, has_native_source, trace_of
+
+LATER_CALLS = 2
+"""Timed calls of a process after the first and one that warms up."""
+SLACK = 10
+"""Times that a traced or profiled call may take longer than others."""
+DETAIL_CHARACTERS = 4096
+_BROKEN = {"store": "store_result", "run_test": "run_test"}
+_MISSING = ("ModuleNotFoundError:", "ImportError:")
+_SYNTAX = ("SyntaxError:", "IndentationError:", "TabError:")
 
 
 @dataclass(frozen=True)
@@ -21,3 +47,207 @@ class Trial:
     """One warm call of `experiment` on the base."""
     calls: list[str] = field(default_factory=list)
     """Realistic targets, as for unit tests."""
+
+
+def try_scripts(case: Case, scripts: Sequence[Script]) -> list[Trial]:
+    """One trial a script, in their order. May be called from several threads.
+
+    Raises:
+        SandboxUnavailable: the sandbox itself could not start.
+    """
+    trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
+    if not trace and not has_native_source(case.change):
+        return [Trial(script, Reason.MISSES_CHANGE, "no statement of a function changed") for script in scripts]
+    packages = package_names(case.base.source_roots)
+    with ThreadPoolExecutor(max_workers=case.jobs) as pool:
+        return list(pool.map(lambda script: _Attempt(case, trace, script).trial(packages), scripts))
+
+
+def rows_of(case: Case, trials: Sequence[Trial]) -> list[Workload]:
+    """Rows of the trials: the usable ones first, in their order; equal scripts once."""
+    rows: dict[str, Workload] = {}
+    for trial in sorted(trials, key=lambda one: one.reason is not None):
+        code = trial.script.code.encode("utf-8", "replace").decode()
+        identity = workload_id_of(case.change.change_id, trial.script.source, code)
+        row = Workload(
+            **case.stamp.fields(),
+            workload_id=identity,
+            change_id=case.change.change_id,
+            source=trial.script.source,
+            code=code,
+            status="kept" if trial.reason is None else "rejected",
+            reason=trial.reason,
+            hits=trial.hits,
+            seconds=trial.seconds,
+            calls=trial.calls,
+            detail=(trial.detail or trial.script.note)[:DETAIL_CHARACTERS],
+        )
+        rows.setdefault(identity, row)
+    return list(rows.values())
+
+
+def package_names(roots: Sequence[Path]) -> frozenset[str]:
+    """Import names of the modules and packages in folders of sources."""
+    found = {path.stem for root in roots for path in root.glob("*.py")}
+    found |= {path.parent.name for root in roots for path in root.glob("*/*.py")}
+    return frozenset(name for name in found if name.isidentifier())
+
+
+class _Rejected(Exception):
+    """A script is no workload."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+
+
+class _Attempt:
+    """One script on its way; what is known of it so far."""
+
+    def __init__(self, case: Case, trace: Trace, script: Script) -> None:
+        self._case, self._trace, self._script = case, trace, script
+        self._settings = case.settings.scripts
+        code = script.code
+        self._name = node_of(script.source, code, workload_id_of(case.change.change_id, script.source, code))
+        self._runs: dict[Side, list[ProbeItem]] = {"base": [], "head": []}
+        self._reference: dict[str, Files] = {}
+        self._hits: list[Hit] = []
+        self._again: list[Hit] = []
+        self._calls: list[str] = []
+
+    def trial(self, packages: frozenset[str]) -> Trial:
+        """What became of it."""
+        reason, detail = None, ""
+        try:
+            self._look(packages)
+            self._first_run()
+            self._trace_lines()
+            self._repeat()
+            self._refuse_cached()
+            self._calls = self._realistic()
+        except _Rejected as rejected:
+            reason, detail = rejected.reason, rejected.detail
+        return Trial(self._script, reason, detail, self._hits, self._seconds, self._calls)
+
+    @property
+    def _seconds(self) -> float | None:
+        samples = [sample for item in self._runs["base"] for sample in item.samples]
+        return median(samples) if samples else None
+
+    def _look(self, packages: frozenset[str]) -> None:
+        private_allowed = self._script.source != "generated"
+        fault = faults_of(
+            self._script.code, packages, private_allowed=private_allowed, code_bytes=self._settings.code_bytes
+        )
+        if fault:
+            raise _Rejected(fault.reason, fault.detail)
+
+    def _first_run(self) -> None:
+        """The base alone: whether it works at all, and how long it takes."""
+        item, report = self._run("base", "time", 1, store=True)
+        if item.outcome != "passed":
+            raise _Rejected(*_failure(item, "base"))
+        self._runs["base"].append(item)
+        self._reference = report.results
+        low, high = self._settings.min_seconds, self._settings.max_seconds
+        for what, seconds in (("a call of experiment", median(item.samples)), ("setup", item.setup_seconds)):
+            if seconds > high:
+                raise _Rejected(Reason.TOO_LONG, f"{what} takes {seconds:.3g} s at the base, more than {high:g} s")
+        if median(item.samples) < low:
+            raise _Rejected(Reason.TOO_SHORT, f"a call takes {median(item.samples):.3g} s at the base, under {low:g} s")
+
+    def _trace_lines(self) -> None:
+        """Changed lines that the calls execute; nothing is known of native code."""
+        for side in SIDES if self._trace else ():
+            item, _ = self._run(side, "coverage", 1)
+            first, again = (self._trace.hits(side, lines) for lines in (item.lines, item.again))
+            self._hits += first
+            if item.outcome == "passed" and only_first_hits(first, again):
+                raise _Rejected(Reason.CACHED, f"at the {side}, only the first call executes changed lines")
+            self._again += again if item.outcome == "passed" else first
+        if self._trace and not self._hits:
+            files = sorted({target.path for side in SIDES for target in self._trace.of(side)})
+            raise _Rejected(Reason.MISSES_CHANGE, f"of {', '.join(files)}")
+
+    def _repeat(self) -> None:
+        """Fresh processes under other hash seeds: the base must agree with itself, and the head with the base."""
+        repeats = self._case.settings.repeats
+        for seed in range(2, repeats + 1):
+            item, _ = self._run("base", "time", seed, compare=True)
+            if item.outcome != "passed":
+                reason, detail = _failure(item, "base")
+                found = reason if reason == Reason.CHECKS_NOTHING else Reason.NOT_DETERMINISTIC
+                raise _Rejected(found, f"run {seed}: {detail}")
+            self._runs["base"].append(item)
+        for seed in range(1, repeats + 1):
+            self._runs["head"].append(self._run("head", "time", seed, compare=True)[0])
+        failed = [item for item in self._runs["head"] if item.outcome != "passed"]
+        if failed:
+            reason, detail = _failure(failed[0], "head")
+            always = len(failed) == repeats
+            raise _Rejected(reason if always else Reason.NOT_DETERMINISTIC, detail)
+
+    def _refuse_cached(self) -> None:
+        side = dear_start(self._runs, self._settings.cached_share)
+        if side is None:
+            return
+        lost = lost_hits(*([hit for hit in hits if hit.side == side] for hits in (self._hits, self._again)))
+        if lost or not self._trace:
+            first, later = (
+                median(values)
+                for values in zip(*((item.seconds, median(item.samples)) for item in self._runs[side]), strict=True)
+            )
+            raise _Rejected(
+                Reason.CACHED,
+                f"at the {side}, the first call takes {first:.3g} s and later ones {later:.3g} s, which is not so on "
+                f"the other side; {lost} changed lines are executed by the first call only",
+            )
+
+    def _realistic(self) -> list[str]:
+        item, _ = self._run("base", "profile", 1)
+        definitions = definitions_of(self._script.code.encode())
+        called = definitions.called_names(("experiment",)) if definitions else set()
+        patterns = python_files(self._case.base.tree)
+        return realistic_targets(item.functions, item.callers, called, lambda path: is_test_path(path, patterns))
+
+    def _run(
+        self, side: Side, mode: ProbeMode, seed: int, *, store: bool = False, compare: bool = False
+    ) -> tuple[ProbeItem, ProbeReport]:
+        case, settings = self._case, self._case.settings
+        request = ProbeRequest(
+            mode=mode,
+            scripts={self._name: self._script.code},
+            store=store,
+            references=self._reference if compare else {},
+            result_bytes=self._settings.result_bytes,
+            include=[target.path for target in self._trace.of(side)],
+            warmups=1,
+            calls={self._name: LATER_CALLS},
+            max_seconds=settings.test_timeout,
+            test_timeout=settings.test_timeout * (1 if mode == "time" else SLACK),
+            extra_paths=[str(case.tools[side])] if side in case.tools else [],
+        )
+        limits = Limits(wall_seconds=settings.timeout, memory_bytes=settings.memory_bytes)
+        report = case.prober.run(case.sides[side], request, limits=limits, hash_seed=seed)
+        found = next((item for item in report.items if item.node == self._name), None)
+        return found or missing_item(self._name, report), report
+
+
+def _failure(item: ProbeItem, side: Side) -> tuple[Reason, str]:
+    """Why a script that failed on a side is no workload."""
+    ending = item.message.rpartition("\n")[2]
+    where = f" in {item.phase}" if item.phase else ""
+    detail = f"{item.outcome}{where} at the {side}: {item.message}"
+    if item.outcome == "timeout":
+        return Reason.TOO_LONG, detail
+    if item.phase == "doubt":
+        return Reason.CHECKS_NOTHING, item.message
+    if side == "head":
+        return Reason.DIFFERS if item.phase == "compare" else Reason.SCRIPT_FAILS_ON_HEAD, detail
+    if item.phase in _BROKEN:
+        return Reason.CONTRACT_BROKEN, detail
+    if ending.startswith(_MISSING):
+        return Reason.MODULE_MISSING, detail
+    if item.phase == "load" and ending.startswith(_SYNTAX):
+        return Reason.UNPARSABLE, f"not with the base's interpreter: {item.message}"
+    return Reason.SCRIPT_FAILS_ON_BASE, detail

@@ -111,18 +111,18 @@ class Script(object):
         if not self._loop.request["store"] or not self._passed:
             return None
         self._phase = "run_test"
-        _, error, late = self._loop.guarded(self._run_test)
-        if error or late:
-            return late or self._told(error)
+        for arguments in ({"reference": True}, {"eqcheck": True}):
+            _, error, late = self._loop.guarded(lambda: self._run_test(**arguments))
+            if error or late:
+                return late or self._told(error)
         self._phase = ""
         return None
 
-    def _run_test(self):
+    def _run_test(self, **arguments):
         prefix = os.path.join(self._loop.request["store"], "run-" + self.nodeid)
-        for arguments in ({"reference": True}, {"eqcheck": True}):
-            seconds = self._module.run_test(prefix=prefix, **arguments)
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-                raise AssertionError("run_test returned %s, not the seconds of the call" % type(seconds).__name__)
+        seconds = self._module.run_test(prefix=prefix, **arguments)
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            raise AssertionError("run_test returned %s, not the seconds of the call" % type(seconds).__name__)
 
     def facts(self):
         """The function that failed, and the seconds of the last setup."""

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
-import coverage
 import pytest
+from two_trees import STAMP, TOOLS, TwoTrees
 
-from data.records import Change, FileChange, Reason, Side, Stamp, TouchedFunction, Verdict, Workload, change_id_of
+from data.records import Reason, Side, Workload
 from data.settings import GenerateSettings
-from harness.contracts import BuiltSide
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
-from testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
 from testgen.unit_tests import select
 
-STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
-TOOLS = Path(coverage.__file__).parent.parent
 SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)
-Files = dict[str, str]
 
 HEAP = """\
     \"\"\"A heap.\"\"\"
@@ -57,65 +48,13 @@ def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
     return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
-class Trial:
-    """Two trees that differ by a change, and what is selected for it."""
-
-    def __init__(self, folder: Path, base: Files, changed: Files, prober: SandboxProber, root: str = ".") -> None:
-        self.prober = prober
-        self.built: dict[Side, BuiltSide] = {}
-        texts: dict[Side, Files] = {"base": base, "head": base | changed}
-        for side, files in texts.items():
-            tree = folder / f"tree-{side}"
-            for path, text in files.items():
-                (tree / path).parent.mkdir(parents=True, exist_ok=True)
-                (tree / path).write_text(textwrap.dedent(text))
-            roots = ((tree / root).resolve(),)
-            self.built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", roots)
-        self.change = change(base, changed)
-        self.verdict = verdict(self.change)
+class Trial(TwoTrees):
+    """Two trees, and what is selected for them."""
 
     def select(self, settings: GenerateSettings = SETTINGS) -> list[Workload]:
         tools: dict[Side, Path] = {"base": TOOLS, "head": TOOLS}
         sides = self.built["base"], self.built["head"]
         return select(self.change, self.verdict, *sides, self.prober, settings, STAMP, tools)
-
-
-def change(base: Files, changed: Files) -> Change:
-    status: dict[bool, Literal["modified", "added"]] = {True: "modified", False: "added"}
-    files = [
-        FileChange(
-            path=path,
-            status=status[path in base],
-            added=1,
-            deleted=1,
-            role="test" if is_test_path(path, DEFAULT_PATTERNS) else "source",
-            language="python" if path.endswith(".py") else "c",
-        )
-        for path in changed
-    ]
-    return Change(
-        **STAMP.fields(),
-        change_id=change_id_of("demo", "base", "head"),
-        kind="commit",
-        base_sha="base",
-        head_sha="head",
-        authored_at=datetime(2024, 1, 1, tzinfo=UTC),
-        merged_at=datetime(2024, 1, 1, tzinfo=UTC),
-        title="Faster",
-        message="Faster",
-        files=files,
-    )
-
-
-def verdict(of: Change, *functions: TouchedFunction) -> Verdict:
-    return Verdict(
-        **STAMP.fields(),
-        change_id=of.change_id,
-        judge="heuristic",
-        is_performance="yes",
-        probability=0.9,
-        functions=list(functions),
-    )
 
 
 def reasons(rows: list[Workload]) -> dict[str, str | None]:

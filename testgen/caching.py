@@ -1,0 +1,52 @@
+"""Whether later calls in a process still do the work of the first.
+
+Timed are later calls. A result kept between calls makes them time a look-up, which says nothing of
+the code, and gives a change that adds such a cache an absurd speedup. The first call is also slower
+for other reasons (lazy imports, compiled patterns, cold caches of the processor), so its time alone
+proves nothing. Two things do: changed lines that only the first call executes, all of them; and a
+first call that costs one side far more than the other, beyond what it costs both, together with
+changed lines of that side lost in later calls (where lines are known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from data.records import Hit, Side
+from harness.contracts import ProbeItem
+
+Hits = Sequence[Hit]
+
+
+def lost_hits(first: Hits, again: Hits) -> int:
+    """Number of changed lines that only the first call executed."""
+    return len(_lines(first) - _lines(again))
+
+
+def only_first_hits(first: Hits, again: Hits) -> bool:
+    """Whether the first call executed changed lines and a later one none."""
+    return bool(_lines(first)) and not _lines(again)
+
+
+def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side | None:
+    """The side whose first calls do work that its later calls save, beyond what the other side's first calls cost.
+
+    Args:
+        runs: timed runs of a script in fresh processes, `seconds` of the first call and `samples` of later ones.
+        share: smallest share of the work, saved / (saved + later call), that counts. What is saved counts only if it
+            is more than 1 - share of a later call of the other side: less of it explains no gain.
+    """
+    later = {side: median(sample for item in items for sample in item.samples) for side, items in runs.items()}
+    # what others do on the machine only ever adds: the least is nearest to the truth
+    once = {side: min(item.seconds - median(item.samples) for item in items) for side, items in runs.items()}
+    pairs: tuple[tuple[Side, Side], ...] = (("head", "base"), ("base", "head"))
+    for side, other in pairs:
+        saved = once[side] - once[other]
+        if saved > (1 - share) * later[other] and saved >= share * (saved + later[side]):
+            return side
+    return None
+
+
+def _lines(hits: Hits) -> set[tuple[str, str, int]]:
+    return {(hit.side, hit.path, line) for hit in hits for line in hit.lines}

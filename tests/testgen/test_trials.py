@@ -1,0 +1,277 @@
+"""Scripts tried on real trees in real sandboxes: a good one, and one for each reason of a rejection."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from two_trees import STAMP, TOOLS, Files, TwoTrees
+
+from data.records import Reason, Source
+from data.settings import GenerateSettings, ScriptSettings
+from harness.contracts import ProbeItem
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+from testgen.caching import dear_start
+from testgen.case import Case
+from testgen.scripts import Script
+from testgen.trials import Trial, rows_of, try_scripts
+
+SETTINGS = GenerateSettings(
+    timeout=60.0, test_timeout=4.0, scripts=ScriptSettings(min_seconds=2e-4, max_seconds=0.5, result_bytes=10_000)
+)
+BASE = """\
+    LIMIT = 10
+
+    def is_close(pair):
+        return pair[0] - pair[1] < 1
+
+    def count_pairs(items):
+        found = 0
+        for one in items:
+            for other in items:
+                if one == other:
+                    found += 1
+        return found
+
+    def unchanged(items):
+        return sum(item * item for item in items)
+
+    def first(items):
+        items = list(items)
+        return min(items)
+    """
+HEAD = """\
+    from collections import Counter
+    LIMIT = 10
+
+    def is_close(pair):
+        return pair[0] - pair[1] < 1
+
+    def count_pairs(items):
+        found = 0
+        for count in Counter(items).values():
+            found += count ** 2
+        return found
+
+    def unchanged(items):
+        return sum(item * item for item in items)
+
+    def first(items):
+        items = list(items)
+        return items[0]
+    """
+SCRIPT = """
+import json
+import pairs
+
+def setup():
+    return [number % 7 for number in range(150)]
+
+def experiment(data):
+    return {"count": pairs.count_pairs(data)}
+
+def store_result(result, filename):
+    with open(filename, "w") as file:
+        json.dump(result, file)
+
+def load_result(filename):
+    with open(filename) as file:
+        return json.load(file)
+
+def check_equivalence(reference_result, current_result):
+    assert reference_result == current_result, f"{reference_result} became {current_result}"
+
+def run_test(eqcheck=False, reference=False, prefix=""):
+    import timeit
+    data = setup()
+    begin = timeit.default_timer()
+    result = experiment(data)
+    seconds = timeit.default_timer() - begin
+    if reference:
+        store_result(result, prefix + "_result.json")
+    if eqcheck:
+        check_equivalence(load_result(prefix + "_result.json"), result)
+    return seconds
+"""
+
+
+@pytest.fixture(scope="module")
+def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
+    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+
+
+def case_of(folder: Path, prober: SandboxProber, base: Files, head: Files) -> Case:
+    trees = TwoTrees(folder, {path: textwrap.dedent(text) for path, text in base.items()}, head, prober)
+    sides = trees.built["base"], trees.built["head"]
+    return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, {"base": TOOLS, "head": TOOLS})
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory, prober: SandboxProber) -> Case:
+    return case_of(tmp_path_factory.mktemp("case"), prober, {"pairs.py": BASE}, {"pairs.py": HEAD})
+
+
+def tried(case: Case, text: str, source: Source = "generated") -> Trial:
+    """The trial of the good script with other definitions after it."""
+    (trial,) = try_scripts(case, [Script(SCRIPT + textwrap.dedent(text), source, "note")])
+    return trial
+
+
+def test_a_good_script_is_a_workload(case: Case) -> None:
+    trial = tried(case, "")
+    assert trial.reason is None, trial.detail
+    assert trial.seconds is not None and 2e-4 < trial.seconds < 0.5
+    assert trial.calls == ["pairs.py::count_pairs"]
+    assert {hit.side: hit.lines for hit in trial.hits} == {"base": [8, 9, 10, 11], "head": [9, 10]}
+    (row,) = rows_of(case, [trial, trial])
+    assert (row.status, row.reason, row.source, row.detail) == ("kept", None, "generated", "note")
+    assert row.code == SCRIPT and row.node == f"script-{row.workload_id[:12]}"
+
+
+REJECTED = {
+    Reason.UNPARSABLE: ("def", ""),
+    Reason.CONTRACT_BROKEN: (
+        "def run_test(eqcheck=False, reference=False, prefix=''): return 'soon'\n",
+        "run_test returned str",
+    ),
+    Reason.MODULE_MISSING: ("import nowhere\n", "No module named 'nowhere'"),
+    Reason.SCRIPT_FAILS_ON_BASE: ("def setup(): return pairs.COUNT\n", "has no attribute 'COUNT'"),
+    Reason.SCRIPT_FAILS_ON_HEAD: (
+        "def experiment(data):\n    assert not hasattr(pairs, 'Counter')\n    return pairs.count_pairs(data)\n",
+        "failed in experiment at the head",
+    ),
+    Reason.DIFFERS: (
+        "def experiment(data): return [pairs.count_pairs(data), pairs.first([2, 1])]\n",
+        "[3216, 1] became [3216, 2]",
+    ),
+    Reason.CHECKS_NOTHING: ("def check_equivalence(a, b): assert a.keys() == b.keys()\n", "each value of which"),
+    Reason.NOT_DETERMINISTIC: (
+        "def experiment(data): return pairs.count_pairs(data), list({'a', 'b', 'c', 'd', 'e', 'f', 'g'})\n"
+        "def check_equivalence(a, b): assert a == list(b)\n",
+        "run 2: failed in compare at the base",
+    ),
+    Reason.MISSES_CHANGE: (
+        "def setup(): return list(range(10000))\ndef experiment(data): return pairs.unchanged(data)\n",
+        "of pairs.py",
+    ),
+    Reason.TOO_SHORT: ("def setup(): return [1]\n", "a call takes"),
+    Reason.TOO_LONG: ("def setup(): return [number % 7 for number in range(4000)]\n", "a call of experiment takes"),
+    Reason.CACHED: (
+        "import functools\ncached = functools.lru_cache()(pairs.count_pairs)\n"
+        "def experiment(data): return cached(tuple(data)), sum(range(100000))\n"
+        "def check_equivalence(a, b): assert a == list(b)\n",
+        "at the base, only the first call executes changed lines",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REJECTED)
+def test_each_reason_of_a_rejection(case: Case, reason: Reason) -> None:
+    text, detail = REJECTED[reason]
+    trial = tried(case, text)
+    assert trial.reason == reason and detail in trial.detail, trial
+
+
+MORE = {
+    "a setup that takes too long": (
+        Reason.TOO_LONG, "def setup(): return [sum(range(30000000)) % 7] * 150\n", "setup takes",
+    ),
+    "a call that never ends": (
+        Reason.TOO_LONG, "def experiment(data):\n    while True: pass\n", "timeout in experiment at the base",
+    ),
+    "a result that is too large": (
+        Reason.CONTRACT_BROKEN, "def experiment(data): return 'x' * 20000\n", "at most 10000 bytes",
+    ),
+    "a result that cannot be stored": (
+        Reason.CONTRACT_BROKEN, "def experiment(data): return object()\n", "failed in store at the base",
+    ),
+    "an end of the process": (Reason.SCRIPT_FAILS_ON_BASE, "import os\ndef setup(): os._exit(3)\n", "exit code 3"),
+    "a result that depends on the calls before": (
+        Reason.NOT_DETERMINISTIC,
+        "calls = []\ndef experiment(data):\n    calls.append(1)\n"
+        "    return {'count': pairs.count_pairs(data), 'calls': len(calls)}\n"
+        "def run_test(eqcheck=False, reference=False, prefix=''): return 1.0\n",
+        "run 2: failed in compare",
+    ),
+    "a private name": (Reason.USES_PRIVATE_API, "def experiment(data): return pairs._count(data)\n", "pairs._count"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_more_rejections(case: Case, what: str) -> None:
+    reason, text, detail = MORE[what]
+    trial = tried(case, text)
+    assert trial.reason == reason and detail in trial.detail, trial
+
+
+def test_scripts_that_call_what_the_change_touched_may_be_private(case: Case) -> None:
+    trial = tried(case, "def experiment(data): return pairs._count(data)\n", source="replay")
+    assert trial.reason == Reason.SCRIPT_FAILS_ON_BASE
+
+
+def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path: Path, prober: SandboxProber) -> None:
+    cached = """\
+        CACHE = {}
+
+        def count_pairs(items):
+            key = tuple(items)
+            if key in CACHE:
+                return CACHE[key]
+            found = 0
+            for one in items:
+                for other in items:
+                    if one == other:
+                        found += 1
+            CACHE[key] = found
+            return found
+        """
+    case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": cached})
+    trial = tried(case, "")
+    assert trial.reason == Reason.CACHED and trial.detail.startswith("at the head, the first call takes"), trial
+    clears = "def setup():\n    getattr(pairs, 'CACHE', {}).clear()\n    return [number % 7 for number in range(150)]\n"
+    trial = tried(case, clears)
+    assert trial.reason is None, trial
+
+
+def test_native_changes_are_tried_without_lines(tmp_path: Path, prober: SandboxProber) -> None:
+    case = case_of(tmp_path, prober, {"pairs.py": BASE, "fast.c": "int x;"}, {"fast.c": "int y;"})
+    trial = tried(case, "")
+    assert (trial.reason, trial.hits) == (None, []), trial
+
+
+def test_a_change_without_statements_has_no_scripts(tmp_path: Path, prober: SandboxProber) -> None:
+    case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": BASE.replace("LIMIT = 10", "LIMIT = 9")})
+    trial = tried(case, "")
+    assert (trial.reason, trial.detail) == (Reason.MISSES_CHANGE, "no statement of a function changed")
+
+
+# What first calls cost
+
+
+def runs(first: float, later: float) -> list[ProbeItem]:
+    """Three runs, one of which was held up."""
+    return [
+        ProbeItem(node="x", outcome="passed", seconds=first + noise, samples=[later, later], calls=2)
+        for noise in (0.0, 0.5, later / 20)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "found"),
+    [
+        ((0.010, 0.010), (0.002, 0.002), None),  # faster, nothing kept
+        ((0.310, 0.010), (0.302, 0.002), None),  # imports of 0.3 s on both sides
+        ((0.010, 0.010), (0.010, 0.0001), "head"),  # the head keeps its result
+        ((0.310, 0.010), (0.710, 0.0001), "head"),
+        ((0.010, 0.0001), (0.010, 0.010), "base"),  # the change removes a cache
+        ((0.010, 0.0001), (0.010, 0.0001), None),  # both keep it: no gain will show
+        ((0.010, 0.010), (0.0011, 0.00005), None),  # what the first call saves explains no gain
+        ((0.100, 0.010), (0.140, 0.010), None),  # later calls still take long
+    ],
+)
+def test_a_first_call_that_is_dear_on_one_side_only(
+    base: tuple[float, float], head: tuple[float, float], found: str | None
+) -> None:
+    assert dear_start({"base": runs(*base), "head": runs(*head)}, 0.9) == found

@@ -1,0 +1,76 @@
+"""Two trees that differ by a change, with the rows that the stages before would have written."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import coverage
+
+from data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
+from harness.contracts import BuiltSide
+from harness.prober import SandboxProber
+from testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
+
+STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
+TOOLS = Path(coverage.__file__).parent.parent
+Files = dict[str, str]
+
+
+class TwoTrees:
+    """Two trees that differ by a change."""
+
+    def __init__(self, folder: Path, base: Files, changed: Files, prober: SandboxProber, root: str = ".") -> None:
+        self.prober = prober
+        self.built: dict[Side, BuiltSide] = {}
+        texts: dict[Side, Files] = {"base": base, "head": base | changed}
+        for side, files in texts.items():
+            tree = folder / f"tree-{side}"
+            for path, text in files.items():
+                (tree / path).parent.mkdir(parents=True, exist_ok=True)
+                (tree / path).write_text(textwrap.dedent(text))
+            roots = ((tree / root).resolve(),)
+            self.built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", roots)
+        self.change = change(base, changed)
+        self.verdict = verdict(self.change)
+
+
+def change(base: Files, changed: Files) -> Change:
+    status: dict[bool, Literal["modified", "added"]] = {True: "modified", False: "added"}
+    files = [
+        FileChange(
+            path=path,
+            status=status[path in base],
+            added=1,
+            deleted=1,
+            role="test" if is_test_path(path, DEFAULT_PATTERNS) else "source",
+            language="python" if path.endswith(".py") else "c",
+        )
+        for path in changed
+    ]
+    return Change(
+        **STAMP.fields(),
+        change_id=change_id_of("demo", "base", "head"),
+        kind="commit",
+        base_sha="base",
+        head_sha="head",
+        authored_at=datetime(2024, 1, 1, tzinfo=UTC),
+        merged_at=datetime(2024, 1, 1, tzinfo=UTC),
+        title="Faster",
+        message="Faster",
+        files=files,
+    )
+
+
+def verdict(of: Change, *functions: TouchedFunction) -> Verdict:
+    return Verdict(
+        **STAMP.fields(),
+        change_id=of.change_id,
+        judge="heuristic",
+        is_performance="yes",
+        probability=0.9,
+        functions=list(functions),
+    )
