@@ -25,11 +25,11 @@ from data.settings import LlmSettings
 from flows.options import Options
 from flows.run import Run
 from flows.stages import _builds, _verdict
-from testgen.case import Case
 from llm.client import Client
 from llm.desk import Desk
 from llm.recordings import Recording, write_whole
 from llm.request import Got, Request
+from testgen.case import Case
 from testgen.generated import Generated
 
 DIGITS = 10

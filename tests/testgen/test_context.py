@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from test_unit_tests import change, verdict
+from two_trees import change, verdict
 
 from data.records import Side
 from harness.contracts import BuiltSide

@@ -11,7 +11,7 @@ from typing import Any
 import coverage
 import pytest
 from test_context import patch
-from test_unit_tests import change, verdict
+from two_trees import change, verdict
 
 from data.errors import AnswersAwaited
 from data.home import Home
