@@ -24,12 +24,11 @@ from data.home import Home
 from data.settings import LlmSettings
 from flows.options import Options
 from flows.run import Run
-from flows.stages import _builds, _verdict
+from flows.stages import case_of
 from llm.client import Client
 from llm.desk import Desk
 from llm.recordings import Recording, write_whole
 from llm.request import Got, Request
-from testgen.case import Case
 from testgen.generated import Generated
 
 DIGITS = 10
@@ -56,15 +55,6 @@ class ByName:
 
     def close(self) -> None:
         """Nothing to close."""
-
-
-def case_of(run: Run, key: str) -> Case:
-    """A built change."""
-    builds = _builds(run, key)
-    base, head = run.builder.reopen(builds)
-    settings = run.options.settings.generate
-    stamp, tools = run.stamp("generate"), run.tools(builds)
-    return Case(run.change(key), _verdict(run, key), base, head, run.prober, settings, stamp, tools)
 
 
 def text_of(recording: Recording) -> str:

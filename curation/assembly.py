@@ -188,20 +188,21 @@ def _workload(one: _Accepted) -> TaskWorkload:
 
 
 def _with_a_visible_one(rows: list[TaskWorkload]) -> list[TaskWorkload]:
-    """Where every visible workload fell, the hidden one of the smallest id is shown: no figure decides it."""
-    if all(row.role == "hidden" for row in rows):
-        shown = min(rows, key=lambda row: row.workload_id)
+    """Where every visible script fell, the hidden one of the smallest id is shown: no figure decides it."""
+    scripts = [row for row in rows if row.source != "unit-test"] or rows
+    if all(row.role == "hidden" for row in scripts):
+        shown = min(scripts, key=lambda row: row.workload_id)
         rows = [row.model_copy(update={"role": "visible"}) if row is shown else row for row in rows]
     return rows
 
 
 def _durations(accepted: list[_Accepted]) -> list[dict[str, dict[str, list[float]]]]:
-    """One element a session, the confirming one last: block values by the workloads' code, seconds."""
+    """One element a session, the confirming one last: block values by the workloads' nodes, seconds."""
     numbers = sorted({session.number for one in accepted for session in one.run.sessions if session.number <= CONFIRM})
     sessions: list[dict[str, dict[str, list[float]]]] = []
     for number in numbers:
-        found = [(one.workload.code, one.run.session(number)) for one in accepted]
-        sessions.append({code: {"base": s.base.tolist(), "head": s.head.tolist()} for code, s in found if s})
+        found = [(one.workload.node, one.run.session(number)) for one in accepted]
+        sessions.append({node: {"base": s.base.tolist(), "head": s.head.tolist()} for node, s in found if s})
     return sessions
 
 

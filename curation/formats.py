@@ -7,6 +7,7 @@ SWE-Perf (SWE-Perf/SWE-Perf), fifteen, `duration_changes`, `patch_functions` and
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
+from statistics import fmean
 from string import Template
 from typing import Any
 
@@ -22,11 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation import Format
+from curation.targets import realistic_problem
 from data.errors import InputError
 from data.records import Task
 from data.records.task import TaskWorkload
 from data.schema import to_table
 
+UNIT_TEST = "unit-test"
 _TEXTS = pa.list_(pa.string())
 
 GSO_SCHEMA = pa.schema(
@@ -75,13 +79,12 @@ SWEPERF_SCHEMA = pa.schema(
 def gso_row(task: Task) -> dict[str, Any]:
     """The task as a row of GSO's dataset.
 
-    `tests` are runnable scripts; the first is `prob_script`, the one a solver sees: of the visible workloads
-    the one of the smallest id, a script before a unit test. Its speedup plays no part: the test that
-    happened to be timed fastest would overstate the task.
+    `tests` are runnable scripts; where the task has script workloads, these alone. The first is `prob_script`,
+    the one a solver sees: of the visible ones that of the smallest id. Its speedup plays no part: the test
+    that happened to be timed fastest would overstate the task and tell where to look.
     """
-    workloads = sorted(
-        task.workloads, key=lambda one: (one.role == "hidden", one.source == "unit-test", one.workload_id)
-    )
+    scripted = [workload for workload in task.workloads if workload.source != UNIT_TEST]
+    workloads = sorted(scripted or task.workloads, key=lambda one: (one.role == "hidden", one.workload_id))
     scripts = [script(workload) for workload in workloads]
     names = [*task.apis, *task.realistic_targets, *task.oracle_targets]
     return {
@@ -104,11 +107,15 @@ def gso_row(task: Task) -> dict[str, Any]:
 
 
 def sweperf_row(task: Task) -> dict[str, Any]:
-    """The task as a row of SWE-Perf's dataset.
+    """The task as a row of SWE-Perf's dataset, which knows unit tests only.
 
     `duration_changes` holds the confirming session alone: SWE-Perf's evaluation pools all
     elements of the list, and the first session was selected for being fast.
     """
+    tests = unit_tests(task)
+    nodes = [workload.node for workload in tests]
+    last = json.loads(task.durations)[-1:]
+    realistic = list(dict.fromkeys(call for workload in tests for call in workload.calls))
     return {
         "repo": task.codebase,
         "instance_id": task.task_id,
@@ -118,14 +125,21 @@ def sweperf_row(task: Task) -> dict[str, Any]:
         "head_commit": task.head_sha,
         "created_at": f"{_utc(task):%Y-%m-%dT%H:%M:%SZ}",
         "version": task.version,
-        "duration_changes": json.dumps(json.loads(task.durations)[-1:]),
-        "efficiency_test": [workload.code for workload in task.workloads],
+        "duration_changes": json.dumps(
+            [{node: session[node] for node in nodes if node in session} for session in last]
+        ),
+        "efficiency_test": nodes,
         "patch_functions": json.dumps(_by_file(task.oracle_targets)),
         "problem_statement_oracle": task.problem_oracle,
-        "test_functions": json.dumps(_by_file(task.realistic_targets)),
-        "problem_statement_realistic": task.problem_realistic,
-        "human_performance": task.delta,
+        "test_functions": json.dumps(_by_file(realistic)),
+        "problem_statement_realistic": realistic_problem(task.codebase, realistic),
+        "human_performance": fmean(workload.delta for workload in tests) if tests else None,
     }
+
+
+def unit_tests(task: Task) -> list[TaskWorkload]:
+    """The workloads of a task that are unit tests."""
+    return [workload for workload in task.workloads if workload.source == UNIT_TEST]
 
 
 def script(workload: TaskWorkload) -> str:
@@ -135,20 +149,35 @@ def script(workload: TaskWorkload) -> str:
     `run_test(eqcheck, reference, prefix) -> seconds`, and a main that appends
     'Execution time: …' to a file.
     """
-    if workload.source != "unit-test":
-        return workload.code
-    template = resources.files("curation") / "templates" / "gso_unit_test.txt"
+    if workload.source != UNIT_TEST:
+        return _without_main(workload.code).rstrip() + "\n" + _template("gso_main.txt")
     # A node id may hold any character (parameters): as JSON within a literal it stays one line of plain ASCII.
-    return Template(template.read_text(encoding="utf-8")).substitute(node_json=ascii(json.dumps(workload.code)))
+    text = Template(_template("gso_unit_test.txt")).substitute(node_json=ascii(json.dumps(workload.code)))
+    return text + _template("gso_main.txt")
+
+
+def _template(name: str) -> str:
+    return (resources.files("curation") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _without_main(code: str) -> str:
+    """A script without its own `if __name__ == "__main__"`."""
+    lines = code.splitlines(keepends=True)
+    for node in reversed(ast.parse(code).body):
+        if isinstance(node, ast.If) and "__name__" in {getattr(part, "id", "") for part in ast.walk(node.test)}:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines)
 
 
 def export(tasks: Iterable[Task], path: Path, format: Format = "native") -> int:
-    """Writes the kept tasks to one Parquet file (zstd), replaced only when whole; returns their number.
+    """Writes the kept tasks to one Parquet file (zstd), replaced only when whole; returns the number of its rows.
+
+    SWE-Perf's format has no row for a task without unit tests.
 
     Raises:
         InputError: the file cannot be written.
     """
-    kept = [task for task in tasks if task.status == "kept"]
+    kept = [task for task in tasks if task.status == "kept" and (format != "sweperf" or unit_tests(task))]
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,21 +9,24 @@ from typing import Any
 import pyarrow.compute as pc
 from pydantic import Field
 
-from data.records import Build, Change, Reason, Record, Row, Task, Timing, Verdict, Workload
+from data.records import (
+    TELLING,
+    Build,
+    Change,
+    Evidence,
+    Reason,
+    Record,
+    Row,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+    workload_id_of,
+)
 from data.store import TableStore
 
 KEPT = "kept"
 _UNKNOWN = "unknown"
-_TELLING = (
-    Reason.FAILS_ON_HEAD,
-    Reason.FAILS_ON_BASE,
-    Reason.FLAKY,
-    Reason.TEST_TIMEOUT,
-    Reason.TEST_CHANGED,
-    Reason.NO_TEST_EXECUTES_CHANGE,
-    Reason.NO_TESTS,
-)
-"""Reasons of workloads, the most telling first: it is the one a change without any kept workload gets."""
 
 Outcomes = dict[str, str]
 """By change_id: 'kept', or the reason of the rejection. A change that is not in it has not been seen."""
@@ -50,6 +53,11 @@ class Funnel(Record):
 
     repository: str
     stages: list[StageCount]
+
+    @property
+    def reasons(self) -> set[str]:
+        """All reasons that occur."""
+        return {reason for stage in self.stages for reason in stage.rejected}
 
     def as_json(self) -> dict[str, Any]:
         """`{"repository", "stages": [{"stage", "in", "kept", "rejected": {REASON: N}, "pending"}]}`."""
@@ -78,12 +86,66 @@ def funnel(store: TableStore, repo: str, provenance: Provenance | None = None) -
                 stage=stage,
                 entered=len(alive),
                 kept=kept,
-                rejected=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+                rejected=_frequencies(counts.elements()),
                 pending=len(alive) - kept - counts.total(),
             )
         )
         alive = {change for change in alive if outcomes.get(change) == KEPT}
     return Funnel(repository=repo, stages=stages)
+
+
+class SourceCount(Record):
+    """What one source of workloads gave."""
+
+    source: str
+    changes: int = Field(description="Changes it was asked for workloads of and answered.")
+    tried: int
+    kept: int
+    kept_changes: int = Field(description="Changes of which it has a kept workload.")
+    accepted: int = Field(description="Workloads with a verified gain.")
+    accepted_changes: int
+    rejected: dict[str, int] = Field(default_factory=dict, description="Tried ones by reason, most frequent first.")
+    without: dict[str, int] = Field(default_factory=dict, description="Changes of which it tried none, by reason.")
+
+
+def by_source(store: TableStore, repo: str, provenance: Provenance | None = None) -> list[SourceCount]:
+    """Counts the workloads of a repository by their source.
+
+    Raises:
+        StoreError: a table cannot be read.
+    """
+    read = _Reader(store, repo, provenance or Provenance())
+    accepted = {row["workload_id"] for row in read.rows(Evidence, "workload_id", "status") if row["status"] == KEPT}
+    sources: dict[str, list[dict[str, Any]]] = {}
+    for row in read.rows(Workload, "source", "workload_id", "status", "reason"):
+        sources.setdefault(row["source"], []).append(row)
+    return [_count_of(source, rows, accepted) for source, rows in sources.items()]
+
+
+def _count_of(source: str, rows: list[dict[str, Any]], accepted: set[str]) -> SourceCount:
+    summaries: list[dict[str, Any]] = []
+    tried: list[dict[str, Any]] = []
+    for row in rows:
+        empty = row["workload_id"] == workload_id_of(row["change_id"], source, "")
+        (summaries if empty else tried).append(row)
+    tried_of = {row["change_id"] for row in tried}
+    kept = [row for row in tried if row["status"] == KEPT]
+    verified = [row for row in kept if row["workload_id"] in accepted]
+    return SourceCount(
+        source=source,
+        changes=len({row["change_id"] for row in rows}),
+        tried=len(tried),
+        kept=len(kept),
+        kept_changes=len({row["change_id"] for row in kept}),
+        accepted=len(verified),
+        accepted_changes=len({row["change_id"] for row in verified}),
+        rejected=_frequencies(_outcome(row) for row in tried if row["status"] != KEPT),
+        without=_frequencies(_outcome(row) for row in summaries if row["change_id"] not in tried_of),
+    )
+
+
+def _frequencies(reasons: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(reasons).items(), key=lambda item: (-item[1], item[0])))
 
 
 class _Reader:
@@ -136,7 +198,7 @@ def _builds(read: _Reader) -> Outcomes:
 
 def _workloads(read: _Reader) -> Outcomes:
     """Kept when any workload is; else the most telling reason."""
-    order = {KEPT: -1, **{str(reason): rank for rank, reason in enumerate(_TELLING)}}
+    order = {KEPT: -1, **{str(reason): rank for rank, reason in enumerate(TELLING)}}
     pairs = ((row["change_id"], _outcome(row)) for row in read.rows(Workload, "status", "reason"))
     return _least(pairs, lambda outcome: (order.get(outcome, len(order)), outcome))
 

@@ -35,7 +35,7 @@ UntilOption = Annotated[datetime | None, typer.Option(help="Changes that reached
 ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
 JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
-WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
+WorkloadsOption = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
 LlmOption = Annotated[
     str | None, typer.Option(help="Who writes generated workloads: openai:MODEL, exchange:DIR, cassette:DIR, …")
 ]
@@ -94,7 +94,7 @@ _stage_command("curate", STAGE_NAMES, "All stages: from a repository's history t
 _stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of changes.")
 _stage_command("judge", STAGE_NAMES[1:2], "Judge which changes improve performance.")
 _stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
-_stage_command("generate", STAGE_NAMES[3:4], "Choose the unit tests that execute changed lines.")
+_stage_command("generate", STAGE_NAMES[3:4], "Find workloads that execute changed lines: unit tests and scripts.")
 _stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, interleaved.")
 _stage_command("select", STAGE_NAMES[5:], "Decide which changes are verified improvements.")
 
@@ -125,6 +125,14 @@ def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = Fa
     from flows import facts
 
     facts.funnel(home_of(home), repo, as_json=as_json)
+
+
+@app.command()
+def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show how many workloads each source gave, and why the others fell."""
+    from flows import facts
+
+    facts.workloads(home_of(home), repo, as_json=as_json)
 
 
 @app.command()

@@ -21,7 +21,17 @@ from data.records import Change, Evidence, Task, Timing, Workload
 from data.registry import resolve
 from data.store import TableStore
 from flows.decisions import newest_tasks
-from flows.reports import evidence_panel, explain, funnel_table, seconds, task_head, task_row, tasks_table, times
+from flows.reports import (
+    evidence_panel,
+    explain,
+    funnel_table,
+    seconds,
+    sources_table,
+    task_head,
+    task_row,
+    tasks_table,
+    times,
+)
 
 
 def _store(home: Home) -> TableStore:
@@ -63,7 +73,19 @@ def funnel(home: Home, repo: str, *, as_json: bool) -> None:
     else:
         console = Console()
         console.print(funnel_table(counts))
-        explain(console, counts)
+        explain(console, counts.reasons)
+
+
+def workloads(home: Home, repo: str, *, as_json: bool) -> None:
+    """Workloads of a repository by source."""
+    store, name = _known(home, repo)
+    counts = data.funnel.by_source(store, name)
+    if as_json:
+        _print_json([count.model_dump() for count in counts])
+    else:
+        console = Console()
+        console.print(sources_table(name, counts))
+        explain(console, {reason for count in counts for reason in [*count.rejected, *count.without]})
 
 
 def find_task(home: Home, task_id: str) -> tuple[TableStore, Task]:
@@ -102,31 +124,31 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
         )
         return
     timings = list(store.records(Timing, task.repo, where=pc.field("change_id") == task.change_id))
-    codes = _codes(store, task)
+    names = _names(store, task)
     console = Console()
     console.print(task_head(task))
     for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
         own = [timing for timing in timings if timing.workload_id == row.workload_id]
         console.print()
-        console.print(evidence_panel(row, codes.get(row.workload_id, row.workload_id), own))
+        console.print(evidence_panel(row, names.get(row.workload_id, row.workload_id), own))
 
 
-def _codes(store: TableStore, task: Task) -> dict[str, str]:
-    rows = store.scan(
-        Workload, task.repo, columns=["workload_id", "code"], where=pc.field("change_id") == task.change_id
-    )
-    return dict(zip(rows["workload_id"].to_pylist(), rows["code"].to_pylist(), strict=True))
+def _names(store: TableStore, task: Task) -> dict[str, str]:
+    """What to call each workload of a task's change."""
+    rows = store.records(Workload, task.repo, where=pc.field("change_id") == task.change_id)
+    return {row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node for row in rows}
 
 
 def export(home: Home, repo: str, to: Path, form: Format, *, as_json: bool) -> None:
     """Accepted tasks as one Parquet file."""
     store, name = _known(home, repo)
     accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
-    export_tasks(accepted, to, form)
+    rows = export_tasks(accepted, to, form)
     if as_json:
-        _print_json({"file": str(to), "format": form, "rows": len(accepted)})
+        _print_json({"file": str(to), "format": form, "rows": rows})
     else:
-        Console().print(f"{len(accepted)} task(s) written to {to}", highlight=False, markup=False)
+        others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
+        Console().print(f"{rows} task(s) written to {to}{others}", highlight=False, markup=False)
 
 
 def stability(file: Path, mode: Mode, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from data.funnel import Funnel
+from data.funnel import Funnel, SourceCount
 from data.records import MEANING, Evidence, Reason, SessionStatistics, Task, Timing
 
 PLOT_WIDTH = 48
@@ -28,7 +29,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "low": task.low,
         "high": task.high,
         "delta": task.delta,
-        "workloads": [workload.code for workload in task.workloads],
+        "workloads": [workload.node for workload in task.workloads],
     }
 
 
@@ -44,6 +45,22 @@ def funnel_table(funnel: Funnel) -> Table:
         if stage.pending:
             why += f"{', ' if why else ''}[yellow]still to do {stage.pending}[/]"
         table.add_row(stage.stage, str(stage.entered), str(stage.kept), str(sum(stage.rejected.values())), why)
+    return table
+
+
+def sources_table(repository: str, counts: Sequence[SourceCount]) -> Table:
+    """What each source of workloads gave."""
+    title = f"Workloads of {escape(repository)}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("source")
+    for name in ("changes", "tried", "kept", "of changes", "accepted", "of changes"):
+        table.add_column(name, justify="right")
+    table.add_column("why not", overflow="fold")
+    for count in counts:
+        why = [f"{reason} {number}" for reason, number in count.rejected.items()]
+        why += [f"no workload of {number}: {reason}" for reason, number in count.without.items()]
+        numbers = (count.changes, count.tried, count.kept, count.kept_changes, count.accepted, count.accepted_changes)
+        table.add_row(count.source, *map(str, numbers), ", ".join(why))
     return table
 
 
@@ -145,9 +162,8 @@ def task_head(task: Task) -> RenderableType:
     return table
 
 
-def explain(console: Console, funnel: Funnel) -> None:
-    """Says what each reason of a funnel means."""
-    seen = {reason for stage in funnel.stages for reason in stage.rejected}
+def explain(console: Console, seen: Collection[str]) -> None:
+    """Says what each of the reasons means."""
     table = Table.grid(padding=(0, 2))
     for reason in Reason:
         if reason.value in seen:

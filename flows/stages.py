@@ -21,12 +21,14 @@ from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Wo
 from flows.display import current
 from flows.gc import tidy
 from flows.run import Run
+from flows.sources import sources_of
 from harness.machine import measurement_lock
 from miners.functions import touched
 from miners.history import crawl
 from miners.judge import make_judge
 from miners.patches import licence_at, split, version_at
-from testgen.unit_tests import select
+from testgen.case import Case
+from testgen.sources import gather
 
 R = TypeVar("R", bound=Row)
 PART_ROWS = 1000
@@ -177,25 +179,21 @@ def _generate_todo(run: Run) -> list[Batch]:
     return _one_by_one(run, _built(run), _done(run, Workload, "generate"))
 
 
+def case_of(run: Run, change_id: str) -> Case:
+    """A built change as the sources of workloads get it; while it is referred to, its builds are not evicted."""
+    builds = _builds(run, change_id)
+    base, head = run.builder.reopen(builds)
+    settings, stamp = run.options.settings.generate, run.stamp("generate")
+    change, verdict = run.change(change_id), _verdict(run, change_id)
+    return Case(change, verdict, base, head, run.prober, settings, stamp, run.tools(builds))
+
+
 def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
-        change = run.change(key)
-        current().note(change.title)
-        builds = _builds(run, key)
-        base, head = run.builder.reopen(builds)
-        run.store.append(
-            select(
-                change,
-                _verdict(run, key),
-                base,
-                head,
-                run.prober,
-                run.options.settings.generate,
-                run.stamp("generate"),
-                run.tools(builds),
-            )
-        )
-        del base, head  # from here on they may be evicted
+        case = case_of(run, key)
+        current().note(case.change.title)
+        run.store.append(gather(case, sources_of(run)))
+        del case
         tidy(run)
 
 

@@ -25,6 +25,7 @@ from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
 from flows.runner import run_stages
 from flows.server import local_server, quiet
+from flows.sources import check_sources, sources_of
 from miners.judge import make_judge
 
 
@@ -40,7 +41,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, f"{run.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     with _only_run_of(run, console), _server(run, with_server) as prefect:
-        _check(run)
+        _check(run, stages)
         tidy(run)
         with showing(console, silent=as_json):
             if prefect:
@@ -94,14 +95,15 @@ def _only_run_of(run: Run, console: Console) -> Iterator[None]:
         lock.release()
 
 
-def _check(run: Run) -> None:
+def _check(run: Run, stages: Sequence[str]) -> None:
     """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
 
     Raises:
         InputError: the judge or source of workloads is unknown, or a change is not in the clone.
     """
-    if run.options.settings.generate.source != "unit-test":
-        raise InputError(f"unknown source of workloads {run.options.settings.generate.source!r}: known is unit-test")
+    check_sources(run.options.settings.generate.sources)
+    if "generate" in stages:
+        sources_of(run)
     make_judge(run.options.settings.judge, run.stamp("judge"))
     clone = git.Repo(run.clone)
     for change in run.options.changes:
@@ -126,7 +128,7 @@ def _report(run: Run, console: Console, as_json: bool, seconds: float) -> None:
         return
     console.print()
     console.print(funnel_table(counts))
-    explain(console, counts)
+    explain(console, counts.reasons)
     console.print()
     console.print(tasks_table(accepted))
     console.print(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from data.records import Source, Workload
+from data.records import TELLING, Reason, Source, Workload, workload_id_of
 from testgen.case import Case
 
 
@@ -23,3 +24,38 @@ class WorkloadSource(Protocol):
         Raises:
             SandboxUnavailable: the sandbox itself could not start.
         """
+
+
+def gather(case: Case, sources: Sequence[WorkloadSource]) -> list[Workload]:
+    """Rows of all sources for a change; if none is kept, at least one of them has an empty `code` and says why.
+
+    Where a source has shown that the change alters behaviour (the summary row of unit tests that only
+    the head fails), the sources after it are not asked: what the head saves may be work it no longer does.
+
+    Raises:
+        SandboxUnavailable: the sandbox itself could not start.
+    """
+    rows: list[Workload] = []
+    for source in sources:
+        rows += source.workloads(case)
+        if any(not row.code and row.reason == Reason.FAILS_ON_HEAD for row in rows):
+            break
+    if any(row.status == "kept" or not row.code for row in rows):
+        return rows
+    return [_summary(case, sources[0].name, rows), *rows]
+
+
+def _summary(case: Case, source: Source, rejected: Sequence[Workload]) -> Workload:
+    """The row of a change for which no source has anything to keep or to say."""
+    order = {str(reason): rank for rank, reason in enumerate(TELLING)}
+    most = min(rejected, key=lambda row: order.get(str(row.reason), len(order)), default=None)
+    source = most.source if most else source
+    return Workload(
+        **case.stamp.fields(),
+        workload_id=workload_id_of(case.change.change_id, source, ""),
+        change_id=case.change.change_id,
+        source=source,
+        status="rejected",
+        reason=most.reason if most else Reason.NO_WORKLOADS,
+        detail=f"{most.node}: {most.detail}" if most else "no source has a workload for it",
+    )

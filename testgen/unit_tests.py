@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from data.records import Change, Reason, Side, Stamp, Verdict, Workload, workload_id_of
+from data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload, workload_id_of
 from data.settings import GenerateSettings
 from harness.contracts import BuiltSide, Prober
 from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
+from testgen.case import Case
 from testgen.definitions import NodeId, definitions_of
 from testgen.executing import Executing
 from testgen.pytest_config import is_test_path, python_files
@@ -93,6 +94,26 @@ def select(
             return [rows.none(*executing.nothing())]
         _check(candidates, runner, trace.functions)
     return rows.all(candidates, settings.max_workloads, base.tree, bool(trace))
+
+
+class UnitTests:
+    """Unit tests as a source of workloads."""
+
+    name: Source = SOURCE
+
+    def workloads(self, case: Case) -> list[Workload]:
+        """See `select`."""
+        return select(
+            case.change,
+            case.verdict,
+            case.base,
+            case.head,
+            case.prober,
+            case.settings,
+            case.stamp,
+            case.tools,
+            case.jobs,
+        )
 
 
 def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:

@@ -5,7 +5,7 @@ from data.records.build import Build, Side
 from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
 from data.records.evidence import Evidence, SessionStatistics
 from data.records.llm_call import CallMode, LlmCall
-from data.records.reasons import MEANING, Reason
+from data.records.reasons import MEANING, TELLING, Reason
 from data.records.row import Record, Row, Stamp, Status, content_id
 from data.records.task import Task
 from data.records.timing import Machine, Timing
@@ -14,6 +14,7 @@ from data.records.workload import Hit, Role, Source, Workload, node_of, workload
 
 __all__ = [
     "MEANING",
+    "TELLING",
     "Amendment",
     "Attempt",
     "Build",

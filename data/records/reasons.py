@@ -56,6 +56,7 @@ class Reason(StrEnum):
     CACHED = "cached_between_calls"
     DUPLICATE = "duplicate"
     SURPLUS = "surplus"
+    NO_WORKLOADS = "no_workloads"
     # measure
     WORKLOAD_FAILED = "workload_failed"
     WORKLOAD_TIMEOUT = "workload_timeout"
@@ -117,6 +118,7 @@ MEANING: dict[Reason, str] = {
     Reason.CACHED: "later calls in a process no longer do the work of the first",
     Reason.DUPLICATE: "another script of the change executes the same lines and differs in literals only",
     Reason.SURPLUS: "usable, but enough scripts that differ more were kept",
+    Reason.NO_WORKLOADS: "no source has a workload for the change",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
     Reason.WORKLOAD_TIMEOUT: "the workload did not end within its limit while it was timed",
     Reason.NO_GAIN: "no workload is faster by more than the smallest accepted gain",
@@ -130,3 +132,40 @@ MEANING: dict[Reason, str] = {
     Reason.REFUSED: "the model or its provider refused to answer",
 }
 """One line a reason, for people: what the funnel and `show` print."""
+
+TELLING: tuple[Reason, ...] = (
+    # what unit tests say of the change itself
+    Reason.FAILS_ON_HEAD,
+    Reason.FAILS_ON_BASE,
+    Reason.FLAKY,
+    Reason.TEST_TIMEOUT,
+    Reason.TEST_CHANGED,
+    # scripts: those that came farthest first
+    Reason.SURPLUS,
+    Reason.DUPLICATE,
+    Reason.CACHED,
+    Reason.DIFFERS,
+    Reason.SCRIPT_FAILS_ON_HEAD,
+    Reason.NOT_DETERMINISTIC,
+    Reason.CHECKS_NOTHING,
+    Reason.MISSES_CHANGE,
+    Reason.TOO_SHORT,
+    Reason.TOO_LONG,
+    Reason.SCRIPT_FAILS_ON_BASE,
+    Reason.MODULE_MISSING,
+    Reason.CONTRACT_BROKEN,
+    Reason.USES_PRIVATE_API,
+    Reason.USES_PICKLE,
+    Reason.USES_RANDOMNESS,
+    Reason.USES_TIME,
+    Reason.USES_NETWORK,
+    Reason.UNDEFINED_NAME,
+    Reason.UNPARSABLE,
+    # nothing to try
+    Reason.MALFORMED,
+    Reason.REFUSED,
+    Reason.NO_TEST_EXECUTES_CHANGE,
+    Reason.NO_TESTS,
+    Reason.NO_WORKLOADS,
+)
+"""Reasons of workloads, the most telling first: it is the one that a change without any kept workload gets."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from data.records.row import Record, Row
-from data.records.workload import Role
+from data.records.workload import Role, node_of
 
 
 class TaskWorkload(Record):
@@ -16,7 +16,7 @@ class TaskWorkload(Record):
 
     workload_id: str
     source: str
-    code: str = Field(description="Node id of a unit test, or the code itself.")
+    code: str = Field(description="Node id of a unit test, or the text of a script.")
     base_seconds: float
     head_seconds: float
     speedup: float
@@ -28,6 +28,11 @@ class TaskWorkload(Record):
     aa_delta: float | None = None
     calls: list[str] = Field(default_factory=list, description="Realistic targets of this workload.")
     role: Role = Field(default="visible", description="visible: may be shown to the solver; hidden: only grades.")
+
+    @property
+    def node(self) -> str:
+        """What timings and reports call it (`Workload.node`)."""
+        return node_of(self.source, self.code, self.workload_id)
 
 
 class Task(Row):
@@ -66,7 +71,7 @@ class Task(Row):
     workloads: list[TaskWorkload] = Field(default_factory=list)
     durations: str = Field(
         default="[]",
-        description="JSON: a list with one element a session, {node id: {'base': [s…], 'head': [s…]}}, block values.",
+        description="JSON: a list with one element a session, {node: {'base': [s…], 'head': [s…]}}, block values.",
     )
     speedup: float | None = Field(default=None, description="Harmonic mean over the accepted workloads.")
     low: float | None = Field(default=None, description="95 % interval of `speedup`.")

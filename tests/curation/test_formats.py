@@ -78,8 +78,8 @@ def test_the_test_a_solver_sees_is_visible_and_not_chosen_by_its_speedup(accepte
             for one in accepted.workloads
         ]
         row = gso_row(accepted.model_copy(update={"workloads": workloads}))
-        assert sorted(row["tests"]) == ["a", "b"] and row["tests"][0] == row["prob_script"]
-        return row["prob_script"]
+        assert sorted(text[0] for text in row["tests"]) == ["a", "b"] and row["tests"][0] == row["prob_script"]
+        return row["prob_script"][0]
 
     for fast in NODES:
         assert shown(NODES[0], fast) == "b"
@@ -211,3 +211,85 @@ def test_other_results_are_not_equivalent(checkout: Path):
     stored = checkout / "p_result.json"
     stored.write_text(stored.read_text().replace("passed", "skipped"))
     assert "AssertionError" in run(checkout, node, "--eqcheck", FIXED="1").stderr
+
+
+SCRIPT = """
+import json
+import sleeper
+
+def setup():
+    return 0.02
+
+def experiment(data):
+    sleeper.nap(data)
+    return {"slept": data}
+
+def store_result(result, filename):
+    with open(filename, "w") as file:
+        json.dump(result, file)
+
+def load_result(filename):
+    with open(filename) as file:
+        return json.load(file)
+
+def check_equivalence(reference_result, current_result):
+    assert reference_result == current_result
+
+def run_test(eqcheck=False, reference=False, prefix=""):
+    import timeit
+    data = setup()
+    begin = timeit.default_timer()
+    result = experiment(data)
+    seconds = timeit.default_timer() - begin
+    if reference:
+        store_result(result, f"{prefix}_result.json")
+    if eqcheck:
+        check_equivalence(load_result(f"{prefix}_result.json"), result)
+    return seconds
+
+if __name__ == "__main__":
+    if run_test() > 0:
+        raise SystemExit("its own main, which knows no options")
+"""
+
+
+def scripted(number: int, speedup: float) -> TaskWorkload:
+    return TaskWorkload(
+        workload_id=f"w{number}", source="generated", code=f"# {number}\n{SCRIPT}",
+        speedup=speedup, calls=["pkg/x.py::f"],
+        **dict.fromkeys(("base_seconds", "head_seconds", "low", "high", "delta", "p_value", "q_value"), 1.0),
+    )  # fmt: skip
+
+
+def test_a_script_runs_as_gso_runs_its_tests(checkout: Path):
+    (checkout / "gso_test.py").write_text(script(scripted(1, 2.0)), encoding="utf-8")
+    for option in ("--reference", "--eqcheck"):
+        done = subprocess.run(
+            [sys.executable, "gso_test.py", "times.txt", "--file_prefix", "p", option],
+            cwd=checkout,
+            env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "src"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert json.loads((checkout / "p_result.json").read_text()) == {"slept": 0.02}
+    for line in (checkout / "times.txt").read_text().splitlines():
+        assert 0.02 <= float(line.removeprefix("Execution time: ").removesuffix("s")) < 0.3
+
+
+def test_scripts_are_gsos_tests_and_unit_tests_are_sweperfs(accepted: Task):
+    scripts = [scripted(number, speedup) for number, speedup in enumerate((9.0, 1.5, 3.0))]
+    mixed = accepted.model_copy(update={"workloads": [*accepted.workloads, *scripts], "delta": 0.9})
+    row = gso_row(mixed)
+    assert [text.partition("\n")[0] for text in row["tests"]] == ["# 0", "# 1", "# 2"]
+    hidden = [one.model_copy(update={"role": "hidden"}) if one.code.startswith("# 0") else one for one in scripts]
+    row = gso_row(mixed.model_copy(update={"workloads": [*accepted.workloads, *hidden]}))
+    assert [text.partition("\n")[0] for text in row["tests"]] == ["# 1", "# 2", "# 0"]
+    assert row["prob_script"] == row["tests"][0]
+    assert sweperf_row(mixed) == sweperf_row(accepted)
+
+
+def test_a_task_without_unit_tests_is_no_row_of_sweperf(accepted: Task, tmp_path: Path):
+    only = accepted.model_copy(update={"workloads": [scripted(1, 2.0)]})
+    assert export([accepted, only], tmp_path / "a.parquet", "sweperf") == 1
+    assert export([accepted, only], tmp_path / "b.parquet", "gso") == 2

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from data.funnel import Provenance, funnel
-from data.records import Build, Change, Reason, Row, Task, Timing, Verdict, Workload
+from data.funnel import Provenance, by_source, funnel
+from data.records import Build, Change, Evidence, Reason, Row, Task, Timing, Verdict, Workload, workload_id_of
 from data.store import TableStore
 
 THEN = datetime(2024, 1, 1, tzinfo=UTC)
@@ -36,6 +36,7 @@ FILLED: dict[type[Row], dict[str, Any]] = {
     Verdict: {"judge": "heuristic", "is_performance": "yes", "probability": 0.5},
     Build: {"build_id": "b", "sha": "s"},
     Workload: {"source": "unit-test"},
+    Evidence: {},
     Timing: {"session": 1, "block": 0, "position": 0, "hash_seed": 1, "machine": MACHINE},
     Task: {
         "codebase": "demo",
@@ -165,3 +166,38 @@ def test_the_newest_configuration_counts_unless_another_is_named(store: TableSto
     assert count(store, "mine") == (1, 1, {}, 0)
     assert count(store, "mine", Provenance(tables={"changes": ("1", "aa")})) == (2, 1, {"root_commit": 1}, 0)
     assert count(store, "mine", Provenance(tables={"changes": ("2", "aa")})) == (0, 0, {}, 0)
+
+
+def test_workloads_are_counted_by_their_source(store: TableStore) -> None:
+    def workload(change: str, source: str, code: str, reason: str | None = None) -> Row:
+        return row(Workload, change, reason, source=source, code=code, workload_id=workload_id_of(change, source, code))
+
+    store.append(
+        [
+            workload("a", "unit-test", "t1"),
+            workload("a", "unit-test", "t2"),
+            workload("a", "unit-test", "t3", Reason.FLAKY),
+            workload("b", "unit-test", "", Reason.NO_TESTS),
+            workload("c", "unit-test", "", Reason.FLAKY),  # the summary of the next one
+            workload("c", "unit-test", "t1", Reason.FLAKY),
+            workload("b", "generated", "s1"),
+            workload("b", "generated", "s2", Reason.TOO_SHORT),
+        ]
+    )
+    store.append(
+        [
+            row(Evidence, "b", workload_id=workload_id_of("b", "generated", "s1")),
+            row(Evidence, "a", Reason.NO_GAIN, workload_id=workload_id_of("a", "unit-test", "t1")),
+        ]
+    )
+    counts = {one.source: one.model_dump(exclude={"source"}) for one in by_source(store, "demo")}
+    assert counts == {
+        "unit-test": {
+            "changes": 3, "tried": 4, "kept": 2, "kept_changes": 1, "accepted": 0, "accepted_changes": 0,
+            "rejected": {"flaky": 2}, "without": {"no_tests": 1},
+        },
+        "generated": {
+            "changes": 1, "tried": 2, "kept": 1, "kept_changes": 1, "accepted": 1, "accepted_changes": 1,
+            "rejected": {"too_short": 1}, "without": {},
+        },
+    }  # fmt: skip

@@ -56,6 +56,15 @@ def test_tasks_funnel_and_run_tell_the_same(curated: tuple[Path, Any, int], fact
     assert funnel["stages"][3]["rejected"] == {"no_test_executes_change": 1}
 
 
+def test_workloads_are_shown_by_source(curated: tuple[Path, Any, int], facts: Facts, perfquarry: Program) -> None:
+    home, printed, _ = curated
+    (count,) = facts(home, "workloads", "demo")
+    assert count["source"] == "unit-test" and count["changes"] == 2 and count["kept_changes"] == 1
+    assert count["accepted"] == len(printed["tasks"][0]["workloads"]) and count["accepted_changes"] == 1
+    assert count["without"] == {"no_test_executes_change": 1}
+    assert "no_test_executes_change" in perfquarry(home, "workloads", "demo").stdout
+
+
 def test_show_explains_a_task(curated: tuple[Path, Any, int], facts: Facts, perfquarry: Program) -> None:
     home, printed, _ = curated
     task_id = printed["tasks"][0]["task_id"]
@@ -94,6 +103,7 @@ def test_stability_of_foreign_timings(tmp_path: Path, perfquarry: Program) -> No
         (("curate", "no-such-repository"), "Near names"),
         (("curate", "demo", "--no-server", "--changes", "deadbeef"), "no commit"),
         (("curate", "demo", "--no-server", "--judge", "oracle"), "known: heuristic"),
+        (("curate", "demo", "--no-server", "--workloads", "unit-test,guesses"), "'guesses': known are unit-test"),
         (("curate", "demo", "--no-server", "--limit", "0"), "limit"),
         (("tasks", "numpy"), "perfquarry curate numpy"),
         (("show", "nothing"), "no task"),

@@ -1,0 +1,83 @@
+"""Sources of workloads together: what a change has when some of them, or none, have something for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from two_trees import STAMP, TwoTrees
+
+from data.records import Reason, Source, Workload, workload_id_of
+from data.settings import GenerateSettings
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+from testgen.case import Case
+from testgen.sources import WorkloadSource, gather
+
+
+@dataclass
+class Given:
+    """A source that has rows of the given reasons by code."""
+
+    name: Source
+    rows: dict[str, Reason | None]
+    asked: list[str] = field(default_factory=list)
+
+    def workloads(self, case: Case) -> list[Workload]:
+        change_id = case.change.change_id
+        self.asked.append(change_id)
+        return [
+            Workload(
+                **STAMP.fields(), workload_id=workload_id_of(change_id, self.name, code), change_id=change_id,
+                source=self.name, code=code,
+                status="rejected" if reason else "kept", reason=reason, detail=f"why {code}",
+            )
+            for code, reason in self.rows.items()
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    trees = TwoTrees(tmp_path, {"a.py": "x = 1\n"}, {"a.py": "x = 2\n"}, prober)
+    sides = trees.built["base"], trees.built["head"]
+    return Case(trees.change, trees.verdict, *sides, prober, GenerateSettings(), STAMP, {})
+
+
+def seen(rows: list[Workload]) -> list[tuple[str, str, str | None]]:
+    return [(row.source, row.code, row.reason) for row in rows]
+
+
+def test_rows_of_all_sources_come_together(case: Case) -> None:
+    sources: list[WorkloadSource] = [
+        Given("unit-test", {"": Reason.NO_TESTS}),
+        Given("generated", {"one": None, "two": Reason.TOO_SHORT}),
+    ]
+    assert seen(gather(case, sources)) == [
+        ("unit-test", "", "no_tests"),
+        ("generated", "one", None),
+        ("generated", "two", "too_short"),
+    ]
+
+
+def test_a_change_without_any_has_a_summary_of_the_most_telling_reason(case: Case) -> None:
+    scripts = Given("generated", {"one": Reason.UNPARSABLE, "two": Reason.DIFFERS, "three": Reason.TOO_SHORT})
+    rows = gather(case, [Given("asv", {}), scripts])
+    assert seen(rows)[0] == ("generated", "", "differs_at_head")
+    assert rows[0].detail == f"{rows[2].node}: why two"
+    assert rows[0].workload_id == workload_id_of(case.change.change_id, "generated", "")
+    (row,) = gather(case, [Given("asv", {}), Given("replay", {})])
+    assert seen([row]) == [("asv", "", "no_workloads")]
+
+
+def test_of_a_change_that_breaks_unit_tests_no_script_is_made(case: Case) -> None:
+    later = Given("generated", {"one": None})
+    broken = Given("unit-test", {"": Reason.FAILS_ON_HEAD, "test": Reason.FAILS_ON_HEAD})
+    assert seen(gather(case, [broken, later])) == [
+        ("unit-test", "", "tests_fail_at_head"),
+        ("unit-test", "test", "tests_fail_at_head"),
+    ]
+    assert later.asked == []
+    unclear = Given("unit-test", {"": Reason.FLAKY, "test": Reason.FAILS_ON_HEAD})
+    assert len(gather(case, [unclear, later])) == 3
