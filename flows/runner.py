@@ -18,6 +18,8 @@ from harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
 
+WAITING = (AnswersAwaited, BudgetExceeded)
+"""Errors after which nothing is broken: the batch goes on once answers or money are there."""
 ATTEMPTS = 3
 """Times a batch is tried when our machinery, not the code under test, fails."""
 
@@ -36,8 +38,12 @@ class RunFailed(PerfquarryError):
 
 
 def failed(failures: Sequence[Failure]) -> RunFailed:
-    """The error that tells what could not be done."""
-    first = failures[0]
+    """The error that tells what could not be done; what only waits for answers or money comes last."""
+    waiting = [failure for failure in failures if isinstance(failure.error, WAITING)]
+    if len(waiting) == len(failures):
+        first = waiting[0]
+        return RunFailed(f"{len(failures)} batch(es) of {first.stage} are not done yet; the first: {first.error}")
+    first = next(failure for failure in failures if failure not in waiting)
     return RunFailed(
         f"{len(failures)} batch(es) could not be done; the first, in {first.stage}: "
         f"{type(first.error).__name__}: {first.error}. The rest is in the tables; run the same command again."
@@ -57,7 +63,7 @@ def attempt(run: Run, stage: Stage, batch: Batch) -> Failure | None:
     )
     try:
         retrying(stage.work, run, batch)
-    except (AnswersAwaited, BudgetExceeded) as error:
+    except WAITING as error:
         log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Failure(stage.name, batch, error)
     except Exception as error:

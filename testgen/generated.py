@@ -23,7 +23,7 @@ from llm.request import Answer, Request
 from testgen.case import Case
 from testgen.context import context_of
 from testgen.scripts import Script
-from testgen.survivors import choose, roles_of
+from testgen.survivors import choose, roles_of, without_duplicates
 from testgen.traced import has_native_source, trace_of
 from testgen.trials import Trial, rows_of, try_scripts
 
@@ -97,14 +97,14 @@ class Generated:
             }
             rounds |= dict.fromkeys(fresh, number)
             trials += try_scripts(case, list(fresh.values()))
-            trials = choose(trials, settings.wanted)
-            if not fresh or sum(trial.reason is None for trial in trials) >= settings.wanted:
+            usable = [trial for trial in without_duplicates(trials) if trial.reason is None]
+            if not fresh or len(usable) >= settings.wanted:
                 break
         return _rows(case, trials, rounds)
 
 
 def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samples]:
-    """The question of a round, from 1, when these scripts were tried before."""
+    """The question of a round, from 1, when these scripts were tried before; their order is that of writing."""
     settings = case.settings.generated
     trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
     tokens = number * settings.context_tokens
@@ -113,7 +113,7 @@ def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samp
     )
     values = {
         **vars(shown),
-        "tried": fit([_told(trial) for trial in trials], int(TRIED_SHARE * tokens)),
+        "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
         "wanted": settings.samples,
     }
     prompt = Prompt(PROMPTS, "generate", VERSION)
@@ -155,11 +155,13 @@ def _note(text: str) -> str:
 
 
 def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int]) -> list[Workload]:
-    kept = [trial.script.code for trial in trials if trial.reason is None]
-    roles = dict(zip(kept, roles_of(case.change.change_id, kept, case.settings.generated.held_out), strict=True))
+    settings = case.settings.generated
+    chosen = choose(trials, settings.wanted)
+    kept = [trial.script.code for trial in chosen if trial.reason is None]
+    roles = dict(zip(kept, roles_of(case.change.change_id, kept, settings.held_out), strict=True))
     return [
         row.model_copy(update={"round": rounds[row.code], "role": roles.get(row.code, "visible")})
-        for row in rows_of(case, trials)
+        for row in rows_of(case, chosen)
     ]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor, log10
 
 from data.records import Reason, Role, content_id
 from testgen.trials import Trial
@@ -19,25 +18,28 @@ _HARNESS = ("store_result", "load_result", "run_test")
 def choose(trials: Sequence[Trial], wanted: int) -> list[Trial]:
     """At most `wanted` usable trials, best first, then all others, each with its reason.
 
-    A trial that executes the same changed lines as an earlier one, with code that differs in literals
-    only, is a duplicate. Of the rest, the next one is always that which executes most changed lines not
-    yet executed, then that which is least like those chosen, then the one that was written first.
+    The next one is always that which executes most changed lines not yet executed, then that which is
+    least like those chosen, then the one that was written first.
     """
-    usable: list[Trial] = []
-    others: list[Trial] = []
-    seen: dict[tuple[frozenset[tuple[str, str, int]], str], Trial] = {}
-    for trial in trials:
-        if trial.reason is not None:
-            others.append(trial)
-            continue
-        first = seen.setdefault((lines_of(trial), shape_of(trial.script.code)), trial)
-        if first is trial:
-            usable.append(trial)
-        else:
-            others.append(replace(trial, reason=Reason.DUPLICATE, detail=f"like: {first.script.note}"))
+    distinct = without_duplicates(trials)
+    usable = [trial for trial in distinct if trial.reason is None]
     chosen = _diverse(usable, wanted)
     surplus = [replace(trial, reason=Reason.SURPLUS) for trial in usable if trial not in chosen]
-    return [*chosen, *surplus, *others]
+    return [*chosen, *surplus, *(trial for trial in distinct if trial.reason is not None)]
+
+
+def without_duplicates(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials in their order; a usable one that executes the changed lines of an earlier one, with code that
+    differs in literals only, is rejected."""
+    seen: dict[tuple[frozenset[tuple[str, str, int]], str], Trial] = {}
+    distinct = []
+    for trial in trials:
+        if trial.reason is None:
+            first = seen.setdefault((lines_of(trial), shape_of(trial.script.code)), trial)
+            if first is not trial:
+                trial = replace(trial, reason=Reason.DUPLICATE, detail=f"like: {first.script.note}")
+        distinct.append(trial)
+    return distinct
 
 
 def roles_of(change_id: str, codes: Sequence[str], held_out: int) -> list[Role]:
@@ -101,14 +103,19 @@ def _diverse(usable: Sequence[Trial], wanted: int) -> list[Trial]:
 
 
 def _features(trial: Trial) -> frozenset[object]:
-    """What tells it from others: names it uses, functions it calls, lines it executes, the decade of its seconds."""
+    """What tells it from others: names it uses, functions it calls, lines it executes, numbers by their decade.
+
+    Nothing of it was timed, so the choice is the same on every machine.
+    """
+    nodes = list(ast.walk(ast.parse(trial.script.code)))
     names = {
         node.attr if isinstance(node, ast.Attribute) else node.id
-        for node in ast.walk(ast.parse(trial.script.code))
+        for node in nodes
         if isinstance(node, ast.Attribute | ast.Name)
     }
-    decade = floor(log10(trial.seconds)) if trial.seconds else 0
-    return frozenset([*names, *trial.calls, *lines_of(trial), decade])
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    sizes = {len(str(abs(value))) for value in values if isinstance(value, int) and not isinstance(value, bool)}
+    return frozenset([*names, *sizes, *trial.calls, *lines_of(trial)])
 
 
 def _alike(one: frozenset[object], other: frozenset[object]) -> float:
