@@ -92,9 +92,10 @@ def assemble(
         [_Accepted(known[e.workload_id], e, runs[e.workload_id]) for e in mine if e.status == "kept"]
     )
     base = next((build for build in builds if build.change_id == change.change_id and build.side == "base"), None)
-    common = {**_of_change(change, verdict, texts, repository), **_of_build(base, change, repository)}
+    common = {**_of_change(change, texts, repository), **_of_build(base, change, repository)}
     oracle = oracle_targets(change, verdict)
-    common |= {"oracle_targets": oracle, "problem_oracle": oracle_problem(repository.codebase, oracle)}
+    apis = verdict.apis or next((one.apis for one in workloads if one.apis), [])
+    common |= {"apis": apis, "oracle_targets": oracle, "problem_oracle": oracle_problem(repository.codebase, oracle)}
     if not accepted:
         reason = most_telling([Reason(row.reason) for row in mine if row.reason])
         detail = next((row.detail for row in mine if row.reason == reason), "")
@@ -115,7 +116,7 @@ def _of_one_machine(accepted: list[_Accepted]) -> list[_Accepted]:
     return [one for one in accepted if one.run.machine_id == machine]
 
 
-def _of_change(change: Change, verdict: Verdict, texts: ChangeTexts, repository: Repository) -> dict[str, Any]:
+def _of_change(change: Change, texts: ChangeTexts, repository: Repository) -> dict[str, Any]:
     sources = [file for file in change.files if file.role != "test"]
     return {
         "task_id": task_id_of(repository.codebase, change.head_sha),
@@ -132,7 +133,6 @@ def _of_change(change: Change, verdict: Verdict, texts: ChangeTexts, repository:
         "issues": change.issues,
         "patch": texts.patch,
         "test_patch": texts.test_patch,
-        "apis": verdict.apis,
         "licence": texts.licence or repository.licence,
         "lines_changed": sum(file.added + file.deleted for file in sources),
         "files_changed": len(sources),

@@ -85,6 +85,15 @@ class GeneratedSettings(Record):
     answer_tokens: int = Field(default=16_000, ge=500, description="Most tokens of one answer, thinking included.")
 
 
+class AsvSettings(Record):
+    """Which benchmarks of a repository's asv suite are tried."""
+
+    benchmarks: int = Field(default=8, description="Benchmarks tried, those nearest to the change first.")
+    combinations: int = Field(default=3, description="Combinations of parameters tried of each.")
+    sample_seconds: float = Field(default=5e-3, gt=0, description="What is shorter is called more than once a sample.")
+    workloads: int = Field(default=6, description="Workloads kept.")
+
+
 class GenerateSettings(StageSettings):
     """Where workloads come from, and how they are chosen."""
 
@@ -96,8 +105,9 @@ class GenerateSettings(StageSettings):
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3)
     scripts: ScriptSettings = ScriptSettings()
+    asv: AsvSettings = AsvSettings()
     generated: GeneratedSettings = GeneratedSettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "generated"})
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "generated"})
 
     @field_validator("source")
     @classmethod

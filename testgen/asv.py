@@ -1,0 +1,241 @@
+"""Benchmarks of the repository's own asv suite as workloads, without any model.
+
+Those that can reach what changed are told by the graph of calls, else by the words of their names, and
+then by running them (`testgen.trials`). Each becomes a script that holds the modules of the suite
+it needs, so both sides run the same benchmark, also where the base has none. What a benchmark
+returns seldom says whether its work was right: the check of equivalence is weak, and the rows say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import islice, product
+from math import ceil, prod
+from string import Template
+from typing import Final
+
+from data.records import Reason, Side, Source, Workload
+from data.settings import AsvSettings
+from testgen.apis import reaching
+from testgen.asv_suites import Benchmark, Suite, suite_of
+from testgen.calls.graph import CallGraph
+from testgen.calls.modules import Node
+from testgen.case import Case
+from testgen.scripts import Script
+from testgen.traced import SIDES
+from testgen.trials import Trial, rows_of, try_scripts
+
+SOURCE: Final = "asv"
+MAX_REJECTED = 50
+MOST_CALLS = 100_000
+"""Calls of a benchmark in one sample."""
+_CONSIDERED = 500
+"""Combinations of parameters among which is chosen."""
+_HELPERS = 3
+"""Functions of the suite between a benchmark and what it measures."""
+_FRACTIONS = (1.0, 0.0, 0.5)
+"""Places in the product of parameters whose number is not known."""
+_WORD = re.compile(r"[a-z]{3,}|[A-Z][a-z]{2,}|[A-Z]{3,}")
+_DULL = frozenset({"time", "test", "array", "core", "base", "bench", "init", "module", "self", "src"})
+
+Combination = tuple[int, ...] | float
+"""Index of each parameter's value; or a place in their product, from 0 to 1, where their number is not known."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A benchmark of one side's suite."""
+
+    suite: Suite
+    benchmark: Benchmark
+    distance: int | None
+    """Calls between it and a touched function; None where the graph shows no way."""
+    likeness: int
+    """Words its name shares with what changed."""
+
+    def script(self, combination: Combination, number: int) -> Script:
+        """A script for some parameters, with so many calls a sample."""
+        one = self.benchmark
+        chosen = list(combination) if isinstance(combination, tuple) else combination
+        parameters = "none" if chosen == [] else f"{chosen}" if isinstance(chosen, list) else f"at {chosen} of all"
+        template = Template((resources.files("testgen") / "templates" / "asv.txt").read_text(encoding="utf-8"))
+        code = template.substitute(
+            name=one.id,
+            parameters=parameters,
+            place=f"{one.module!r}, {one.owner!r}, {one.name!r}",
+            combination=repr(chosen),
+            number=number,
+            suite=_literal(self.suite.needed_by(one.module)),
+        )
+        calls = "1 call" if number == 1 else f"{number} calls"
+        way = "chosen by its name" if self.distance is None else f"{self.distance} calls from the change"
+        note = (
+            f"asv benchmark {one.id}, parameters {parameters}, {calls} a sample, {way}; "
+            "equivalence is weak: of what it returns only JSON is compared"
+        )
+        return Script(code, SOURCE, note)
+
+
+class AsvSource:
+    """The source `asv`; a change of a repository without a suite has no row of it."""
+
+    @property
+    def name(self) -> Source:
+        """As `--workloads` calls it."""
+        return SOURCE
+
+    def workloads(self, case: Case) -> list[Workload]:
+        """Rows of the benchmarks tried: kept ones first, those that execute most of the change before others.
+
+        Raises:
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        settings = case.settings.asv
+        planned = [
+            (candidate, combination)
+            for candidate in _chosen(_candidates(case), settings.benchmarks)
+            for combination in combinations(candidate.benchmark.lengths, settings.combinations)
+        ]
+        if not planned:
+            return []
+        scripts = [candidate.script(combination, candidate.benchmark.number or 1) for candidate, combination in planned]
+        trials = try_scripts(case, scripts)
+        longer = {
+            at: candidate.script(combination, number)
+            for at, ((candidate, combination), trial) in enumerate(zip(planned, trials, strict=True))
+            if (number := _calls(candidate.benchmark, trial, settings)) > 1
+        }
+        for at, trial in zip(longer, try_scripts(case, list(longer.values())), strict=True):
+            trials[at] = trial
+        kept = _best([trial for trial in trials if trial.reason is None], settings.workloads)
+        return rows_of(case, [*kept, *[trial for trial in trials if trial.reason is not None][:MAX_REJECTED]])
+
+
+def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]:
+    """Of the combinations of parameters the last (sizes ascend), then those with most values not yet among them.
+
+    Args:
+        lengths: number of values of each parameter; None where it is not known.
+        limit: most combinations returned.
+    """
+    if lengths is None:
+        return list(_FRACTIONS[:limit])
+    step = max(1, prod(lengths) // _CONSIDERED)
+    left = list(islice(product(*(range(length) for length in lengths)), 0, None, step))
+    chosen: list[Combination] = [tuple(length - 1 for length in lengths)]
+    seen = set(enumerate(length - 1 for length in lengths))
+    while len(chosen) < limit:
+        best = max(left, key=lambda one: len(set(enumerate(one)) - seen), default=())
+        if not set(enumerate(best)) - seen:
+            break
+        chosen.append(best)
+        seen |= set(enumerate(best))
+    return chosen[:limit]
+
+
+def _candidates(case: Case) -> Iterator[_Candidate]:
+    """Benchmarks of the base's suite, and those only the head's has, that may reach the change."""
+    words = _words(case)
+    known: set[str] = set()
+    graphs = {side: reaching(case, side) for side in _asked_sides(case)}
+    for side in SIDES:
+        suite = suite_of(case.sides[side].tree)
+        if suite is None:
+            continue
+        distances = [_distances(suite, *graphs[one]) for one in graphs]
+        for benchmark in suite.benchmarks():
+            if benchmark.id in known:
+                continue
+            known.add(benchmark.id)
+            place = Node(benchmark.path, benchmark.defined)
+            found = [one[place] for one in distances if place in one]
+            likeness = len(words & _split(benchmark.id))
+            if found or likeness:
+                yield _Candidate(suite, benchmark, min(found, default=None), likeness)
+
+
+def _asked_sides(case: Case) -> list[Side]:
+    """The sides whose functions tell all that is touched: the base, and the head where functions are new."""
+    return list(SIDES) if any(one.change == "added" for one in case.verdict.functions) else ["base"]
+
+
+def _distances(suite: Suite, graph: CallGraph, reached: Mapping[Node, int]) -> dict[Node, int]:
+    """How far definitions of the suite are from what changed, through helpers of the suite, too."""
+    uses = graph.uses_of(suite.facts)
+    found: dict[Node, int] = {}
+    for _ in range(_HELPERS):
+        for node, targets in uses.items():
+            ways = [
+                length + way for one, length in targets.items() if (way := reached.get(one, found.get(one))) is not None
+            ]
+            if ways:
+                found[node] = min(ways)
+    return found
+
+
+def _words(case: Case) -> set[str]:
+    touched = [one.name for one in case.verdict.functions]
+    return set().union(*map(_split, touched)) - _DULL if touched else set()
+
+
+def _split(name: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(name)}
+
+
+def _chosen(candidates: Iterable[_Candidate], limit: int) -> list[_Candidate]:
+    """The nearest ones, those of a class and a module tried least first among equals; by name only where few reach."""
+    left = list(candidates)
+    chosen: list[_Candidate] = []
+    while left and len(chosen) < limit:
+        owners = [(one.benchmark.module, one.benchmark.owner) for one in chosen]
+        best = min(left, key=lambda one: _cost(one, owners))
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def _cost(one: _Candidate, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
+    place = (one.benchmark.module, one.benchmark.owner)
+    return (
+        one.distance is None,
+        (one.distance or 0) + owners.count(place),
+        -one.likeness,
+        len(owners),
+        one.benchmark.id,
+    )
+
+
+def _calls(benchmark: Benchmark, trial: Trial, settings: AsvSettings) -> int:
+    """Calls a sample that make it long enough; 1 where it is, or where the suite says how many."""
+    if trial.reason != Reason.TOO_SHORT or not trial.seconds or benchmark.number:
+        return 1
+    return min(ceil(settings.sample_seconds / trial.seconds), MOST_CALLS)
+
+
+def _best(trials: Sequence[Trial], limit: int) -> list[Trial]:
+    """Those that execute most changed lines not executed by better ones, longer ones first among equals."""
+    left = list(trials)
+    chosen: list[Trial] = []
+    covered: set[tuple[str, str, int]] = set()
+    while left and len(chosen) < limit:
+        best = max(left, key=lambda trial: (len(_lines(trial) - covered), trial.seconds or 0.0))
+        left.remove(best)
+        chosen.append(best)
+        covered |= _lines(best)
+    return chosen
+
+
+def _lines(trial: Trial) -> set[tuple[str, str, int]]:
+    return {(hit.side, hit.path, line) for hit in trial.hits for line in hit.lines}
+
+
+def _literal(modules: Mapping[str, tuple[bool, str]]) -> str:
+    """A dict of the modules as source, a line a line."""
+    parts = []
+    for name, (is_package, text) in sorted(modules.items()):
+        lines = "\n".join(f"        {line!a}" for line in text.splitlines(keepends=True)) or "        ''"
+        parts.append(f"    {name!r}: ({is_package}, (\n{lines}\n    )),\n")
+    return "{\n" + "".join(parts) + "}"

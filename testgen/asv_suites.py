@@ -1,0 +1,263 @@
+"""The asv suite of a tree, read without running it.
+
+asv (https://asv.readthedocs.io, "Writing benchmarks") imports all modules of `benchmark_dir` and takes
+functions and methods called `time_…`; others (mem, peakmem, track) measure no time and are
+passed over. What a suite makes at run time (benchmarks from decorators or loops) is not seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path, PurePosixPath
+
+from testgen.calls.facts import Facts
+from testgen.calls.python import python_facts
+from testgen.imports import imports_of, parse
+
+_TIMES = re.compile(r"time_.+|Time[A-Z_].+")
+_COMMENT = re.compile(r"(\"(?:\\.|[^\"\\])*\")|//[^\n]*|/\*.*?\*/", re.S)
+_TRAILING = re.compile(r",(\s*[}\]])")
+_MOST_FILES = 400
+_Values = Mapping[str, ast.expr]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark, without its parameters' values."""
+
+    module: str
+    """Dotted, as asv imports it: 'benchmarks.bench_core'."""
+    owner: str
+    """Its class; '' for a function."""
+    name: str
+    defined: str
+    """Qualified name of its definition, in a class that may be another, and `path`, its file there."""
+    path: str
+    lengths: tuple[int, ...] | None
+    """Number of values of each parameter; None where the sources do not tell."""
+    number: int | None
+    """Calls a sample, where the suite sets it."""
+
+    @property
+    def id(self) -> str:
+        """What asv calls it: 'bench_core.Core.time_array'."""
+        return ".".join(part for part in (self.module.partition(".")[2], self.owner, self.name) if part)
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """What a file assigns: by scope ('' for the module, 'Class', 'function', 'Class.method') and name."""
+
+    values: Mapping[str, _Values]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The modules of one suite."""
+
+    package: str
+    folder: str
+    """Folder of the package, relative to the tree."""
+    texts: Mapping[str, bytes]
+    """Contents by path, relative to the tree."""
+
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        """Facts of its modules by path."""
+        return {path: python_facts(text) for path, text in self.texts.items()}
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """Dotted name of each path, the package's own included."""
+        return {path: self._dotted(path) for path in self.texts}
+
+    def benchmarks(self) -> list[Benchmark]:
+        """All benchmarks that take times, in the order of their files."""
+        return [found for path in sorted(self.texts) for found in self._of_file(path)]
+
+    def needed_by(self, module: str) -> dict[str, tuple[bool, str]]:
+        """Modules of the suite that one needs: whether each is a package, and its text."""
+        paths = {name: path for path, name in self.modules.items()}
+        needed: dict[str, tuple[bool, str]] = {}
+        waiting = [module]
+        while waiting:
+            name = waiting.pop()
+            parents = [name.rsplit(".", count)[0] for count in range(name.count(".") + 1)]
+            for one in [*parents, name]:
+                if one not in needed and (one in paths or one == self.package):
+                    path = paths.get(one, f"{self.folder}/__init__.py")
+                    text = self.texts.get(path, b"")
+                    needed[one] = (path.endswith("__init__.py"), text.decode("utf-8", "replace"))
+                    waiting += self._imported(path, text)
+        return needed
+
+    def _dotted(self, path: str) -> str:
+        inner = path.removeprefix(f"{self.folder}/").removesuffix(".py").removesuffix("__init__").rstrip("/")
+        return ".".join([self.package, *(inner.split("/") if inner else [])])
+
+    def _imported(self, path: str, text: bytes) -> Iterator[str]:
+        """Dotted names of this suite that a module may import."""
+        here = self._dotted(path).split(".")
+        package = here if path.endswith("__init__.py") else here[:-1]
+        for found in imports_of(text):
+            base = package[: len(package) - found.level + 1] if found.level else []
+            name = ".".join([*base, *([found.module] if found.module else [])])
+            if name.partition(".")[0] == self.package:
+                yield name
+                yield from (f"{name}.{one}" for one, _ in found.names or ())
+
+    def _of_file(self, path: str) -> Iterator[Benchmark]:
+        facts, values = self.facts[path], _attributes(self.texts[path])
+        for name, definition in facts.definitions.items():
+            if "." in name or name.startswith("_"):
+                continue
+            if definition.kind == "function" and _TIMES.fullmatch(name):
+                yield self._benchmark(path, "", name, Found(path, name), [values.get(name, {}), values.get("", {})])
+            elif definition.kind == "class":
+                yield from self._of_class(path, name)
+
+    def _of_class(self, path: str, owner: str) -> Iterator[Benchmark]:
+        lineage = self._lineage(Found(path, owner))
+        seen: set[str] = set()
+        for one in lineage:
+            prefix = f"{one.name}."
+            for key, definition in self.facts[one.path].definitions.items():
+                name = key.removeprefix(prefix)
+                own = key.startswith(prefix) and "." not in name
+                if own and definition.kind == "function" and _TIMES.fullmatch(name) and name not in seen:
+                    seen.add(name)
+                    scopes = [_attributes(self.texts[one.path]).get(key, {})]
+                    scopes += [_attributes(self.texts[each.path]).get(each.name, {}) for each in lineage]
+                    scopes.append(_attributes(self.texts[path]).get("", {}))
+                    yield self._benchmark(path, owner, name, Found(one.path, key), scopes)
+
+    def _benchmark(self, path: str, owner: str, name: str, found: Found, scopes: Sequence[_Values]) -> Benchmark:
+        module_values = _attributes(self.texts[path]).get("", {})
+        params = next((scope["params"] for scope in scopes if "params" in scope), None)
+        number = next((scope["number"] for scope in scopes if "number" in scope), None)
+        fixed = number.value if isinstance(number, ast.Constant) and isinstance(number.value, int) else 0
+        lengths = () if params is None else _lengths(params, module_values)
+        return Benchmark(self.modules[path], owner, name, found.name, found.path, lengths, fixed or None)
+
+    def _lineage(self, found: Found) -> list[Found]:
+        """A class and those of the suite it inherits from, nearest first."""
+        lineage = [found]
+        for one in lineage:  # grows while it is walked
+            definition = self.facts[one.path].definitions.get(one.name)
+            for base in definition.bases if definition else ():
+                parent = self._class(one.path, base)
+                if parent and parent not in lineage:
+                    lineage.append(parent)
+        return lineage
+
+    def _class(self, path: str, reference: str) -> Found | None:
+        """The suite's class that a name in a file stands for."""
+        facts = self.facts[path]
+        first, _, last = reference.rpartition(".")
+        name = last or first
+        if not first and name in facts.definitions:
+            return Found(path, name)
+        paths = {module: one for one, module in self.modules.items()}
+        for module in self._imported(path, self.texts[path]):
+            there = paths.get(module)
+            if there and there != path and name in self.facts[there].definitions:
+                return Found(there, name)
+        return None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A definition of the suite."""
+
+    path: str
+    name: str
+
+
+def suite_of(tree: Path) -> Suite | None:
+    """The suite of a tree; None where there is none in it."""
+    configs = [tree / "asv.conf.json", *sorted(tree.glob("*/asv.conf.json")), *sorted(tree.glob("asv*.json"))]
+    for config in configs:
+        if not config.is_file() or not config.resolve().is_relative_to(tree.resolve()):
+            continue
+        folder = (config.parent / _benchmark_dir(config)).resolve()
+        if folder.is_dir() and folder.is_relative_to(tree.resolve()) and folder != tree.resolve():
+            relative = folder.relative_to(tree.resolve()).as_posix()
+            files = [path for path in sorted(folder.rglob("*.py")) if not path.is_symlink()][:_MOST_FILES]
+            texts = {path.relative_to(tree.resolve()).as_posix(): path.read_bytes() for path in files}
+            if texts:
+                return Suite(folder.name, relative, texts)
+    return None
+
+
+def _benchmark_dir(config: Path) -> str:
+    """What the configuration says (JSON with comments); asv's default where it cannot be read."""
+    text = _COMMENT.sub(lambda found: found[1] or " ", config.read_text(encoding="utf-8", errors="replace"))
+    try:
+        named = json.loads(_TRAILING.sub(r"\1", text)).get("benchmark_dir", "benchmarks")
+    except (ValueError, AttributeError):
+        return "benchmarks"
+    usable = isinstance(named, str) and not PurePosixPath(named).is_absolute()
+    return named if usable else "benchmarks"
+
+
+def _attributes(text: bytes) -> dict[str, dict[str, ast.expr]]:
+    tree = parse(text)
+    found: dict[str, dict[str, ast.expr]] = {}
+
+    def read(body: list[ast.stmt], scope: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef) and not scope:
+                read(node.body, node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(scope, {})[target.id] = node.value
+                    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                        owner = f"{scope}.{target.value.id}".lstrip(".")
+                        found.setdefault(owner, {})[target.attr] = node.value
+
+    read(tree.body if tree else [], "")
+    return found
+
+
+def _lengths(params: ast.expr, names: _Values) -> tuple[int, ...] | None:
+    """Number of values of each parameter: a list of values is one parameter, a list of lists several."""
+    params = _named(params, names)
+    if not isinstance(params, ast.List | ast.Tuple) or not params.elts:
+        return () if isinstance(params, ast.List | ast.Tuple) else _single(_length(params, names))
+    if not isinstance(_named(params.elts[0], names), ast.List | ast.Tuple):
+        first = _length(params.elts[0], names)
+        return None if first is not None else _single(_length(params, names))
+    lengths = [_length(one, names) for one in params.elts]
+    known = [one for one in lengths if one]
+    return tuple(known) if len(known) == len(lengths) and prod(known) <= 10**6 else None
+
+
+def _single(length: int | None) -> tuple[int, ...] | None:
+    return (length,) if length else None
+
+
+def _named(value: ast.expr, names: _Values) -> ast.expr:
+    return names.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def _length(value: ast.expr, names: _Values) -> int | None:
+    value = _named(value, names)
+    if isinstance(value, ast.List | ast.Tuple):
+        return None if any(isinstance(one, ast.Starred) for one in value.elts) else len(value.elts)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "range":
+        numbers = [one.value for one in value.args if isinstance(one, ast.Constant) and isinstance(one.value, int)]
+        return len(range(*numbers)) if 0 < len(numbers) == len(value.args) <= 3 and numbers[-1] else None
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id in ("list", "tuple", "sorted")
+    ):
+        return _length(value.args[0], names) if len(value.args) == 1 else None
+    return None
