@@ -13,21 +13,27 @@ import pytest
 from test_context import patch
 from two_trees import change, verdict
 
-from data.errors import AnswersAwaited
+import data.demo
+from data.demo.expectations import expected
+from data.errors import AnswersAwaited, BudgetExceeded
 from data.home import Home
 from data.records import LlmCall, Reason, Stamp, Workload
-from data.settings import GeneratedSettings, GenerateSettings
+from data.settings import GeneratedSettings, GenerateSettings, LlmSettings, Price
 from data.store import TableStore
 from flows.sampling import by_round
 from harness.contracts import BuiltSide
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from llm.client import open_client
+from llm.prompts import Prompt
+from llm.recordings import Recording
 from testgen.case import Case
-from testgen.generated import Generated, Sample, portable
+from testgen.generated import PROMPTS, VERSION, Generated, Sample, Samples, portable
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
 TOOLS = Path(coverage.__file__).parent.parent
+DEMO = Path(data.demo.__file__).parent / "cassettes"
+REAL = Path(__file__).parent / "cassettes"
 BASE = {
     "pkg/__init__.py": "",
     "pkg/words.py": """\
@@ -236,6 +242,20 @@ def test_answers_that_are_none_are_rows(tmp_path: Path, prober: SandboxProber) -
     assert (row.reason, row.detail) == (Reason.REFUSED, "I won't.")
 
 
+def test_a_spent_budget_ends_before_anything_is_asked(
+    tmp_path: Path, prober: SandboxProber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-pqcanary0123456789abcdef")
+    sampling, prices = Sampling(tmp_path, prober), {"m": Price(input=1.0, output=2.0)}
+    settings = LlmSettings(base_url="http://127.0.0.1:9/v1", budget_usd=1e-6, prices=prices)
+    with (
+        open_client("openai:m", sampling.home, sampling.store, STAMP, settings) as client,
+        pytest.raises(BudgetExceeded),
+    ):
+        Generated(client.ask).workloads(sampling.case)
+    assert not list(sampling.store.records(LlmCall, "lib"))
+
+
 def test_a_change_without_an_executable_line_is_not_asked_about(tmp_path: Path, prober: SandboxProber) -> None:
     sampling = Sampling(tmp_path, prober)
     (sampling.case.head.tree / "pkg/words.py").write_text("# faster\n" + BASE["pkg/words.py"])
@@ -262,3 +282,20 @@ def test_details_are_the_same_on_every_machine(detail: str, shown: str) -> None:
 def test_a_fence_around_a_script_is_taken_off() -> None:
     assert Sample(note="n", code="```python\nx = 1\n```\n").code == "x = 1\n"
     assert Sample(note="n", code="x = '''```'''\n").code == "x = '''```'''\n"
+
+
+@pytest.mark.parametrize("path", sorted([*DEMO.glob("*.json"), *REAL.rglob("*.json")]), ids=lambda path: path.stem)
+def test_cassettes_are_labelled_and_answer_the_prompt_of_today(path: Path) -> None:
+    recording = Recording.model_validate_json(path.read_bytes())
+    assert recording.origin == "written by hand" and recording.note
+    assert recording.purpose, "python -m benchmarks.answers address"
+    assert recording.purpose.prompt_hash == Prompt(PROMPTS, "generate", VERSION).hash
+    if recording.answer is not None:
+        Samples.model_validate(recording.answer)
+
+
+def test_a_dozen_real_changes_and_most_of_the_demo_have_answers() -> None:
+    demo, real = ({path.stem.partition("-")[0] for path in folder.rglob("*.json")} for folder in (DEMO, REAL))
+    accepted = {one.head_sha[:10] for one in expected() if one.accepted}
+    assert accepted <= demo and len(demo - accepted) >= 2
+    assert len(real) >= 12
