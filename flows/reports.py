@@ -49,18 +49,18 @@ def funnel_table(funnel: Funnel) -> Table:
 
 
 def sources_table(repository: str, counts: Sequence[SourceCount]) -> Table:
-    """What each source of workloads gave."""
+    """What each source of workloads gave; in brackets, of how many changes."""
     title = f"Workloads of {escape(repository)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("source")
-    for name in ("changes", "tried", "kept", "of changes", "accepted", "of changes"):
-        table.add_column(name, justify="right")
+    for name in ("tried", "kept", "accepted"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("why not", overflow="fold")
     for count in counts:
         why = [f"{reason} {number}" for reason, number in count.rejected.items()]
         why += [f"no workload of {number}: {reason}" for reason, number in count.without.items()]
-        numbers = (count.changes, count.tried, count.kept, count.kept_changes, count.accepted, count.accepted_changes)
-        table.add_row(count.source, *map(str, numbers), ", ".join(why))
+        pairs = (count.tried, count.changes), (count.kept, count.kept_changes), (count.accepted, count.accepted_changes)
+        table.add_row(count.source, *(f"{number} ({changes})" for number, changes in pairs), ", ".join(why))
     return table
 
 
