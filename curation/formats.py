@@ -77,15 +77,15 @@ SWEPERF_SCHEMA = pa.schema(
 
 
 def gso_row(task: Task) -> dict[str, Any]:
-    """The task as a row of GSO's dataset; `tests` are runnable scripts, the one with the largest speedup first.
+    """The task as a row of GSO's dataset.
 
-    Where the task has script workloads, these alone are its tests, and the visible one is that with the median
-    speedup: the best case would tell where to look.
+    `tests` are runnable scripts; where the task has script workloads, these alone. The first is `prob_script`,
+    the one a solver sees: of the visible ones that of the smallest id. Its speedup plays no part: the test
+    that happened to be timed fastest would overstate the task and tell where to look.
     """
     scripted = [workload for workload in task.workloads if workload.source != UNIT_TEST]
-    workloads = sorted(scripted or task.workloads, key=lambda workload: -workload.speedup)
+    workloads = sorted(scripted or task.workloads, key=lambda one: (one.role == "hidden", one.workload_id))
     scripts = [script(workload) for workload in workloads]
-    visible = len(scripts) // 2 if scripted else 0
     names = [*task.apis, *task.realistic_targets, *task.oracle_targets]
     return {
         "instance_id": task.task_id,
@@ -93,7 +93,7 @@ def gso_row(task: Task) -> dict[str, Any]:
         "base_commit": task.base_sha,
         "opt_commit": task.head_sha,
         "api": names[0].rpartition("::")[2] if names else "",
-        "prob_script": scripts[visible] if scripts else "",
+        "prob_script": scripts[0] if scripts else "",
         "tests": scripts,
         "hints_text": task.message,
         "setup_commands": task.setup_commands,

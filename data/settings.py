@@ -89,6 +89,20 @@ class ScriptSettings(Record):
     )
 
 
+class GeneratedSettings(Record):
+    """How a model is asked for performance tests (docs/generated.md)."""
+
+    model: str = Field(default="", description="Who writes them: 'openai:MODEL', 'exchange:DIR', … (docs/llm.md).")
+    samples: int = Field(default=6, ge=1, description="Scripts asked for in a round.")
+    rounds: int = Field(default=2, ge=1, description="Most rounds; from the second on, the model is told what failed.")
+    wanted: int = Field(default=5, ge=1, description="Most scripts kept; with so many, no further round.")
+    held_out: int = Field(default=2, ge=0, description="Of those kept, how many are hidden tests; one stays visible.")
+    context_tokens: int = Field(
+        default=12_000, ge=500, description="Tokens of the repository's text in the first round; twice in the second, …"
+    )
+    answer_tokens: int = Field(default=16_000, ge=500, description="Most tokens of one answer, thinking included.")
+
+
 class AsvSettings(Record):
     """Which benchmarks of a repository's asv suite are tried."""
 
@@ -130,7 +144,8 @@ class GenerateSettings(StageSettings):
     scripts: ScriptSettings = ScriptSettings()
     asv: AsvSettings = AsvSettings()
     replay: ReplaySettings = ReplaySettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay"})
+    generated: GeneratedSettings = GeneratedSettings()
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay", "generated"})
 
     @field_validator("source")
     @classmethod

@@ -37,7 +37,10 @@ LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most pr
 JudgeOption = Annotated[
     str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
 ]
-LlmOption = Annotated[str | None, typer.Option(help="Whom the cascade asks: openai:MODEL, exchange:DIR, …")]
+LlmOption = Annotated[
+    str | None,
+    typer.Option(help="Whom the cascade asks and who writes generated workloads: openai:MODEL, exchange:DIR, …"),
+]
 WorkloadsOption = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
 BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
 HomeOption = Annotated[
@@ -228,6 +231,14 @@ def costs(
     from flows.costs import report
 
     report(home_of(home), repo, by, as_json=as_json)
+
+
+@app.command()
+def sampling(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
+    from flows.sampling import report
+
+    report(home_of(home), repo, as_json=as_json)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import os
 import tomllib
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, ValidationError, field_validator
@@ -14,6 +15,7 @@ from data.errors import InputError
 from data.home import Home
 from data.records import Record
 from data.settings import Settings
+from llm.client import ModelSpec
 
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
@@ -63,7 +65,7 @@ def settings_from(
     Raises:
         InputError: the file cannot be read, or names an unknown setting.
     """
-    tables: dict[str, dict[str, object]] = {}
+    tables: dict[str, dict[str, Any]] = {}
     if path is not None:
         try:
             tables = tomllib.loads(path.read_text())
@@ -71,8 +73,12 @@ def settings_from(
             raise InputError(f"cannot read the settings {path}: {error}") from error
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
-    if llm is not None and judge == "cascade":
-        tables["judge"]["model"] = llm
+    if llm is not None:
+        spec = str(ModelSpec.parse(llm))
+        if judge == "cascade":
+            tables["judge"]["model"] = spec
+        if "generated" in map(str.strip, workloads.split(",")):
+            tables["generate"].setdefault("generated", {})["model"] = spec
     if budget_usd is not None:
         tables.setdefault("llm", {})["budget_usd"] = budget_usd
     try:

@@ -30,6 +30,7 @@ from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from llm.client import open_client
 from miners.clone import ensure_clone
+from testgen.generated import Generated
 from testgen.traced import candidate_files
 
 VERSIONS = {"mine": "1", "judge": "1", "build": "2", "generate": "1", "measure": "2", "select": "2"}
@@ -115,6 +116,19 @@ class Run:
             known_good=KnownGood(self.store.records(Attempt, self.name, **self.where("build"))),
             proposer=self._proposer(settings.build.repair_model),
         )
+
+    @cached_property
+    def generated(self) -> Generated:
+        """Asks the settings' model for performance tests.
+
+        Raises:
+            InputError: none is named, or it cannot be asked (no key, no folder).
+        """
+        model = self.options.settings.generate.generated.model
+        if not model:
+            raise InputError("generated workloads need a model: --llm openai:MODEL, exchange:DIR, cassette:DIR, …")
+        client = open_client(model, self.home, self.store, self.stamp("generate"), self.options.settings.llm)
+        return Generated(client.ask)
 
     def _proposer(self, model: str) -> ModelProposer | None:
         if not model:

@@ -15,6 +15,7 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),
     "asv": lambda run: AsvSource(),
     "replay": lambda run: ReplaySource(),
+    "generated": lambda run: run.generated,
 }
 """By name, in the order in which they are asked: how each is made for a run."""
 

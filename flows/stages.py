@@ -195,24 +195,21 @@ def _generate_todo(run: Run) -> list[Batch]:
     return _one_by_one(run, _built(run), _done(run, Workload, "generate"))
 
 
+def case_of(run: Run, change_id: str) -> Case:
+    """A built change as the sources of workloads get it; while it is referred to, its builds are not evicted."""
+    builds = _builds(run, change_id)
+    base, head = run.builder.reopen(builds)
+    settings, stamp = run.options.settings.generate, run.stamp("generate")
+    change, verdict = run.change(change_id), _verdict(run, change_id)
+    return Case(change, verdict, base, head, run.prober, settings, stamp, run.tools(builds))
+
+
 def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
-        change = run.change(key)
-        current().note(change.title)
-        builds = _builds(run, key)
-        base, head = run.builder.reopen(builds)
-        case = Case(
-            change,
-            _verdict(run, key),
-            base,
-            head,
-            run.prober,
-            run.options.settings.generate,
-            run.stamp("generate"),
-            run.tools(builds),
-        )
+        case = case_of(run, key)
+        current().note(case.change.title)
         run.store.append(with_apis(case, gather(case, sources_of(run))))
-        del case, base, head  # from here on they may be evicted
+        del case
         tidy(run)
 
 

@@ -26,7 +26,7 @@ from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
 from flows.runner import run_stages
 from flows.server import local_server, quiet
-from flows.sources import check_sources
+from flows.sources import check_sources, sources_of
 from miners.judge import spec_of
 
 
@@ -103,6 +103,8 @@ def _check(run: Run, stages: Sequence[str]) -> None:
         InputError: the judge or source of workloads is unknown, or a change is not in the clone.
     """
     check_sources(run.options.settings.generate.sources)
+    if "generate" in stages:
+        sources_of(run)
     spec_of(run.options.settings.judge)
     clone = git.Repo(run.clone)
     if "judge" in stages:

@@ -10,7 +10,7 @@ from data.records.row import Record, Row, Stamp, Status, content_id
 from data.records.task import Task
 from data.records.timing import Machine, Timing
 from data.records.verdict import Signal, TouchedFunction, Verdict
-from data.records.workload import Hit, Source, Workload, node_of, workload_id_of
+from data.records.workload import Hit, Role, Source, Workload, node_of, workload_id_of
 
 __all__ = [
     "MEANING",
@@ -30,6 +30,7 @@ __all__ = [
     "Machine",
     "Reason",
     "Record",
+    "Role",
     "Row",
     "SessionStatistics",
     "Side",

@@ -56,6 +56,8 @@ class Reason(StrEnum):
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
     CACHED = "cached_between_calls"
+    DUPLICATE = "duplicate"
+    SURPLUS = "surplus"
     NO_WORKLOADS = "no_workloads"
     NOT_RECORDED = "not_recorded"
     NOT_REPLAYED = "not_replayed"
@@ -120,6 +122,8 @@ MEANING: dict[Reason, str] = {
     Reason.TOO_SHORT: "one call is too short to be timed well",
     Reason.TOO_LONG: "one call, or the setup before it, takes too long to be timed often",
     Reason.CACHED: "later calls in a process no longer do the work of the first",
+    Reason.DUPLICATE: "another script of the change executes the same lines and differs in literals only",
+    Reason.SURPLUS: "usable, but enough scripts that differ more were kept",
     Reason.NO_WORKLOADS: "no source has a workload for the change",
     Reason.NOT_RECORDED: "no call of the changed functions could be recorded while the tests ran",
     Reason.NOT_REPLAYED: "a recorded call cannot be rebuilt, or has another outcome when it is made again",
@@ -145,6 +149,8 @@ TELLING: tuple[Reason, ...] = (
     Reason.TEST_TIMEOUT,
     Reason.TEST_CHANGED,
     # scripts: those that came farthest first
+    Reason.SURPLUS,
+    Reason.DUPLICATE,
     Reason.CACHED,
     Reason.DIFFERS,
     Reason.SCRIPT_FAILS_ON_HEAD,
@@ -164,6 +170,8 @@ TELLING: tuple[Reason, ...] = (
     Reason.UNDEFINED_NAME,
     Reason.UNPARSABLE,
     # nothing to try
+    Reason.MALFORMED,
+    Reason.REFUSED,
     Reason.NO_TEST_EXECUTES_CHANGE,
     Reason.NO_TESTS,
     Reason.NO_WORKLOADS,

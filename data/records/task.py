@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from data.records.row import Record, Row
-from data.records.workload import node_of
+from data.records.workload import Role, node_of
 
 
 class TaskWorkload(Record):
@@ -27,6 +27,7 @@ class TaskWorkload(Record):
     q_value: float
     aa_delta: float | None = None
     calls: list[str] = Field(default_factory=list, description="Realistic targets of this workload.")
+    role: Role = Field(default="visible", description="visible: may be shown to the solver; hidden: only grades.")
 
     @property
     def node(self) -> str:

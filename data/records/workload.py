@@ -9,6 +9,8 @@ from pydantic import Field
 from data.records.row import Record, Row, content_id
 
 Source = Literal["unit-test", "asv", "generated", "replay"]
+Role = Literal["visible", "hidden"]
+"""visible: may be shown to who solves the task; hidden: only grades."""
 
 
 class Hit(Record):
@@ -44,6 +46,8 @@ class Workload(Row):
         description="Public APIs that reach what the change touches, best first; equal in all kept rows of a change.",
     )
     detail: str = Field(default="", description="End of the output that explains a rejection, at most 4 KiB.")
+    role: Role = "visible"
+    round: int = Field(default=0, description="Round in which a model wrote it, from 1; 0: no model did.")
 
     @property
     def is_script(self) -> bool:

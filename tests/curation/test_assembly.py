@@ -53,6 +53,21 @@ def test_the_figures_of_a_workload_are_the_confirming_sessions():
     assert select != confirm
 
 
+def test_where_the_visible_workloads_fall_a_hidden_one_is_shown_whatever_its_speedup():
+    def roles(first: float, second: float, hidden) -> list[str]:
+        workloads = [one.model_copy(update={"role": "hidden"}) if one in hidden else one for one in WORKLOADS]
+        timings = measured(0, first, first) + measured(1, second, second)
+        evidence = decide(timings, SETTINGS, STAMP)
+        task = assemble(CHANGE, VERDICT, BUILDS, workloads, evidence, timings, TEXTS, REPOSITORY, SETTINGS, NOW)
+        return [workload.role for workload in task.workloads]
+
+    assert roles(2.0, 1.5, []) == ["visible", "visible"]
+    assert roles(2.0, 1.5, WORKLOADS[:1]) == ["hidden", "visible"]
+    assert roles(2.0, 1.0, WORKLOADS[:1]) == ["visible"]  # the visible one has no gain
+    assert sorted(roles(2.0, 1.5, WORKLOADS)) == ["hidden", "visible"]
+    assert roles(2.0, 1.5, WORKLOADS) == roles(1.5, 2.0, WORKLOADS)
+
+
 def test_only_kept_workloads_are_part_of_a_task():
     task = assembled(measured(0, 1.0) + measured(1, 1.5, 1.5))
     assert [w.code for w in task.workloads] == NODES[1:]

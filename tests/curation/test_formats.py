@@ -56,9 +56,36 @@ def test_gso_has_its_fifteen_columns(accepted: Task):
     assert row["api"] == "pkg.frobnicate"
     assert len(row["tests"]) == 2
     assert row["prob_script"] == row["tests"][0]
-    assert NODES[1] in row["prob_script"]  # the workload with the larger speedup
+    shown = min(accepted.workloads, key=lambda workload: workload.workload_id)
+    assert shown.code in row["prob_script"]
     for text in row["tests"]:
         compile(text, "test.py", "exec")
+
+
+def test_the_test_a_solver_sees_is_visible_and_not_chosen_by_its_speedup(accepted: Task):
+    """GSO shows the test with the largest speedup."""
+    script_of = dict(zip(NODES, "ab", strict=True))
+
+    def shown(hidden: str, fast: str) -> str:
+        workloads = [
+            one.model_copy(
+                update={
+                    "source": "generated",
+                    "code": script_of[one.code],
+                    "role": "hidden" if one.code == hidden else "visible",
+                    "speedup": 9.0 if one.code == fast else 1.1,
+                }
+            )
+            for one in accepted.workloads
+        ]
+        row = gso_row(accepted.model_copy(update={"workloads": workloads}))
+        assert sorted(text[0] for text in row["tests"]) == ["a", "b"] and row["tests"][0] == row["prob_script"]
+        return row["prob_script"][0]
+
+    for fast in NODES:
+        assert shown(NODES[0], fast) == "b"
+        assert shown(NODES[1], fast) == "a"
+    assert shown("neither", NODES[0]) == shown("neither", NODES[1])
 
 
 def test_sweperf_has_its_fifteen_columns(accepted: Task):
@@ -231,8 +258,11 @@ def test_scripts_are_gsos_tests_and_unit_tests_are_sweperfs(accepted: Task):
     scripts = [scripted(number, speedup) for number, speedup in enumerate((9.0, 1.5, 3.0))]
     mixed = accepted.model_copy(update={"workloads": [*accepted.workloads, *scripts], "delta": 0.9})
     row = gso_row(mixed)
-    assert [text.partition("\n")[0] for text in row["tests"]] == ["# 0", "# 2", "# 1"]
-    assert row["prob_script"] == row["tests"][1]  # neither the best nor the worst
+    assert [text.partition("\n")[0] for text in row["tests"]] == ["# 0", "# 1", "# 2"]
+    hidden = [one.model_copy(update={"role": "hidden"}) if one.code.startswith("# 0") else one for one in scripts]
+    row = gso_row(mixed.model_copy(update={"workloads": [*accepted.workloads, *hidden]}))
+    assert [text.partition("\n")[0] for text in row["tests"]] == ["# 1", "# 2", "# 0"]
+    assert row["prob_script"] == row["tests"][0]
     assert sweperf_row(mixed) == sweperf_row(accepted)
 
 

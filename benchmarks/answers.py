@@ -1,0 +1,127 @@
+"""Hand-written answers to the prompts of generated workloads, as cassettes.
+
+    python -m benchmarks.answers address CASSETTES REPO [--source PATH] [--home DIR]
+    python -m benchmarks.answers unpack CASSETTES FOLDER
+    python -m benchmarks.answers pack FOLDER CASSETTES
+
+A cassette is named HEAD-ROUND.json (ten digits of the head's hash; HEAD-ROUND-repair.json answers the request
+that sends a malformed answer back). A request's address changes with the prompt and with all that it shows:
+`address` generates the workloads of every change that has cassettes, answers by name instead of by address, and
+writes into each file the address under which it was asked for. `unpack` writes the scripts as Python files,
+FOLDER/HEAD-ROUND/NN.py, the note in the first line; `pack` puts them back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from data.home import Home
+from data.settings import LlmSettings
+from flows.options import Options
+from flows.run import Run
+from flows.stages import case_of
+from llm.client import Client
+from llm.desk import Desk
+from llm.recordings import Recording, write_whole
+from llm.request import Got, Request
+from testgen.generated import Generated
+
+DIGITS = 10
+
+
+class ByName:
+    """Answers the requests of one change from files named by round, and writes their addresses into them."""
+
+    name, caches = "cassette", False
+
+    def __init__(self, folder: Path, head: str) -> None:
+        self.where = str(folder)
+        self._stem, self._round = str(folder / head[:DIGITS]), 0
+
+    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+        """Yields the answer of the next round, or of the same one to its second request."""
+        for request in requests:
+            self._round += not request.repair
+            path = Path(f"{self._stem}-{self._round}{'-repair' if request.repair else ''}.json")
+            recording = Recording.model_validate_json(path.read_bytes())
+            recording = recording.model_copy(update={"address": request.address, "purpose": request.purpose})
+            write_whole(path, text_of(recording))
+            yield Got(request, recording.reply, True, 0.0)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def text_of(recording: Recording) -> str:
+    """A cassette's file."""
+    return json.dumps(recording.model_dump(mode="json", exclude_defaults=True), indent=1, ensure_ascii=False) + "\n"
+
+
+def address(folder: Path, options: Options) -> None:
+    """Writes the addresses, and prints what became of each script."""
+    run = Run.open(options.model_dump_json())
+    heads = {path.stem.partition("-")[0] for path in folder.glob("*.json")}
+    for key in run.in_scope():
+        change = run.change(key)
+        if change.head_sha[:DIGITS] not in heads:
+            continue
+        desk = Desk(run.home, run.store, run.stamp("generate"), "cassette", str(folder), LlmSettings())
+        with Client(ByName(folder, change.head_sha), desk, "any") as client:
+            for row in Generated(client.ask).workloads(case_of(run, key)):
+                said = "" if row.reason is None else row.detail.strip().rpartition("\n")[2][:150]
+                took = f"{row.seconds * 1e3:.1f} ms" if row.seconds else ""
+                print(change.head_sha[:DIGITS], row.round, row.node, row.reason or f"kept, {row.role}", took, said)
+
+
+def unpack(folder: Path, to: Path) -> None:
+    """Scripts as Python files."""
+    for path in sorted(folder.glob("*.json")):
+        recording = Recording.model_validate_json(path.read_bytes())
+        for number, sample in enumerate((recording.answer or {}).get("scripts", ()), 1):
+            file = to / path.stem / f"{number:02}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"# {sample['note']}\n{sample['code']}")
+
+
+def pack(folder: Path, to: Path) -> None:
+    """Python files into the cassettes of their folders' names; addresses stay as they were."""
+    for scripts in sorted(path for path in folder.iterdir() if path.is_dir()):
+        path = to / f"{scripts.name}.json"
+        old = (
+            Recording.model_validate_json(path.read_bytes())
+            if path.exists()
+            else Recording(address="", origin="written by hand")
+        )
+        texts = [file.read_text().partition("\n") for file in sorted(scripts.glob("*.py"))]
+        samples = [{"note": note.removeprefix("# "), "code": code} for note, _, code in texts]
+        write_whole(path, text_of(old.model_copy(update={"answer": {"scripts": samples}})))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    addressing = commands.add_parser("address")
+    addressing.add_argument("cassettes", type=Path)
+    addressing.add_argument("repo")
+    addressing.add_argument("--source")
+    addressing.add_argument("--home", type=Path)
+    for name in ("unpack", "pack"):
+        command = commands.add_parser(name)
+        command.add_argument("source", type=Path)
+        command.add_argument("to", type=Path)
+    given = parser.parse_args(arguments)
+    if given.command == "address":
+        home = Home(given.home.resolve()) if given.home else Home.default()
+        address(given.cassettes, Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1))
+    else:
+        (unpack if given.command == "unpack" else pack)(given.source, given.to)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

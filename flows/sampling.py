@@ -1,0 +1,85 @@
+"""`perfquarry sampling`: what became of the scripts that models wrote, round by round."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow.compute as pc
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from data.home import Home
+from data.records import MEANING, Reason, Workload
+from data.registry import resolve
+from data.store import TableStore
+
+
+def report(home: Home, repo: str, *, as_json: bool) -> None:
+    """Sampled scripts of a repository's newest configuration by round.
+
+    Raises:
+        InputError: no such repository.
+    """
+    name = resolve(repo).name
+    rounds = by_round(_newest(TableStore(home.tables), name))
+    if as_json:
+        print(json.dumps({"repository": name, "rounds": rounds}, indent=2))
+        return
+    console = Console()
+    if not rounds:
+        console.print(f"no model wrote workloads for {repo} in {home.root}", highlight=False, markup=False)
+        return
+    console.print(_table(name, rounds))
+    for reason in dict.fromkeys(reason for one in rounds for reason in one["rejected"]):
+        console.print(f"{reason:<26} {MEANING[Reason(reason)]}", highlight=False, markup=False)
+
+
+def by_round(rows: Iterable[Workload]) -> list[dict[str, Any]]:
+    """`[{"round", "changes", "scripts", "kept", "hidden", "share", "rejected": {REASON: N}}]`, ascending.
+
+    Answers that could not be read count as rejected, not as scripts.
+    """
+    grouped: dict[int, list[Workload]] = defaultdict(list)
+    for row in rows:
+        grouped[row.round].append(row)
+    found = []
+    for number, group in sorted(grouped.items()):
+        kept = [row for row in group if row.status == "kept"]
+        scripts = sum(bool(row.code) for row in group)
+        found.append(
+            {
+                "round": number,
+                "changes": len({row.change_id for row in group}),
+                "scripts": scripts,
+                "kept": len(kept),
+                "hidden": sum(row.role == "hidden" for row in kept),
+                "share": len(kept) / scripts if scripts else None,
+                "rejected": dict(Counter(str(row.reason) for row in group if row.reason).most_common()),
+            }
+        )
+    return found
+
+
+def _newest(store: TableStore, name: str) -> list[Workload]:
+    """Rows of models' scripts, of the configuration that wrote last."""
+    rows = list(store.records(Workload, name, where=pc.field("source") == "generated"))
+    newest = max(rows, key=lambda row: row.created_at, default=None)
+    origin = newest and (newest.stage_version, newest.config_hash)
+    return [row for row in rows if (row.stage_version, row.config_hash) == origin and row.round]
+
+
+def _table(name: str, rounds: list[dict[str, Any]]) -> Table:
+    table = Table(title=f"Sampled scripts of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("round", "changes", "scripts", "kept", "hidden", "share"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("why the others fell", overflow="fold")
+    for one in rounds:
+        figures = [str(one[column]) for column in ("round", "changes", "scripts", "kept", "hidden")]
+        share = "–" if one["share"] is None else f"{one['share']:.0%}"
+        table.add_row(*figures, share, ", ".join(f"{reason} {count}" for reason, count in one["rejected"].items()))
+    return table
