@@ -44,8 +44,11 @@ class Documented:
             name: its public name with dots.
             module: dotted name of the module that defines it.
         """
-        owner = name.rpartition(".")[0]
-        return name in self.names or owner in self.names or bool({owner, module} & self.modules)
+        parts = name.split(".")
+        # classes are often named without their module, functions then are any word
+        tails = [".".join(parts[at:]) for at in range(len(parts)) if at == 0 or parts[at][:1].isupper()]
+        owners = [tail.rpartition(".")[0] for tail in tails]
+        return not self.names.isdisjoint([*tails, *owners]) or not self.modules.isdisjoint([module, owners[0]])
 
 
 def documented(tree: Path) -> Documented:
