@@ -84,10 +84,10 @@ class Suite:
         """All benchmarks that take times, in the order of their files."""
         return [found for path in sorted(self.texts) for found in self._of_file(path)]
 
-    def needed_by(self, module: str) -> dict[str, tuple[bool, str]]:
-        """Modules of the suite that one needs: whether each is a package, and its text."""
+    def needed_by(self, module: str) -> dict[str, tuple[str, str]]:
+        """Modules of the suite that one needs, each with its path relative to the tree, and its text."""
         paths = {name: path for path, name in self.modules.items()}
-        needed: dict[str, tuple[bool, str]] = {}
+        needed: dict[str, tuple[str, str]] = {}
         waiting = [module]
         while waiting:
             name = waiting.pop()
@@ -96,7 +96,7 @@ class Suite:
                 if one not in needed and (one in paths or one == self.package):
                     path = paths.get(one, f"{self.folder}/__init__.py")
                     text = self.texts.get(path, b"")
-                    needed[one] = (path.endswith("__init__.py"), text.decode("utf-8", "replace"))
+                    needed[one] = (path, text.decode("utf-8", "replace"))
                     waiting += self._imported(path, text)
         return needed
 
