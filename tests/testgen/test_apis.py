@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,17 @@ from two_trees import STAMP, TwoTrees, change, verdict
 
 from data.errors import AnswersAwaited
 from data.home import Home
-from data.records import TouchedFunction
+from data.records import Reason, TouchedFunction
 from data.settings import GenerateSettings
 from data.store import TableStore
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from llm.client import open_client
-from testgen.apis import Api, apis_of, identify_apis, rank_apis
+from testgen.apis import Api, apis_of, identify_apis, rank_apis, with_apis
 from testgen.calls.graph import call_graph
 from testgen.case import Case
+from testgen.scripts import Script
+from testgen.trials import Trial, rows_of
 
 HEAPS = {
     "heaps/__init__.py": """
@@ -387,6 +390,10 @@ def test_of_a_change_only_what_both_sides_have(tmp_path: Path) -> None:
     sides = trees.built["base"], trees.built["head"]
     case = Case(trees.change, verdict(trees.change, *touched), *sides, prober, GenerateSettings(), STAMP, {})
     assert [api.name for api in apis_of(case)] == ["lib.work", "lib.B.run"]
+    rows = rows_of(case, [Trial(Script("1", "asv"), None), Trial(Script("2", "asv"), Reason.TOO_SHORT)])
+    assert [row.apis for row in with_apis(case, rows)] == [["lib.work", "lib.B.run"], []]
+    judged = replace(case, verdict=case.verdict.model_copy(update={"apis": ["lib.judged"]}))
+    assert [row.apis for row in with_apis(judged, rows)] == [["lib.judged"], []]
 
 
 def test_a_graph_is_made_once_for_equal_trees(tmp_path: Path) -> None:
