@@ -42,6 +42,16 @@ _FRACTIONS = (1.0, 0.0, 0.5)
 _WORD = re.compile(r"[a-z]{3,}|[A-Z][a-z]{2,}|[A-Z]{3,}")
 _DULL = frozenset({"time", "test", "array", "core", "base", "bench", "init", "module", "self", "src"})
 
+_RUNNER = {
+    "asv_runner": ("asv_runner/__init__.py", ""),
+    "asv_runner.benchmarks": ("asv_runner/benchmarks/__init__.py", ""),
+    "asv_runner.benchmarks.mark": (
+        "asv_runner/benchmarks/mark.py",
+        "class SkipNotImplemented(NotImplementedError):\n    pass\n",
+    ),
+}
+"""What suites import of asv, which the environments lack: the exception with which a benchmark skips itself."""
+
 Combination = tuple[int, ...] | float
 """Index of each parameter's value; or a place in their product, from 0 to 1, where their number is not known."""
 
@@ -60,6 +70,9 @@ class Candidate:
     def script(self, combination: Combination, number: int) -> Script:
         """A script for some parameters, with so many calls a sample."""
         one = self.benchmark
+        modules = self.suite.needed_by(one.module)
+        if any("asv_runner" in text for _, text in modules.values()):
+            modules = _RUNNER | modules
         chosen = list(combination) if isinstance(combination, tuple) else combination
         parameters = "none" if chosen == [] else f"{chosen}" if isinstance(chosen, list) else f"at {chosen} of all"
         template = Template((resources.files("testgen") / "templates" / "asv.txt").read_text(encoding="utf-8"))
@@ -69,7 +82,7 @@ class Candidate:
             place=f"{one.module!r}, {one.owner!r}, {one.name!r}",
             combination=repr(chosen),
             number=number,
-            suite=_literal(self.suite.needed_by(one.module)),
+            suite=_literal(modules),
         )
         calls = "1 call" if number == 1 else f"{number} calls"
         way = "chosen by its name" if self.distance is None else f"{self.distance} calls from the change"
@@ -236,10 +249,10 @@ def _lines(trial: Trial) -> set[tuple[str, str, int]]:
     return {(hit.side, hit.path, line) for hit in trial.hits for line in hit.lines}
 
 
-def _literal(modules: Mapping[str, tuple[bool, str]]) -> str:
+def _literal(modules: Mapping[str, tuple[str, str]]) -> str:
     """A dict of the modules as source, a line a line."""
     parts = []
-    for name, (is_package, text) in sorted(modules.items()):
+    for name, (path, text) in sorted(modules.items()):
         lines = "\n".join(f"        {line!a}" for line in text.splitlines(keepends=True)) or "        ''"
-        parts.append(f"    {name!r}: ({is_package}, (\n{lines}\n    )),\n")
+        parts.append(f"    {name!r}: ({path!a}, (\n{lines}\n    )),\n")
     return "{\n" + "".join(parts) + "}"

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from testgen.calls.facts import Facts
 from testgen.calls.python import python_facts
+from testgen.files import is_readable
 from testgen.imports import ByContent, imports_of, parse
 
 _TIMES = re.compile(r"time_.+|Time[A-Z_].+")
@@ -83,10 +84,10 @@ class Suite:
         """All benchmarks that take times, in the order of their files."""
         return [found for path in sorted(self.texts) for found in self._of_file(path)]
 
-    def needed_by(self, module: str) -> dict[str, tuple[bool, str]]:
-        """Modules of the suite that one needs: whether each is a package, and its text."""
+    def needed_by(self, module: str) -> dict[str, tuple[str, str]]:
+        """Modules of the suite that one needs, each with its path relative to the tree, and its text."""
         paths = {name: path for path, name in self.modules.items()}
-        needed: dict[str, tuple[bool, str]] = {}
+        needed: dict[str, tuple[str, str]] = {}
         waiting = [module]
         while waiting:
             name = waiting.pop()
@@ -95,7 +96,7 @@ class Suite:
                 if one not in needed and (one in paths or one == self.package):
                     path = paths.get(one, f"{self.folder}/__init__.py")
                     text = self.texts.get(path, b"")
-                    needed[one] = (path.endswith("__init__.py"), text.decode("utf-8", "replace"))
+                    needed[one] = (path, text.decode("utf-8", "replace"))
                     waiting += self._imported(path, text)
         return needed
 
@@ -190,12 +191,12 @@ def suite_of(tree: Path) -> Suite | None:
     """The suite of a tree; None where there is none in it."""
     configs = [tree / "asv.conf.json", *sorted(tree.glob("*/asv.conf.json")), *sorted(tree.glob("asv*.json"))]
     for config in configs:
-        if not config.is_file() or not config.resolve().is_relative_to(tree.resolve()):
+        if not config.exists() or not is_readable(config) or not config.resolve().is_relative_to(tree.resolve()):
             continue
         folder = (config.parent / _benchmark_dir(config)).resolve()
         if folder.is_dir() and folder.is_relative_to(tree.resolve()) and folder != tree.resolve():
             relative = folder.relative_to(tree.resolve()).as_posix()
-            files = [path for path in sorted(folder.rglob("*.py")) if not path.is_symlink()][:_MOST_FILES]
+            files = [path for path in sorted(folder.rglob("*.py")) if is_readable(path)][:_MOST_FILES]
             texts = {path.relative_to(tree.resolve()).as_posix(): path.read_bytes() for path in files}
             if texts:
                 return Suite(folder.name, relative, texts)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testgen.files import is_readable
+
 _FOLDERS = ("doc", "docs", "documentation")
 _ENDINGS = (".rst", ".md", ".txt")
 _LINE = re.compile(
@@ -42,8 +44,11 @@ class Documented:
             name: its public name with dots.
             module: dotted name of the module that defines it.
         """
-        owner = name.rpartition(".")[0]
-        return name in self.names or owner in self.names or bool({owner, module} & self.modules)
+        parts = name.split(".")
+        # classes are often named without their module, functions then are any word
+        tails = [".".join(parts[at:]) for at in range(len(parts)) if at == 0 or parts[at][:1].isupper()]
+        owners = [tail.rpartition(".")[0] for tail in tails]
+        return not self.names.isdisjoint([*tails, *owners]) or not self.modules.isdisjoint([module, owners[0]])
 
 
 def documented(tree: Path) -> Documented:
@@ -59,11 +64,13 @@ def documented(tree: Path) -> Documented:
 
 def _documents(tree: Path) -> Iterator[Path]:
     for top in _FOLDERS:
+        if (tree / top).is_symlink():
+            continue
         for folder, folders, files in os.walk(tree / top):
             folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
             for name in sorted(files):
                 path = Path(folder, name)
-                if name.endswith(_ENDINGS) and not path.is_symlink():
+                if name.endswith(_ENDINGS) and is_readable(path):
                     yield path
 
 

@@ -65,7 +65,7 @@ class PublicNames:
 
         def cost(found: str) -> tuple[float, bool, bool, str]:
             module, _, last = found.rpartition(".")
-            length = found.count(".") + 1.5 * (not self._documents.has(found, ""))
+            length = found.count(".") + 1.5 * (not self._documents.has(found, home))
             return (length, last != name, module != home, found)
 
         return sorted(set(self._bound(node, name)), key=cost)[:1]

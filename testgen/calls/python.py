@@ -14,7 +14,10 @@ _ARGUMENTLESS = {"staticmethod"}
 
 def _facts(content: bytes) -> Facts:
     tree = parse(content)
-    return _Reader().read(tree) if tree is not None else Facts()
+    try:
+        return _Reader().read(tree) if tree is not None else Facts()
+    except RecursionError:  # an expression nested as no person writes it
+        return Facts()
 
 
 class _Reader:

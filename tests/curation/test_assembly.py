@@ -18,9 +18,9 @@ TEXTS = ChangeTexts(patch="diff --git a/pkg/old.py b/pkg/old.py\n", test_patch="
 NOW = Stamp(repo="sample", stage_version="9", config_hash="tasks")
 
 
-def assembled(timings, change=CHANGE, verdict=VERDICT, builds=BUILDS):
+def assembled(timings, change=CHANGE, verdict=VERDICT, builds=BUILDS, workloads=WORKLOADS):
     evidence = decide(timings, SETTINGS, STAMP)
-    return assemble(change, verdict, builds, WORKLOADS, evidence, timings, TEXTS, REPOSITORY, SETTINGS, NOW)
+    return assemble(change, verdict, builds, workloads, evidence, timings, TEXTS, REPOSITORY, SETTINGS, NOW)
 
 
 def test_an_accepted_change_becomes_a_task():
@@ -38,6 +38,15 @@ def test_an_accepted_change_becomes_a_task():
     assert (task.lines_changed, task.files_changed) == (8, 2)
     assert (task.stage_version, task.config_hash) == ("9", "tasks")
     assert task.detail == "2 of 2 workloads kept"
+
+
+def test_apis_are_the_judges_or_else_those_the_workloads_name():
+    workloads = [one.model_copy(update={"apis": ["pkg.best", "pkg.other"]}) for one in WORKLOADS]
+    timings = measured(0, 2.4, 2.0)
+    assert assembled(timings, workloads=workloads).apis == ["pkg.frobnicate"]
+    silent = VERDICT.model_copy(update={"apis": []})
+    assert assembled(timings, verdict=silent, workloads=workloads).apis == ["pkg.best", "pkg.other"]
+    assert assembled(timings, verdict=silent).apis == []
 
 
 def test_the_figures_of_a_workload_are_the_confirming_sessions():

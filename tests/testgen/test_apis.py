@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,17 @@ from two_trees import STAMP, TwoTrees, change, verdict
 
 from data.errors import AnswersAwaited
 from data.home import Home
-from data.records import TouchedFunction
+from data.records import Reason, TouchedFunction
 from data.settings import GenerateSettings
 from data.store import TableStore
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from llm.client import open_client
-from testgen.apis import Api, apis_of, identify_apis, rank_apis
+from testgen.apis import Api, apis_of, identify_apis, rank_apis, with_apis
 from testgen.calls.graph import call_graph
 from testgen.case import Case
+from testgen.scripts import Script
+from testgen.trials import Trial, rows_of
 
 HEAPS = {
     "heaps/__init__.py": """
@@ -99,6 +103,28 @@ def test_the_best_comes_first_and_says_how_it_gets_there(tmp_path: Path) -> None
     assert apis[2].path == "heaps/core.py::_Base.__init__" and apis[2].inherited
 
 
+DOCUMENTS = {
+    ".. autofunction:: heaps.push": ["push"],
+    ".. currentmodule:: heaps\n\n.. autosummary::\n   :toctree: api\n\n   push\n   Heap.add\n": ["push", "Heap.add"],
+    ".. class:: Heap(items=(), *, size=3)\n\n   Text.\n\n   .. method:: add(item)\n": ["Heap", "Heap.add"],
+    ".. automodule:: heaps.core\n   :members:\n": ["push", "Heap", "Heap.add"],
+    "See :func:`~heaps.push` and :meth:`more <heaps.Heap.add>`.": ["push", "Heap.add"],
+    "::: heaps.Heap": ["Heap", "Heap.add"],
+    "push, Heap and add are words.": [],
+}
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+def test_what_documents_name(tmp_path: Path, text: str) -> None:
+    files = HEAPS | {"docs/api.rst": text, "docs/other.md": ":func:`elsewhere`"}
+    tree = write(tmp_path, files)
+    touched = ("heaps/core.py::push", "heaps/core.py::_Base.__init__", "heaps/core.py::_Base.add")
+    told = {name for name, api in found(tree, *touched).items() if api.documented}
+    assert {f"heaps.{name}" for name in ("push", "Heap", "Heap.add")} & told == {
+        f"heaps.{one}" for one in DOCUMENTS[text]
+    }
+
+
 def test_a_base_class_reaches_the_method_that_overrides_its_own(tmp_path: Path) -> None:
     assert distances(write(tmp_path, HEAPS), "heaps/core.py::Heap._place") == {"heaps.Heap.add": 2}
 
@@ -110,6 +136,38 @@ def test_inherited_methods_are_those_of_the_public_class(tmp_path: Path) -> None
 def test_an_alias_and_an_annotation_lead_to_the_method(tmp_path: Path) -> None:
     apis = distances(write(tmp_path, HEAPS), "heaps/core.py::Heap.drained")
     assert apis == {"heaps.Heap.drained": 0, "heaps.Heap.merged": 1, "heaps.Heap.__or__": 2}
+
+
+def test_names_in_a_method_are_not_those_of_its_class(tmp_path: Path) -> None:
+    text = """
+        def work():
+            return 1
+        class One:
+            def work(self):
+                return 2
+            def run(self):
+                return work()
+            go = work
+        class Two:
+            def work(self):
+                return 3
+            go = work
+        """
+    tree = write(tmp_path, {"lib.py": text})
+    assert distances(tree, "lib.py::work") == {"lib.work": 0, "lib.One.run": 1}
+    assert distances(tree, "lib.py::Two.work") == {"lib.Two.work": 0, "lib.Two.go": 1}
+
+
+def test_trees_that_nobody_writes_are_read_to_their_end(tmp_path: Path) -> None:
+    chain = "\n".join(f"name{at} = name{at + 1}" for at in range(3000))
+    texts = {
+        "lib.py": f"def work():\n    return name0()\n{chain}\n",
+        "deep.py": f"from lib import work\n__all__ = {'+'.join(['[]'] * 3000)}\n",
+    }
+    tree = write(tmp_path, texts)
+    os.mkfifo(tree / "pipe.py")
+    (tree / "docs").symlink_to("/")
+    assert distances(tree, "lib.py::work") == {"lib.work": 0}
 
 
 def test_a_class_that_is_only_mentioned_is_not_called(tmp_path: Path) -> None:
@@ -311,22 +369,14 @@ class A:
 class B(A):
     pass
 """
-HEAD = """
-def _fast(x):
-    return x
-
-def work(x):
-    return _fast(x)
-
-class A:
-    def run(self): pass
-
-class B(A):
-    def run(self): fresh(2)
+HEAD = (
+    BASE.removesuffix("    pass\n")
+    + """    def run(self): fresh(2)
 
 def fresh(x):
     return _fast(x)
 """
+)
 
 
 def test_of_a_change_only_what_both_sides_have(tmp_path: Path) -> None:
@@ -340,6 +390,10 @@ def test_of_a_change_only_what_both_sides_have(tmp_path: Path) -> None:
     sides = trees.built["base"], trees.built["head"]
     case = Case(trees.change, verdict(trees.change, *touched), *sides, prober, GenerateSettings(), STAMP, {})
     assert [api.name for api in apis_of(case)] == ["lib.work", "lib.B.run"]
+    rows = rows_of(case, [Trial(Script("1", "asv"), None), Trial(Script("2", "asv"), Reason.TOO_SHORT)])
+    assert [row.apis for row in with_apis(case, rows)] == [["lib.work", "lib.B.run"], []]
+    judged = replace(case, verdict=case.verdict.model_copy(update={"apis": ["lib.judged"]}))
+    assert [row.apis for row in with_apis(judged, rows)] == [["lib.judged"], []]
 
 
 def test_a_graph_is_made_once_for_equal_trees(tmp_path: Path) -> None:

@@ -58,12 +58,15 @@ SUITE = {
                 pairs.unchanged(self.items)
         """,
     "asv/bench/bench_pairs.py": """
+        import os
         import random
+        from asv_runner.benchmarks.mark import SkipNotImplemented
         from .common import Base as Common
         import pairs
 
         NUMBERS = list(range(3))
         log = []
+        FOLDER = os.path.dirname(__file__)
 
         def setup(*params):
             log.append("module")
@@ -186,7 +189,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tree)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     yield tree
-    for name in [name for name in sys.modules if name == "pairs" or name.partition(".")[0] == "bench"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("pairs", "bench", "asv_runner")]:
         del sys.modules[name]
 
 
@@ -219,7 +222,10 @@ def test_a_cache_is_made_once_and_given_first(tree: Path) -> None:
 def test_functions_have_attributes(tree: Path) -> None:
     (last, _) = scripts_of(tree, "bench_pairs.time_function")
     assert last.experiment(last.setup()) == 64
-    assert sys.modules["bench.bench_pairs"].log == ["module", "function"]
+    module = sys.modules["bench.bench_pairs"]
+    assert module.log == ["module", "function"]
+    assert issubclass(module.SkipNotImplemented, NotImplementedError)
+    assert str(Path.cwd() / "asv/bench") == module.FOLDER
 
 
 @pytest.mark.parametrize(
