@@ -37,8 +37,26 @@ class JudgeSettings(StageSettings):
     """Which judge, and from which probability on a change goes on."""
 
     judge: str = "heuristic"
-    keep_from: float = Field(default=0.03, description="Smallest probability that goes on (unsure).")
+    keep_from: float = Field(default=0.03, description="Smallest probability of the heuristic that goes on (unsure).")
     yes_from: float = Field(default=0.5, description="Smallest probability that is called yes.")
+    model: str = Field(default="", description="Who answers for the cascade: 'openai:MODEL', 'exchange:DIR', …")
+    ask_from: float = Field(default=0.03, description="Cascade: smallest probability of the heuristic that is asked.")
+    ask_below: float = Field(default=0.9, description="Cascade: from this probability on a change goes on unasked.")
+    model_keep_from: float = Field(default=0.3, description="Smallest probability by a model that goes on.")
+    votes: int = Field(default=3, ge=1, description="Answers taken where the first is unsure.")
+    sure_from: float = Field(
+        default=0.75, description="Smallest confidence of a first answer that needs no more votes."
+    )
+    context_tokens: int = Field(default=8000, ge=500, description="Most tokens of a change that a model is shown.")
+    answer_tokens: int = Field(default=4000, ge=100, description="Most tokens of an answer, thinking included.")
+    slope: float = Field(default=1.0, description="Of the calibration of a model's log-odds (`judge --evaluate`).")
+    intercept: float = Field(default=0.0, description="Of the same.")
+    ADDED: ClassVar[frozenset[str]] = frozenset(
+        {
+            "model", "ask_from", "ask_below", "model_keep_from", "votes", "sure_from", "context_tokens",
+            "answer_tokens", "slope", "intercept",
+        }
+    )  # fmt: skip
 
 
 class BuildSettings(StageSettings):

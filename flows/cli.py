@@ -34,7 +34,10 @@ SinceOption = Annotated[datetime | None, typer.Option(help="Changes that reached
 UntilOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch before this date.")]
 ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
-JudgeOption = Annotated[str, typer.Option(help="Who judges: heuristic.")]
+JudgeOption = Annotated[
+    str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
+]
+LlmOption = Annotated[str | None, typer.Option(help="Whom the cascade asks: openai:MODEL, exchange:DIR, …")]
 WorkloadsOption = Annotated[str, typer.Option(help="Where workloads come from: unit-test.")]
 BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
 HomeOption = Annotated[
@@ -50,6 +53,10 @@ def _aware(date: datetime | None) -> datetime | None:
     return date.replace(tzinfo=UTC) if date and date.tzinfo is None else date
 
 
+def _parts(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
 def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
     def command(
         repo: RepoArgument,
@@ -59,6 +66,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         changes: ChangesOption = None,
         limit: LimitOption = None,
         judge: JudgeOption = "heuristic",
+        llm: LlmOption = None,
         workloads: WorkloadsOption = "unit-test",
         budget_usd: BudgetOption = None,
         home: HomeOption = None,
@@ -74,11 +82,11 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             source=source,
             since=_aware(since),
             until=_aware(until),
-            changes=tuple(part.strip() for part in (changes or "").split(",") if part.strip()),
+            changes=_parts(changes),
             limit=limit,
             home=str(home_of(home).root),
             jobs=jobs or default_jobs(),
-            settings=settings_from(settings, judge, workloads, budget_usd),
+            settings=settings_from(settings, judge, workloads, budget_usd, llm),
         )
         work(options, stages, with_server=server, as_json=as_json)
 
@@ -88,11 +96,63 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
 
 _stage_command("curate", STAGE_NAMES, "All stages: from a repository's history to verified tasks.")
 _stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of changes.")
-_stage_command("judge", STAGE_NAMES[1:2], "Judge which changes improve performance.")
 _stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
 _stage_command("generate", STAGE_NAMES[3:4], "Choose the unit tests that execute changed lines.")
 _stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, interleaved.")
 _stage_command("select", STAGE_NAMES[5:], "Decide which changes are verified improvements.")
+
+
+@app.command()
+def judge(
+    repo: Annotated[str | None, typer.Argument(help="Name in the registry, git URL, or local path.")] = None,
+    source: SourceOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    changes: ChangesOption = None,
+    limit: LimitOption = None,
+    judge: JudgeOption = "heuristic",
+    llm: LlmOption = None,
+    workloads: WorkloadsOption = "unit-test",
+    budget_usd: BudgetOption = None,
+    home: HomeOption = None,
+    jobs: JobsOption = None,
+    settings: SettingsOption = None,
+    server: ServerOption = True,
+    count_tokens: Annotated[bool, typer.Option("--count-tokens", help="Only tell what models would cost.")] = False,
+    evaluate: Annotated[Path | None, typer.Option(help="Only compare with the labels of this Parquet file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="--evaluate: reliability plot to write (SVG).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge which changes improve performance."""
+    if count_tokens and judge == "heuristic":
+        judge = "cascade"
+    if count_tokens and judge == "cascade":
+        llm = llm or "exchange:nobody"
+    if (repo is None) == (evaluate is None) or (plot and not evaluate):
+        raise InputError("give a repository to judge, or --evaluate LABELS.parquet (with --plot FILE.svg)")
+    options = Options(
+        repo=repo or "",
+        source=source,
+        since=_aware(since),
+        until=_aware(until),
+        changes=_parts(changes),
+        limit=limit,
+        home=str(home_of(home).root),
+        jobs=jobs or default_jobs(),
+        settings=settings_from(settings, judge, workloads, budget_usd, llm),
+    )
+    if evaluate:
+        from flows.judge_evaluation import report as evaluation
+
+        evaluation(options, evaluate, plot, as_json=as_json)
+    elif count_tokens:
+        from flows.judge_tokens import report as tokens
+
+        tokens(options, as_json=as_json)
+    else:
+        from flows.work import work
+
+        work(options, ["judge"], with_server=server, as_json=as_json)
 
 
 @app.command()

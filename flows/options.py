@@ -55,7 +55,9 @@ def as_given(address: str) -> str:
     return _GIVEN.get(address, address)
 
 
-def settings_from(path: Path | None, judge: str, workloads: str, budget_usd: float | None = None) -> Settings:
+def settings_from(
+    path: Path | None, judge: str, workloads: str, budget_usd: float | None = None, llm: str | None = None
+) -> Settings:
     """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
 
     Raises:
@@ -69,6 +71,8 @@ def settings_from(path: Path | None, judge: str, workloads: str, budget_usd: flo
             raise InputError(f"cannot read the settings {path}: {error}") from error
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
+    if llm is not None and judge == "cascade":
+        tables["judge"]["model"] = llm
     if budget_usd is not None:
         tables.setdefault("llm", {})["budget_usd"] = budget_usd
     try:

@@ -19,9 +19,9 @@ from prefect.flows import Flow
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from data.errors import InfrastructureError, ServerUnavailable
+from data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
 from flows.run import Run
-from flows.runner import Failure, RunFailed, attempt, failed, run_stage
+from flows.runner import HALTS, Failure, RunFailed, attempt, failed, run_stage
 from flows.stages import STAGES, Batch, Stage
 from harness.sandbox import ending_together
 
@@ -47,8 +47,15 @@ def submit_all(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure
             future.wait()
     for batch, future in zip(batches, futures, strict=True):
         if not future.state.is_completed():
-            failures.append(Failure(stage.name, batch, InfrastructureError(future.state.message or "crashed")))
+            failures.append(Failure(stage.name, batch, _error(future.state.message or "crashed")))
     return failures
+
+
+def _error(message: str) -> PerfquarryError:
+    """The error that `batch_task` told."""
+    name, _, text = message.partition(": ")
+    kinds = {one.__name__: one for kind in HALTS for one in (kind, *kind.__subclasses__())}
+    return kinds[name](text) if name in kinds else InfrastructureError(message)
 
 
 def _stage_flow(stage: Stage) -> Flow[[str], list[Failure]]:
@@ -69,6 +76,8 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
     run = Run.open(options)
     failures: list[Failure] = []
     for name in stages:
+        if any(failure.halts for failure in failures):
+            break
         workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
         failures += STAGE_FLOWS[name].with_options(task_runner=workers)(options)
     return Failed(message=str(failed(failures))) if failures else Completed(message="done")

@@ -182,8 +182,8 @@ class Run:
             raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
         return found
 
-    def in_scope(self) -> list[str]:
-        """Ids of the changes the options ask for that the judge kept, most probable first."""
+    def asked_for(self) -> set[str]:
+        """Ids of the mined changes that the options name by date or hash: all without these options."""
         options = self.options
         changes = self.store.scan(
             Change, self.name, columns=["change_id", "head_sha", "merged_at"], **self.where("mine")
@@ -196,6 +196,11 @@ class Run:
         if options.changes:
             heads = zip(changes["change_id"].to_pylist(), changes["head_sha"].to_pylist(), strict=True)
             wanted = {one for one, head in heads if head.startswith(options.changes)}
+        return wanted
+
+    def in_scope(self) -> list[str]:
+        """Ids of the changes the options ask for that the judge kept, most probable first."""
+        wanted = self.asked_for()
         verdicts = self.store.scan(
             Verdict,
             self.name,
@@ -204,4 +209,4 @@ class Run:
             **self.where("judge"),
         ).sort_by([("probability", "descending"), ("change_id", "ascending")])
         ranked = [one for one in verdicts["change_id"].to_pylist() if one in wanted]
-        return ranked[: options.limit]
+        return ranked[: self.options.limit]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from data.errors import InfrastructureError, PerfquarryError
+from data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError
 from data.funnel import funnel
 from flows.display import current
 from flows.run import Run
@@ -22,6 +22,10 @@ ATTEMPTS = 3
 """Times a batch is tried when our machinery, not the code under test, fails."""
 
 
+HALTS: tuple[type[PerfquarryError], ...] = (AnswersAwaited, BudgetExceeded)
+"""Nothing failed, but the stages after it would work on half of what they should choose from."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """A batch that could not be done; what it lacks stays to be done by the next run."""
@@ -30,6 +34,11 @@ class Failure:
     batch: Batch
     error: BaseException
 
+    @property
+    def halts(self) -> bool:
+        """Whether the later stages have to wait."""
+        return isinstance(self.error, HALTS)
+
 
 class RunFailed(PerfquarryError):
     """Some batches could not be done; everything else is in the tables."""
@@ -37,7 +46,9 @@ class RunFailed(PerfquarryError):
 
 def failed(failures: Sequence[Failure]) -> RunFailed:
     """The error that tells what could not be done."""
-    first = failures[0]
+    first = next((one for one in failures if one.halts), failures[0])
+    if first.halts:
+        return RunFailed(f"{first.stage} stopped before its end: {first.error}")
     return RunFailed(
         f"{len(failures)} batch(es) could not be done; the first, in {first.stage}: "
         f"{type(first.error).__name__}: {first.error}. The rest is in the tables; run the same command again."
@@ -57,6 +68,9 @@ def attempt(run: Run, stage: Stage, batch: Batch) -> Failure | None:
     )
     try:
         retrying(stage.work, run, batch)
+    except HALTS as error:
+        log.debug("%s %s: %s", stage.name, run.name, error)
+        return Failure(stage.name, batch, error)
     except Exception as error:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
         return Failure(stage.name, batch, error)
@@ -90,12 +104,15 @@ def run_stage(run: Run, stage: Stage, execute: Execute = in_threads) -> list[Fai
 
 
 def run_stages(run: Run, names: Sequence[str]) -> None:
-    """Runs the named stages in order, without Prefect.
+    """Runs the named stages in order, without Prefect; after one that halts, no further one.
 
     Raises:
         RunFailed: some batches could not be done.
     """
-    failures = [failure for stage in STAGES if stage.name in names for failure in run_stage(run, stage)]
+    failures: list[Failure] = []
+    for stage in STAGES:
+        if stage.name in names and not any(failure.halts for failure in failures):
+            failures += run_stage(run, stage)
     if failures:
         raise failed(failures)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeVar
 
 import pyarrow.compute as pc
@@ -20,11 +19,12 @@ from curation.sessions import measure
 from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
 from flows.display import current
 from flows.gc import tidy
+from flows.judging import judging
 from flows.run import Run
 from harness.machine import measurement_lock
 from miners.functions import touched
 from miners.history import crawl
-from miners.judge import make_judge
+from miners.judge import spec_of
 from miners.patches import licence_at, split, version_at
 from testgen.unit_tests import select
 
@@ -33,6 +33,9 @@ PART_ROWS = 1000
 """Rows of a part of the cheap stages: what a kill can lose."""
 PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
+
+_STEP = 50
+"""Rows between two movements of a bar that counts rows."""
 
 Batch = tuple[str, ...]
 
@@ -58,19 +61,21 @@ def append_in_parts(run: Run, rows: Iterable[Row]) -> None:
     """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
     part: list[Row] = []
     written = time.monotonic()
-    for row in rows:
-        part.append(row)
-        if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
-            run.store.append(part)
-            part, written = [], time.monotonic()
-    run.store.append(part)
+    try:
+        for row in rows:
+            part.append(row)
+            if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
+                run.store.append(part)
+                part, written = [], time.monotonic()
+    finally:  # rows that came before an error are final
+        run.store.append(part)
 
 
 def _counted(rows: Iterable[R]) -> Iterator[R]:
-    rows = iter(rows)
-    while some := list(islice(rows, 50)):
-        yield from some
-        current().advance(len(some))
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number % _STEP == 0:
+            current().advance(_STEP)
 
 
 # mine
@@ -106,17 +111,27 @@ def _judge_todo(run: Run) -> list[Batch]:
         source=run.where("mine"),
         target=run.where("judge"),
     )
+    if spec_of(run.options.settings.judge):  # answers cost money
+        wanted = run.asked_for()
+        keys = [key for key in keys if key in wanted]
     return [tuple(keys)] if keys else []
 
 
 def _judge(run: Run, keys: Batch) -> None:
-    wanted = frozenset(keys)
-    judge = make_judge(run.options.settings.judge, run.stamp("judge"))
+    wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
 
     def verdicts() -> Iterator[Verdict]:
-        for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
-            if change.change_id in wanted:
-                verdict = judge.judge(change)
+        changes = {}
+
+        def asked() -> Iterator[Change]:
+            for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
+                if change.change_id in wanted:
+                    changes[change.change_id] = change
+                    yield change
+
+        with judging(run) as judge:
+            for verdict in judge.judge_all(asked()):
+                change = changes.pop(verdict.change_id)
                 if verdict.status == "kept":
                     verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
                 yield verdict

@@ -20,12 +20,13 @@ from data.home import Home
 from flows.decisions import newest_tasks
 from flows.display import log_to, showing
 from flows.gc import tidy
+from flows.judging import judging
 from flows.options import Options
 from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
 from flows.runner import run_stages
 from flows.server import local_server, quiet
-from miners.judge import make_judge
+from miners.judge import spec_of
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
@@ -40,7 +41,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, f"{run.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     with _only_run_of(run, console), _server(run, with_server) as prefect:
-        _check(run)
+        _check(run, stages)
         tidy(run)
         with showing(console, silent=as_json):
             if prefect:
@@ -94,7 +95,7 @@ def _only_run_of(run: Run, console: Console) -> Iterator[None]:
         lock.release()
 
 
-def _check(run: Run) -> None:
+def _check(run: Run, stages: Sequence[str]) -> None:
     """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
 
     Raises:
@@ -102,8 +103,11 @@ def _check(run: Run) -> None:
     """
     if run.options.settings.generate.source != "unit-test":
         raise InputError(f"unknown source of workloads {run.options.settings.generate.source!r}: known is unit-test")
-    make_judge(run.options.settings.judge, run.stamp("judge"))
+    spec_of(run.options.settings.judge)
     clone = git.Repo(run.clone)
+    if "judge" in stages:
+        with judging(run):  # whoever answers is there
+            pass
     for change in run.options.changes:
         try:
             clone.git.rev_parse("--verify", "--quiet", "--end-of-options", f"{change}^{{commit}}")

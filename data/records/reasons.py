@@ -19,6 +19,8 @@ class Reason(StrEnum):
     COMMENTS_ONLY = "comments_only"
     REVERT = "revert"
     UNLIKELY = "unlikely_performance"
+    IN_DISGUISE = "in_disguise"
+    NOT_ON_CPU = "not_on_cpu"
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head"
@@ -62,6 +64,8 @@ MEANING: dict[Reason, str] = {
     Reason.COMMENTS_ONLY: "only comments, docstrings or white space changed",
     Reason.REVERT: "the change undoes an earlier one",
     Reason.UNLIKELY: "the judge's probability is below the threshold",
+    Reason.IN_DISGUISE: "it speaks of performance and is a fix, a feature or a refactoring",
+    Reason.NOT_ON_CPU: "its gain cannot be shown on a CPU",
     Reason.SYNTAX_ERROR_BASE: "a changed source file does not parse at the base",
     Reason.SYNTAX_ERROR_HEAD: "a changed source file does not parse at the head",
     Reason.NO_INTERPRETER: "no installed interpreter fits the commit's range of Python versions",

@@ -41,6 +41,6 @@ class Verdict(Row):
     functions: list[TouchedFunction] = Field(
         default_factory=list, description="Exact functions touched; only for changes that are kept."
     )
-    tokens: int = 0
-    cost_usd: float = 0.0
-    cached: bool = False
+    tokens: int = Field(default=0, description="Of all questions and answers, those from a cache included.")
+    cost_usd: float | None = Field(default=0.0, description="Spent this time; null where no price is known.")
+    cached: bool = Field(default=False, description="No model was called for it.")

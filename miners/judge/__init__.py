@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Protocol
 
 from data.errors import InputError
 from data.records import Change, Stamp, Verdict
 from data.settings import JudgeSettings
+from llm.client import Client, ModelSpec
 from miners.judge.heuristic import Heuristic
+from miners.judge.model import ModelJudge, Questions
 
-__all__ = ["JUDGES", "STAGE_VERSION", "Heuristic", "Judge", "make_judge"]
+__all__ = ["CASCADE", "STAGE_VERSION", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 
 STAGE_VERSION = "1"
-"""To be raised whenever equal changes may get other verdicts, new weights included."""
+"""To be raised whenever equal changes may get other verdicts: new weights, a new version of the prompt."""
+
+CASCADE = "cascade"
 
 
 class Judge(Protocol):
@@ -27,18 +32,45 @@ class Judge(Protocol):
         """The verdict on one change."""
 
     def judge_all(self, changes: Iterable[Change]) -> Iterator[Verdict]:
-        """One verdict a change, in the same order."""
+        """One verdict a change, as they come."""
 
 
-JUDGES: dict[str, Callable[[JudgeSettings, Stamp], Judge]] = {Heuristic.name: Heuristic}
-
-
-def make_judge(settings: JudgeSettings, stamp: Stamp) -> Judge:
-    """The judge that the settings name.
+def spec_of(settings: JudgeSettings) -> str | None:
+    """Who answers (`llm.client.ModelSpec`); None for the heuristic.
 
     Raises:
-        InputError: no judge has that name.
+        InputError: no judge has that name, or the cascade has no model.
     """
-    if settings.judge not in JUDGES:
-        raise InputError(f"no judge is called {settings.judge!r}; known: {', '.join(sorted(JUDGES))}")
-    return JUDGES[settings.judge](settings, stamp)
+    if settings.judge == Heuristic.name:
+        return None
+    if settings.judge == CASCADE and not settings.model:
+        raise InputError("the cascade needs a model: add --llm SPEC, or model under judge in the settings")
+    spec = settings.model if settings.judge == CASCADE else settings.judge
+    try:
+        return str(ModelSpec.parse(spec))
+    except InputError as error:
+        if settings.judge == CASCADE:
+            raise
+        known = f"{Heuristic.name}, {CASCADE}, or a model"
+        raise InputError(f"no judge is called {settings.judge!r}; known: {known}: {error}") from error
+
+
+def make_judge(
+    settings: JudgeSettings,
+    stamp: Stamp,
+    client: Client | None = None,
+    clone: Path | None = None,
+    at_once: int | None = None,
+) -> Judge:
+    """The judge that the settings name; those that ask a model need its `client` (see `ModelJudge`).
+
+    Raises:
+        InputError: no judge has that name, or the cascade has no model.
+    """
+    spec = spec_of(settings)
+    if spec is None:
+        return Heuristic(settings, stamp)
+    if client is None:
+        raise InputError(f"the judge {settings.judge} needs a client of {spec}")
+    name = f"{ModelSpec.parse(spec).kind}:{client.model}"
+    return ModelJudge(name, settings, stamp, client, clone, at_once)

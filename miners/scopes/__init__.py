@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from miners.scopes.c import scopes_of_c
-from miners.scopes.indented import scopes_of_indented
+from miners.scopes.c import scopes_of_c, spans_of_c
+from miners.scopes.indented import scopes_of_indented, spans_of_indented
 from miners.scopes.python import scopes_of_python
-from miners.scopes.scope import MODULE, Scope
+from miners.scopes.scope import MODULE, Scope, Span
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of a file beyond which it is not parsed."""
 
-__all__ = ["LARGEST", "MODULE", "Pair", "Scope", "parse_pair"]
+__all__ = ["LARGEST", "MODULE", "Pair", "Scope", "Span", "parse_pair", "spans"]
 
 
 class Pair(NamedTuple):
@@ -44,3 +44,15 @@ def parse_pair(language: str | None, base: bytes, head: bytes) -> Pair | None:
     if language in ("c", "cpp"):
         return Pair(scopes_of_c(base, language), scopes_of_c(head, language))
     return None
+
+
+def spans(language: str | None, source: bytes) -> list[Span]:
+    """Where functions and classes stand, by the names that `parse_pair` gives; none for other languages and huge files.
+
+    Python counts by its indentation, so that files of every version are read alike.
+    """
+    if len(source) > LARGEST:
+        return []
+    if language in ("python", "cython"):
+        return spans_of_indented(source)
+    return spans_of_c(source, language) if language in ("c", "cpp") else []

@@ -9,7 +9,7 @@ import tree_sitter_c
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
-from miners.scopes.scope import MODULE, Scope
+from miners.scopes.scope import MODULE, Scope, Span
 
 _TOKEN = re.compile(
     rb"(?P<comment>//[^\n]*|/\*.*?\*/)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\w+|[^\s\w]",
@@ -43,18 +43,30 @@ def scopes_of_c(source: bytes, language: str) -> list[Scope]:
     Anything parses: where macros or templates confuse the grammar, functions that are still found count,
     and the rest counts as outside. Functions behind `#if` and `#else` have two scopes of one name.
     """
-    # Repeat variables of numpy's templates (@TYPE@_add) are no identifiers; of equal length, so places stay.
-    tree = _parser(language).parse(source.replace(b"@", b"_"))
-    found: list[tuple[int, int, str]] = []
-    _collect(tree.root_node, source, "", found)
     outside = []
     at = 0
     scopes = []
-    for start, end, name in found:
+    for start, end, name in _functions(source, language):
         outside.append(source[at:start])
         scopes.append(Scope(name, _tokens(source[start:end])))
         at = end
     return [Scope(MODULE, _tokens(b"\n".join([*outside, source[at:]]))), *scopes]
+
+
+def spans_of_c(source: bytes, language: str) -> list[Span]:
+    """First and last line of every function, in order."""
+    return [
+        Span(name, source.count(b"\n", 0, start) + 1, source.count(b"\n", 0, end) + 1)
+        for start, end, name in _functions(source, language)
+    ]
+
+
+def _functions(source: bytes, language: str) -> list[tuple[int, int, str]]:
+    # Repeat variables of numpy's templates (@TYPE@_add) are no identifiers; of equal length, so places stay.
+    tree = _parser(language).parse(source.replace(b"@", b"_"))
+    found: list[tuple[int, int, str]] = []
+    _collect(tree.root_node, source, "", found)
+    return found
 
 
 @cache

@@ -15,3 +15,11 @@ class Scope(NamedTuple):
     """Qualified within the file: 'Class.method', 'A::b', '<module>'."""
     code: str
     """Fingerprint: equal for equal own code."""
+
+
+class Span(NamedTuple):
+    """Where a function or class stands in its file: lines, counted from 1, the last included."""
+
+    name: str
+    first: int
+    last: int

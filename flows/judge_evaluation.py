@@ -1,0 +1,205 @@
+"""`perfquarry judge --evaluate`: any judge against labelled changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jinja2 import Environment, FileSystemLoader
+from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from data.errors import AnswersAwaited, InputError
+from data.records import Record
+from flows.judging import judging
+from flows.options import Options
+from flows.run import Run
+from llm.prices import Prices
+from miners.history import crawl
+from miners.judge import ModelJudge
+from miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Label(Record):
+    """One row of a file of labels; further columns are passed over."""
+
+    repo: str
+    """Registry name, URL or path."""
+    sha: str
+    label: bool | None
+    """Also 'yes' and 'no'; null and 'unsure' count nowhere."""
+    source: str | None = None
+    """Where to clone from instead."""
+    weight: float = 1.0
+    """Changes of the history that the label stands for."""
+
+
+@dataclass
+class _Found:
+    """What came of the labels of all repositories."""
+
+    name: str = ""
+    rows: list[Judged] = field(default_factory=list)
+    asked: list[Judged] = field(default_factory=list)
+    """Those that a model judged."""
+    tokens: int = 0
+    usd: float | None = 0.0
+    """Weighted as the labels, at the prices of the list, whatever came from a cache."""
+
+    @property
+    def usd_per_1000(self) -> float | None:
+        return None if self.usd is None else 1000 * self.usd / sum(row.weight for row in self.rows)
+
+
+def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) -> None:
+    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts.
+
+    Raises:
+        InputError: the file is none of labels, or a commit is not in its repository.
+        PerfquarryError: the model could not be asked to the end; what was answered is kept.
+    """
+    found = _judge(options, read_labels(file))
+    if not found.rows:
+        raise InputError(f"{file} has no label yes or no")
+    scores = score(found.rows)
+    settings = options.settings.judge
+    fitted = calibrate(found.asked, settings.slope, settings.intercept)
+    name = re.sub(r"[^\w.-]+", "-", found.name)
+    plot = plot or Path(options.home) / "evaluations" / f"{file.stem}-{name}.svg"
+    draw(scores, f"{found.name} on {file.name}", plot)
+    if as_json:
+        facts: dict[str, Any] = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked)}
+        facts |= {"tokens": found.tokens, "usd_per_1000_changes": found.usd_per_1000, "plot": str(plot)}
+        print(json.dumps({**facts, "calibration": fitted and fitted.model_dump()}, indent=2))
+        return
+    _show(found, scores, fitted, plot)
+
+
+def read_labels(file: Path) -> list[Label]:
+    """The rows of a file.
+
+    Raises:
+        InputError: it cannot be read, or a row is no label.
+    """
+    try:
+        rows = pq.read_table(file).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read the labels {file}: {error}") from error
+    labels = []
+    for number, row in enumerate(rows, 1):
+        known = {name: value for name, value in row.items() if name in Label.model_fields}
+        if known.get("label") == "unsure":
+            known["label"] = None
+        try:
+            labels.append(Label.model_validate(known))
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            raise InputError(f"{file}, row {number}: {first['loc']}: {first['msg']}") from None
+    return labels
+
+
+def draw(scores: Scores, title: str, path: Path) -> None:
+    """Writes the reliability plot as SVG."""
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
+    text = environment.get_template("reliability.svg.jinja").render(
+        title=title, labels=scores.labels, brier=scores.brier, bins=scores.bins
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the plot {path}: {error}") from error
+
+
+def _judge(options: Options, labels: list[Label]) -> _Found:
+    by_repo: dict[tuple[str, str | None], dict[str, Label]] = defaultdict(dict)
+    for label in labels:
+        if label.label is not None:
+            by_repo[label.repo, label.source][label.sha] = label
+    found = _Found()
+    awaited: AnswersAwaited | None = None
+    for (repo, source), by_sha in by_repo.items():
+        own = options.model_copy(update={"repo": repo, "source": source or options.source})
+        try:
+            _judge_repository(Run.open(own.model_dump_json()), by_sha, found)
+        except AnswersAwaited as error:  # the other repositories' questions are to be written down, too
+            awaited = awaited or error
+    if awaited:
+        raise awaited
+    return found
+
+
+def _judge_repository(run: Run, by_sha: dict[str, Label], found: _Found) -> None:
+    settings = run.options.settings
+    changes = {
+        change.change_id: change
+        for change in crawl(run.clone, run.stamp("mine"), settings.mine, only=sorted(by_sha))
+        if change.status == "kept"
+    }
+    prices = Prices(settings.llm.prices)
+    with judging(run) as judge:
+        found.name = judge.name
+        for verdict in judge.judge_all(changes.values()):
+            sha = changes[verdict.change_id].head_sha
+            label = by_sha.get(sha) or next(one for start, one in by_sha.items() if sha.startswith(start))
+            row = Judged(verdict, bool(label.label), label.weight)
+            found.rows.append(row)
+            if isinstance(judge, ModelJudge) and verdict.change_id in judge.usage:
+                usage = judge.usage[verdict.change_id]
+                found.asked.append(row)
+                found.tokens += usage.input_tokens + usage.output_tokens
+                usd = prices.cost(judge.name.partition(":")[2], usage, batch=settings.llm.batch)
+                found.usd = None if usd is None or found.usd is None else found.usd + usd * label.weight
+
+
+def _show(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> None:
+    console = Console()
+    console.print(
+        f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}",
+        highlight=False,
+        markup=False,
+    )
+    choices = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("", "precision", "recall", "chosen", "found", "missed"):
+        choices.add_column(name, justify="right" if name else "left")
+    for name, one in (("goes on", scores.goes_on), ("called yes", scores.yes)):
+        choices.add_row(name, *_cells(one))
+    console.print(choices)
+    bins = Table(title="Reliability", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("probability", "labels", "mean", "improvements"):
+        bins.add_column(name, justify="right")
+    for one_bin in scores.bins:
+        bins.add_row(
+            f"{one_bin.low:.1f}–{one_bin.high:.1f}",
+            str(one_bin.labels),
+            f"{one_bin.probability:.3f}",
+            f"{one_bin.share:.3f}",
+        )
+    console.print(bins)
+    usd = "not known" if found.usd_per_1000 is None else f"{found.usd_per_1000:.2f}"
+    console.print(
+        f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)", markup=False
+    )
+    if fitted:
+        console.print(
+            f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,\n"
+            f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}",
+            markup=False,
+            highlight=False,
+        )
+    console.print(f"Plot: {plot}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(choice: Choice) -> list[str]:
+    shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (choice.precision, choice.recall)]
+    return [*shares, str(choice.chosen), str(choice.found), str(choice.missed)]

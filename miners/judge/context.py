@@ -1,0 +1,156 @@
+"""What a model is shown of a change: message, diff, the functions it changes and who calls them, at its own commit."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from data.errors import GitFailed
+from data.records import Change, Stamp, TouchedFunction
+from data.settings import MineSettings
+from llm.fences import Piece, fit
+from llm.tokens import about_tokens
+from miners.blobs import sides
+from miners.diff import text
+from miners.functions import touched
+from miners.git import git_of, output
+from miners.history import crawl
+from miners.judge.hunks import Hunk, hunks_of
+from miners.roles import language_of, role_of
+from miners.scopes import MODULE, Span, spans
+
+_WHOLE_PATCH = 4 * 1024 * 1024
+"""Bytes of a patch that is read again from the clone because the table has only its beginning."""
+_MESSAGE, _DIFF, _CALLS = 0.15, 0.5, 0.1
+"""Most of the tokens that message, diff and calls may take; what they leave goes to the functions."""
+_NAMES = 5
+"""Changed functions whose calls are looked for."""
+_CALLS_OF_NAME = 3
+_LINE = 200
+"""Characters of a line of code around a call."""
+_SHORTEST = 3
+"""Shorter names stand everywhere."""
+_SEARCHED = ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.c", "*.h", "*.cc", "*.cpp", "*.hpp")
+
+
+@dataclass(frozen=True)
+class Context:
+    """Texts of strangers, each cut to its share of the tokens, and numbers. To be fenced."""
+
+    message: str
+    diff: str
+    functions: str
+    """Functions that are modified, in full as at the head, where the diff does not show them in full."""
+    calls: str
+    """Lines that call them, in the head's tree."""
+    files: int
+    pull: int | None
+    issues: list[int]
+
+
+class _Function(NamedTuple):
+    piece: Piece
+    name: str
+
+
+def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
+    """What fits into `tokens`; the diff alone without a clone, or as far as the clone lacks objects."""
+    hunks = hunks_of(_patch(clone, change))
+    message = fit([Piece(part, -at, "") for at, part in enumerate(_paragraphs(change.message))], int(_MESSAGE * tokens))
+    diff = fit([Piece(hunk.text, hunk.relevance, hunk.path) for hunk in hunks], int(_DIFF * tokens))
+    functions = _functions(clone, change, hunks) if clone else []
+    names = list(dict.fromkeys(one.name for one in sorted(functions, key=lambda one: -one.piece.relevance)))
+    lines = _calls(clone, change.head_sha, names[:_NAMES]) if clone else []
+    calls = fit([Piece(line, -at, "") for at, line in enumerate(lines)], int(_CALLS * tokens))
+    left = tokens - sum(map(about_tokens, (message, diff, calls)))
+    shown = [one.piece for one in functions if one.piece.text]
+    return Context(message, diff, fit(shown, left), calls, len(change.files), change.pull_number, change.issues[:10])
+
+
+def _paragraphs(message: str) -> list[str]:
+    """The message in parts of which each makes sense alone; the first ones say most."""
+    return re.split(r"\n(?=[ \t]*\n)", message.strip())
+
+
+def _patch(clone: Path | None, change: Change) -> str:
+    """The source diff, whole also where the table has only its beginning."""
+    if not change.patch_truncated or clone is None:
+        return change.patch
+    stamp = Stamp(repo=change.repo, stage_version=change.stage_version, config_hash=change.config_hash)
+    try:
+        whole = next(crawl(clone, stamp, MineSettings(patch_limit=_WHOLE_PATCH), only=[change.head_sha]), None)
+    except GitFailed:
+        return change.patch
+    return whole.patch if whole and whole.patch else change.patch
+
+
+def _functions(clone: Path, change: Change, hunks: Sequence[Hunk]) -> list[_Function]:
+    """Modified functions in the order of the diff; without text where a hunk shows the function in full."""
+    by_path: dict[str, list[TouchedFunction]] = defaultdict(list)
+    try:
+        for function in touched(clone, change):
+            if function.change == "modified" and function.name != MODULE:
+                by_path[function.path].append(function)
+        files = sides(clone, change, by_path)
+    except GitFailed:  # objects lack
+        return []
+    found = []
+    for file in files:
+        lines = text(file.head or b"").splitlines()
+        near = [hunk for hunk in hunks if hunk.path == file.path]
+        wanted = {function.name for function in by_path[file.path]}
+        for span in spans(language_of(file.path), file.head or b""):
+            if span.name in wanted:
+                found.append(_function(file.path, span, lines, near))
+    return found
+
+
+def _function(path: str, span: Span, lines: Sequence[str], hunks: Sequence[Hunk]) -> _Function:
+    inside = [hunk for hunk in hunks if hunk.first <= span.last and span.first <= hunk.last]
+    whole = any(hunk.first <= span.first and span.last <= hunk.last for hunk in hunks)
+    code = "\n".join(lines[span.first - 1 : span.last])
+    relevance = max((hunk.relevance for hunk in inside), default=0.0)
+    shown = "" if whole else f"--- {path}, line {span.first}\n{code}"
+    return _Function(Piece(shown, relevance, f"{path}::{span.name}"), _called(span.name))
+
+
+def _called(name: str) -> str:
+    """What stands in calls of a function: its last name, or its class's for a constructor."""
+    *outer, last = re.split(r"\.|::", name)
+    if last in ("__init__", "__new__", "__call__") and outer:
+        return outer[-1]
+    return last
+
+
+def _calls(clone: Path, sha: str, names: Iterable[str]) -> list[str]:
+    """A few lines of the tree at `sha` that call each function, those of the library before those of tests."""
+    asked = [name for name in names if len(name) >= _SHORTEST and name.isidentifier() and not name.startswith("__")]
+    if not asked:
+        return []
+    patterns = [word for name in asked for word in ("-e", name)]
+    options = ("-n", "-I", "-w", "-F", "-z", *patterns, sha, "--", *_SEARCHED)
+    try:
+        listing = output(git_of(clone), "grep", *options, doing=f"looking for calls in {sha}")
+    except GitFailed:  # nothing found, or the clone lacks blobs
+        return []
+    return list(_chosen(listing, asked))
+
+
+def _chosen(listing: bytes, names: Sequence[str]) -> Iterator[str]:
+    call = re.compile(rf"(?<!\w)(?P<name>{'|'.join(map(re.escape, names))})\s*\(")
+    defined = re.compile(r"\s*(?:async\s+)?(?:def|class|cp?def)\b")
+    found: dict[str, list[tuple[bool, str]]] = {name: [] for name in names}
+    for entry in listing.decode("utf-8", "backslashreplace").split("\n"):
+        place, _, rest = entry.partition("\0")
+        line, _, code = rest.partition("\0")
+        path = place.partition(":")[2]
+        if not code or defined.match(code) or not (match := call.search(code[:_LINE])):
+            continue
+        found[match["name"]].append((role_of(path) == "test", f"{path}:{line}: {code.strip()[:_LINE]}"))
+    for name in names:
+        for _, shown in sorted(found[name], key=lambda one: one[0])[:_CALLS_OF_NAME]:
+            yield shown

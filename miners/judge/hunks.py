@@ -1,0 +1,68 @@
+"""The hunks of a patch, the most telling first: what of a diff a model is shown when not all of it fits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from miners.judge import code
+from miners.judge.diff import parse
+from miners.judge.heuristic import weights
+
+_RANGE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_SIZE = 0.1
+"""Relevance of the logarithm of a hunk's lines of code: between hunks without any form of rewriting."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One hunk that makes sense alone."""
+
+    path: str
+    text: str
+    """From its '@@' on, under a line that names the file."""
+    first: int
+    last: int
+    """Its lines at the head, counted from 1; `last` is below `first` where it leaves none."""
+    relevance: float
+    """0: no code but comments, docstrings and white space."""
+
+
+def hunks_of(patch: str) -> list[Hunk]:
+    """The hunks of a unified diff, in its order."""
+    return [_hunk(path, header, lines) for path, header, lines in _split(patch)]
+
+
+def _hunk(path: str, header: str, lines: list[str]) -> Hunk:
+    found = _RANGE.match(lines[0])
+    first, count = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+    body = "\n".join(lines)
+    return Hunk(path, f"--- {path}\n{body}", first, first + count - 1, _relevance(f"{header}\n{body}\n"))
+
+
+def _relevance(patch: str) -> float:
+    """The heuristic's weights of the forms of rewriting in it, and a little for its size."""
+    diff = parse(patch)
+    lines = sum(len(hunk.removed) + len(hunk.added) for hunk in diff.hunks)
+    by_signal = weights().by_signal
+    forms = sum(max(by_signal.get(finding.name, 0.0), 0.0) * finding.value for finding in code.find(diff))
+    return forms + _SIZE * math.log1p(lines)
+
+
+def _split(patch: str) -> Iterator[tuple[str, str, list[str]]]:
+    """(path, the file's 'diff --git' line, lines) of each hunk."""
+    path = header = ""
+    lines: list[str] = []
+    for line in patch.split("\n"):
+        if line.startswith(("diff --git ", "@@ ")):
+            if lines:
+                yield path, header, lines
+            lines = []
+        if line.startswith("diff --git "):
+            path, header = line.rpartition(" b/")[2], line
+        elif line.startswith("@@ ") or (lines and line[:1] in (" ", "-", "+", "\\")):
+            lines.append(line)
+    if lines:
+        yield path, header, lines

@@ -1,0 +1,263 @@
+"""Judges by a model: of all changes, or of those that the heuristic leaves uncertain (the cascade)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from data.errors import AnswersAwaited
+from data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
+from data.settings import JudgeSettings
+from llm.client import Client
+from llm.fences import visible
+from llm.prompts import Prompt
+from llm.request import Answer, Request, Usage
+from miners.judge.context import context_of
+from miners.judge.heuristic import Heuristic
+from miners.judge.opinion import Opinion, Vote, log_odds, most, probability_of
+
+PROMPTS = Path(__file__).with_name("prompts")
+VERSION = "v1"
+_WHY = 600
+"""Characters of a model's words in a verdict."""
+_QUOTE = 200
+
+
+class Question(NamedTuple):
+    """A change that a model is asked about."""
+
+    change: Change
+    before: Verdict
+    """The heuristic's."""
+    request: Request[Opinion]
+    """The first vote's."""
+    diff: str
+    """As the model is shown it."""
+
+    def vote(self, number: int) -> Request[Opinion]:
+        """The request of the n-th vote, counted from 1."""
+        request = self.request
+        return Request(
+            request.messages,
+            request.answer,
+            request.purpose,
+            request.system,
+            max_tokens=request.max_tokens,
+            seed=number,
+        )
+
+
+class Questions:
+    """Which changes a model is asked about, and how. Calls nothing.
+
+    Args:
+        settings: `judge` 'cascade' asks about those that the heuristic leaves uncertain, any other about all that
+            no hard rule rejects.
+        stamp: of the verdicts.
+        clone: where functions and calls are read; None: the diff alone is shown.
+    """
+
+    def __init__(self, settings: JudgeSettings, stamp: Stamp, clone: Path | None) -> None:
+        self._settings, self._clone = settings, clone
+        self._heuristic = Heuristic(settings, stamp)
+        self._prompt = Prompt(PROMPTS, "judge", VERSION)
+
+    def sort(self, change: Change) -> tuple[Verdict, bool]:
+        """The heuristic's verdict, and whether a model is asked."""
+        verdict = self._heuristic.judge(change)
+        if verdict.reason not in (None, Reason.UNLIKELY):
+            return verdict, False
+        settings = self._settings
+        uncertain = settings.ask_from <= verdict.probability < settings.ask_below
+        return verdict, uncertain or settings.judge != "cascade"
+
+    def about(self, change: Change, before: Verdict) -> Question:
+        """What is asked about a change."""
+        context = context_of(self._clone, change, self._settings.context_tokens)
+        request = self._prompt.request(
+            Opinion,
+            "judge",
+            change.change_id,
+            values={"context": context},
+            max_tokens=self._settings.answer_tokens,
+            seed=1,
+        )
+        return Question(change, before, request, context.diff)
+
+
+@dataclass
+class _Asked:
+    """A question and its answers so far."""
+
+    question: Question
+    by_number: dict[int, Answer[Opinion]] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> list[Answer[Opinion]]:
+        """In the order of the votes, not of their coming."""
+        return [self.by_number[number] for number in sorted(self.by_number)]
+
+    @property
+    def votes(self) -> list[Vote]:
+        return [Vote.of(answer.value, self.question.diff) for answer in self.answers if answer.value is not None]
+
+
+class ModelJudge:
+    """Judges by a model, and by hard rules (and, as a cascade, by the heuristic) where no question is needed.
+
+    Args:
+        name: of the verdicts that the model gives: 'provider:model'. Others bear the heuristic's.
+        settings: see `Questions`.
+        stamp: of the verdicts.
+        client: asks the model.
+        clone: see `Questions`.
+        at_once: questions made and asked together; None: all of them (batches and exchanged files).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: JudgeSettings,
+        stamp: Stamp,
+        client: Client,
+        clone: Path | None,
+        at_once: int | None = None,
+    ) -> None:
+        self.name = name
+        self.usage: dict[str, Usage] = {}
+        """Tokens by change, those from a cache included."""
+        self._settings, self._stamp, self._client = settings, stamp, client
+        self._questions = Questions(settings, stamp, clone)
+        self._at_once = at_once
+
+    def judge(self, change: Change) -> Verdict:
+        """The verdict on one change; raises as `judge_all` does."""
+        return next(iter(self.judge_all([change])))
+
+    def judge_all(self, changes: Iterable[Change]) -> Iterator[Verdict]:
+        """One verdict a change: first those that need no model, then as answers come.
+
+        What was yielded before an error is final; the same call later asks nothing twice.
+
+        Raises:
+            BudgetExceeded, AnswersAwaited, AnswerMissing, ModelFailed: see `Client.ask_all`.
+        """
+        waiting: list[tuple[Change, Verdict]] = []
+        for change in changes:
+            verdict, asked = self._questions.sort(change)
+            if asked:
+                waiting.append((change, verdict))
+            else:
+                yield verdict
+        waiting.sort(key=lambda pair: -pair[1].probability)  # what a budget ends is the least probable
+        step = self._at_once or len(waiting) or 1
+        for start in range(0, len(waiting), step):
+            yield from self._ask([self._questions.about(*pair) for pair in waiting[start : start + step]])
+
+    def _ask(self, questions: Sequence[Question]) -> Iterator[Verdict]:
+        asked = [_Asked(question) for question in questions]
+        unsure: list[_Asked] = []
+        awaited: list[AnswersAwaited] = []
+        for one in self._answered(asked, [1] * len(asked), awaited):
+            if self._needs_more(one):
+                unsure.append(one)
+            else:
+                yield self._verdict(one)
+        more = range(2, self._settings.votes + 1)
+        again = [one for one in unsure for _ in more]
+        for one in self._answered(again, [number for _ in unsure for number in more], awaited):
+            if len(one.by_number) == self._settings.votes:
+                yield self._verdict(one)
+        if awaited:
+            raise awaited[0]
+
+    def _answered(
+        self, asked: Sequence[_Asked], numbers: Sequence[int], awaited: list[AnswersAwaited]
+    ) -> Iterator[_Asked]:
+        """Notes the answers as they come; notes instead of raising that some are awaited: more is to be asked."""
+        requests = [one.question.vote(number) for one, number in zip(asked, numbers, strict=True)]
+        try:
+            for place, answer in self._client.ask_all(requests):
+                asked[place].by_number[numbers[place]] = answer
+                yield asked[place]
+        except AnswersAwaited as error:
+            awaited.append(error)
+
+    def _needs_more(self, one: _Asked) -> bool:
+        first = next(iter(one.votes), None)
+        return first is not None and self._settings.votes > 1 and first.confidence < self._settings.sure_from
+
+    def _verdict(self, one: _Asked) -> Verdict:
+        change, before = one.question.change, one.question.before
+        answers, votes = one.answers, one.votes
+        usage = sum((answer.usage for answer in answers), Usage())
+        self.usage[change.change_id] = usage
+        costs = [answer.cost_usd for answer in answers]
+        spent = None if None in costs else sum(cost or 0.0 for cost in costs)
+        common = {
+            **self._stamp.fields(),
+            "change_id": change.change_id,
+            "judge": self.name,
+            "tokens": usage.input_tokens + usage.output_tokens,
+            "cost_usd": spent,
+            "cached": all(answer.cached for answer in answers),
+        }
+        if not votes:
+            reason = Reason.REFUSED if answers[0].status == "refused" else Reason.MALFORMED
+            return Verdict(
+                **common,
+                status="rejected",
+                reason=reason.value,
+                is_performance="unsure",
+                probability=before.probability,
+                why=f"{MEANING[reason]}: {visible(answers[0].detail)}"[:_WHY],
+                signals=before.signals,
+            )
+        probability = probability_of(votes, self._settings)
+        rejected = self._reason(votes, probability)
+        return Verdict(
+            **common,
+            status="rejected" if rejected else "kept",
+            reason=rejected and rejected.value,
+            is_performance=self._class(probability, rejected),
+            probability=probability,
+            why=_why(votes, probability)[:_WHY],
+            apis=list(dict.fromkeys(api for vote in votes if vote.answer != "no" for api in vote.apis)),
+            signals=_signals(votes, probability),
+        )
+
+    def _reason(self, votes: Sequence[Vote], probability: float) -> Reason | None:
+        if probability < self._settings.model_keep_from:
+            disguised = most(vote.opinion.disguise for vote in votes) != "none"
+            return Reason.IN_DISGUISE if disguised else Reason.UNLIKELY
+        return None if most(vote.opinion.testable_on_cpu for vote in votes) else Reason.NOT_ON_CPU
+
+    def _class(self, probability: float, rejected: Reason | None) -> Literal["yes", "no", "unsure"]:
+        if rejected in (Reason.UNLIKELY, Reason.IN_DISGUISE):
+            return "no"
+        return "yes" if probability >= self._settings.yes_from else "unsure"
+
+
+def _leading(votes: Sequence[Vote], probability: float) -> Vote:
+    """The surest vote on the side that won."""
+    side = 1 if probability >= 0.5 else -1
+    return max(votes, key=lambda vote: side * vote.probability)
+
+
+def _why(votes: Sequence[Vote], probability: float) -> str:
+    told = " ".join(visible(_leading(votes, probability).opinion.why).split())
+    if len(votes) == 1:
+        return told
+    return f"votes: {', '.join(vote.answer for vote in votes)}. {told}"
+
+
+def _signals(votes: Sequence[Vote], probability: float) -> list[Signal]:
+    """The kind of gain with the first quote, which bears the log-odds; then the other quotes of the leading vote."""
+    leading = _leading(votes, probability)
+    first = Signal(name=most(vote.opinion.kind for vote in votes), weight=round(log_odds(probability), 4))
+    quotes = [("quote", quote) for quote in leading.verified]
+    quotes += [("quote that is not in the diff", quote) for quote in leading.unverified]
+    shown = [Signal(name=name, weight=0.0, evidence=visible(quote)[:_QUOTE]) for name, quote in quotes]
+    return [first, *shown]
