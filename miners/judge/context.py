@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -54,7 +54,14 @@ class Context:
 
 class _Function(NamedTuple):
     piece: Piece
-    name: str
+    path: str
+    span: Span
+
+    @property
+    def called(self) -> str:
+        """What stands in calls of it: its last name, or its class's for a constructor."""
+        *outer, last = re.split(r"\.|::", self.span.name)
+        return outer[-1] if outer and last in ("__init__", "__new__", "__call__") else last
 
 
 def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
@@ -63,8 +70,7 @@ def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
     message = fit([Piece(part, -at, "") for at, part in enumerate(_paragraphs(change.message))], int(_MESSAGE * tokens))
     diff = fit([Piece(hunk.text, hunk.relevance, hunk.path) for hunk in hunks], int(_DIFF * tokens))
     functions = _functions(clone, change, hunks) if clone else []
-    names = list(dict.fromkeys(one.name for one in sorted(functions, key=lambda one: -one.piece.relevance)))
-    lines = _calls(clone, change.head_sha, names[:_NAMES]) if clone else []
+    lines = _calls(clone, change.head_sha, functions) if clone else []
     calls = fit([Piece(line, -at, "") for at, line in enumerate(lines)], int(_CALLS * tokens))
     left = tokens - sum(map(about_tokens, (message, diff, calls)))
     shown = [one.piece for one in functions if one.piece.text]
@@ -115,20 +121,14 @@ def _function(path: str, span: Span, lines: Sequence[str], hunks: Sequence[Hunk]
     code = "\n".join(lines[span.first - 1 : span.last])
     relevance = max((hunk.relevance for hunk in inside), default=0.0)
     shown = "" if whole else f"--- {path}, line {span.first}\n{code}"
-    return _Function(Piece(shown, relevance, f"{path}::{span.name}"), _called(span.name))
+    return _Function(Piece(shown, relevance, f"{path}::{span.name}"), path, span)
 
 
-def _called(name: str) -> str:
-    """What stands in calls of a function: its last name, or its class's for a constructor."""
-    *outer, last = re.split(r"\.|::", name)
-    if last in ("__init__", "__new__", "__call__") and outer:
-        return outer[-1]
-    return last
-
-
-def _calls(clone: Path, sha: str, names: Iterable[str]) -> list[str]:
+def _calls(clone: Path, sha: str, functions: Sequence[_Function]) -> list[str]:
     """A few lines of the tree at `sha` that call each function, those of the library before those of tests."""
+    names = dict.fromkeys(one.called for one in sorted(functions, key=lambda one: -one.piece.relevance))
     asked = [name for name in names if len(name) >= _SHORTEST and name.isidentifier() and not name.startswith("__")]
+    asked = asked[:_NAMES]
     if not asked:
         return []
     patterns = [word for name in asked for word in ("-e", name)]
@@ -137,18 +137,20 @@ def _calls(clone: Path, sha: str, names: Iterable[str]) -> list[str]:
         listing = output(git_of(clone), "grep", *options, doing=f"looking for calls in {sha}")
     except GitFailed:  # nothing found, or the clone lacks blobs
         return []
-    return list(_chosen(listing, asked))
+    return list(_chosen(listing, asked, functions))
 
 
-def _chosen(listing: bytes, names: Sequence[str]) -> Iterator[str]:
+def _chosen(listing: bytes, names: Sequence[str], functions: Sequence[_Function]) -> Iterator[str]:
+    inside = {(one.path, line) for one in functions for line in range(one.span.first, one.span.last + 1)}
     call = re.compile(rf"(?<!\w)(?P<name>{'|'.join(map(re.escape, names))})\s*\(")
-    defined = re.compile(r"\s*(?:async\s+)?(?:def|class|cp?def)\b")
+    no_call = re.compile(r"\s*(?:(?:async\s+)?(?:def|class|cp?def)\b|#|>>>|\.\.\.|//|\*)")
     found: dict[str, list[tuple[bool, str]]] = {name: [] for name in names}
     for entry in listing.decode("utf-8", "backslashreplace").split("\n"):
         place, _, rest = entry.partition("\0")
         line, _, code = rest.partition("\0")
         path = place.partition(":")[2]
-        if not code or defined.match(code) or not (match := call.search(code[:_LINE])):
+        match = call.search(code[:_LINE])
+        if not match or no_call.match(code) or (path, int(line)) in inside:
             continue
         found[match["name"]].append((role_of(path) == "test", f"{path}:{line}: {code.strip()[:_LINE]}"))
     for name in names:

@@ -171,7 +171,7 @@ class ModelJudge:
             if len(one.by_number) == self._settings.votes:
                 yield self._verdict(one)
         if awaited:
-            raise awaited[0]
+            raise type(awaited[0])(" ".join(map(str, awaited)))
 
     def _answered(
         self, asked: Sequence[_Asked], numbers: Sequence[int], awaited: list[AnswersAwaited]
@@ -213,7 +213,6 @@ class ModelJudge:
                 is_performance="unsure",
                 probability=before.probability,
                 why=f"{MEANING[reason]}: {visible(answers[0].detail)}"[:_WHY],
-                signals=before.signals,
             )
         probability = probability_of(votes, self._settings)
         rejected = self._reason(votes, probability)
