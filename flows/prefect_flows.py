@@ -21,7 +21,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
 from flows.run import Run
-from flows.runner import HALTS, Failure, RunFailed, attempt, failed, run_stage
+from flows.runner import WAITING, Failure, RunFailed, attempt, failed, run_stage
 from flows.stages import STAGES, Batch, Stage
 from harness.sandbox import ending_together
 
@@ -54,7 +54,7 @@ def submit_all(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure
 def _error(message: str) -> PerfquarryError:
     """The error that `batch_task` told."""
     name, _, text = message.partition(": ")
-    kinds = {one.__name__: one for kind in HALTS for one in (kind, *kind.__subclasses__())}
+    kinds = {one.__name__: one for kind in WAITING for one in (kind, *kind.__subclasses__())}
     return kinds[name](text) if name in kinds else InfrastructureError(message)
 
 

@@ -18,12 +18,10 @@ from harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
 
+WAITING = (AnswersAwaited, BudgetExceeded)
+"""Errors after which nothing is broken: the batch goes on once answers or money are there."""
 ATTEMPTS = 3
 """Times a batch is tried when our machinery, not the code under test, fails."""
-
-
-HALTS: tuple[type[PerfquarryError], ...] = (AnswersAwaited, BudgetExceeded)
-"""Nothing failed, but the stages after it would work on half of what they should choose from."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Failure:
 
     @property
     def halts(self) -> bool:
-        """Whether the later stages have to wait."""
-        return isinstance(self.error, HALTS)
+        """Whether later stages have to wait: with half of the verdicts they would choose from the wrong half."""
+        return self.stage == "judge" and isinstance(self.error, WAITING)
 
 
 class RunFailed(PerfquarryError):
@@ -45,10 +43,12 @@ class RunFailed(PerfquarryError):
 
 
 def failed(failures: Sequence[Failure]) -> RunFailed:
-    """The error that tells what could not be done."""
-    first = next((one for one in failures if one.halts), failures[0])
-    if first.halts:
-        return RunFailed(f"{first.stage} stopped before its end: {first.error}")
+    """The error that tells what could not be done; what only waits for answers or money comes last."""
+    waiting = [failure for failure in failures if isinstance(failure.error, WAITING)]
+    if len(waiting) == len(failures):
+        first = waiting[0]
+        return RunFailed(f"{len(failures)} batch(es) of {first.stage} are not done yet; the first: {first.error}")
+    first = next(failure for failure in failures if failure not in waiting)
     return RunFailed(
         f"{len(failures)} batch(es) could not be done; the first, in {first.stage}: "
         f"{type(first.error).__name__}: {first.error}. The rest is in the tables; run the same command again."
@@ -68,8 +68,8 @@ def attempt(run: Run, stage: Stage, batch: Batch) -> Failure | None:
     )
     try:
         retrying(stage.work, run, batch)
-    except HALTS as error:
-        log.debug("%s %s: %s", stage.name, run.name, error)
+    except WAITING as error:
+        log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Failure(stage.name, batch, error)
     except Exception as error:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
@@ -104,7 +104,7 @@ def run_stage(run: Run, stage: Stage, execute: Execute = in_threads) -> list[Fai
 
 
 def run_stages(run: Run, names: Sequence[str]) -> None:
-    """Runs the named stages in order, without Prefect; after one that halts, no further one.
+    """Runs the named stages in order, without Prefect; none after one that halts.
 
     Raises:
         RunFailed: some batches could not be done.

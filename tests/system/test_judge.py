@@ -57,7 +57,7 @@ def test_it_waits_for_answers_cleanly_and_goes_on(mined: Path, tmp_path: Path, p
     folder = tmp_path / "exchange"
     arguments = ("curate", "demo", "--no-server", "--judge", "cascade", "--llm", f"exchange:{folder}")
     done = perfquarry(mined, *arguments, code=1)
-    assert "judge stopped before its end: waiting for 18 of 18 answers" in done.stderr
+    assert "of judge are not done yet; the first: waiting for 18 of 18 answers" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr and "run the same command again" in done.stderr
     assert "still to do 18" in perfquarry(mined, "funnel", "demo").stdout and "build " not in done.stdout
     recorded = {
