@@ -1,12 +1,16 @@
-"""The judge of a run, with the client of the model it asks."""
+"""The judge of a run, with the client of the model it asks, and its verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+import pyarrow.compute as pc
+
+from data.records import Change, Verdict
 from flows.run import Run
 from llm.client import ModelSpec, open_client
+from miners.functions import touched
 from miners.judge import Judge, make_judge, spec_of
 
 AT_ONCE = 200
@@ -28,3 +32,25 @@ def judging(run: Run) -> Iterator[Judge]:
     live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not settings.llm.batch
     with open_client(spec, run.home, run.store, stamp, settings.llm) as client:
         yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None)
+
+
+def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
+    """Verdicts on the mined changes of these ids, as they come; those kept name the functions touched.
+
+    Raises:
+        BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
+    """
+    changes: dict[str, Change] = {}
+
+    def mined() -> Iterator[Change]:
+        for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
+            if change.change_id in wanted:
+                changes[change.change_id] = change
+                yield change
+
+    with judging(run) as judge:
+        for verdict in judge.judge_all(mined()):
+            change = changes.pop(verdict.change_id)
+            if verdict.status == "kept":
+                verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
+            yield verdict

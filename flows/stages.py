@@ -19,11 +19,10 @@ from curation.sessions import measure
 from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
 from flows.display import current
 from flows.gc import tidy
-from flows.judging import judging
+from flows.judging import verdicts
 from flows.run import Run
 from flows.sources import sources_of
 from harness.machine import measurement_lock
-from miners.functions import touched
 from miners.history import crawl
 from miners.judge import spec_of
 from miners.patches import licence_at, split, version_at
@@ -122,24 +121,7 @@ def _judge_todo(run: Run) -> list[Batch]:
 
 def _judge(run: Run, keys: Batch) -> None:
     wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
-
-    def verdicts() -> Iterator[Verdict]:
-        changes = {}
-
-        def asked() -> Iterator[Change]:
-            for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
-                if change.change_id in wanted:
-                    changes[change.change_id] = change
-                    yield change
-
-        with judging(run) as judge:
-            for verdict in judge.judge_all(asked()):
-                change = changes.pop(verdict.change_id)
-                if verdict.status == "kept":
-                    verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
-                yield verdict
-
-    append_in_parts(run, _counted(verdicts()))
+    append_in_parts(run, _counted(verdicts(run, wanted)))
 
 
 # build, generate, measure: one change a batch, most probable first

@@ -73,9 +73,10 @@ def fit(pieces: Sequence[Piece], tokens: int) -> str:
     if about_tokens(everything) <= tokens:
         return everything
     ranked = sorted(range(len(pieces)), key=lambda at: -pieces[at].relevance)
+    counts = [len(piece.text.splitlines()) for piece in pieces]
     kept: dict[int, str] = {}
     for at in ranked:
-        if about_tokens(_with_note(pieces, {**kept, at: pieces[at].text})) <= tokens:
+        if about_tokens(_with_note(pieces, counts, {**kept, at: pieces[at].text})) <= tokens:
             kept[at] = pieces[at].text
     for at in ranked:
         if at not in kept:
@@ -83,14 +84,14 @@ def fit(pieces: Sequence[Piece], tokens: int) -> str:
             low, high = 0, len(lines) - 1  # the most lines that fit, by bisection
             while low < high:
                 middle = (low + high + 1) // 2
-                if about_tokens(_with_note(pieces, {**kept, at: _cut(lines, middle)})) <= tokens:
+                if about_tokens(_with_note(pieces, counts, {**kept, at: _cut(lines, middle)})) <= tokens:
                     low = middle
                 else:
                     high = middle - 1
             if low > 0:
                 kept[at] = _cut(lines, low)
             break
-    text = _with_note(pieces, kept)
+    text = _with_note(pieces, counts, kept)
     return text if about_tokens(text) <= tokens else ""
 
 
@@ -102,13 +103,14 @@ def _joined(texts: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def _with_note(pieces: Sequence[Piece], kept: dict[int, str]) -> str:
-    out = [piece for at, piece in enumerate(pieces) if at not in kept]
+def _with_note(pieces: Sequence[Piece], counts: Sequence[int], kept: dict[int, str]) -> str:
+    out = [at for at in range(len(pieces)) if at not in kept]
     texts = [kept[at] for at in sorted(kept)]
     if not out:
         return _joined(texts)
-    lines = sum(len(piece.text.splitlines()) for piece in out)
-    names = [visible(piece.name).replace("\n", " ")[:80] for piece in out if piece.name]
-    more = ", …" if len(names) > _NAMES else ""
-    told = f": {', '.join(names[:_NAMES])}{more}" if names else ""
+    lines = sum(counts[at] for at in out)
+    named = [pieces[at].name for at in out if pieces[at].name]
+    names = [visible(name).replace("\n", " ")[:80] for name in named[:_NAMES]]
+    more = ", …" if len(named) > _NAMES else ""
+    told = f": {', '.join(names)}{more}" if names else ""
     return _joined([*texts, f"[left out: {len(out)} of {len(pieces)} parts, {lines} lines{told}]"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from data.errors import GitFailed
+from data.errors import GitFailed, InputError
 from data.records import Change, Stamp, TouchedFunction
 from data.settings import MineSettings
 from llm.fences import Piece, fit
@@ -23,7 +23,7 @@ from miners.judge.hunks import Hunk, hunks_of
 from miners.roles import language_of, role_of
 from miners.scopes import MODULE, Span, spans
 
-_WHOLE_PATCH = 4 * 1024 * 1024
+_WHOLE_PATCH = 1024 * 1024
 """Bytes of a patch that is read again from the clone because the table has only its beginning."""
 _MESSAGE, _DIFF, _CALLS = 0.15, 0.5, 0.1
 """Most of the tokens that message, diff and calls may take; what they leave goes to the functions."""
@@ -66,9 +66,12 @@ class _Function(NamedTuple):
 
 def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
     """What fits into `tokens`; the diff alone without a clone, or as far as the clone lacks objects."""
-    hunks = hunks_of(_patch(clone, change))
+    change = _whole(clone, change)
+    hunks = hunks_of(change.patch)
     message = fit([Piece(part, -at, "") for at, part in enumerate(_paragraphs(change.message))], int(_MESSAGE * tokens))
     diff = fit([Piece(hunk.text, hunk.relevance, hunk.path) for hunk in hunks], int(_DIFF * tokens))
+    if change.patch_truncated:
+        diff += f"\n[of a diff of {change.patch_bytes} bytes only the beginning was read]"
     functions = _functions(clone, change, hunks) if clone else []
     lines = _calls(clone, change.head_sha, functions) if clone else []
     calls = fit([Piece(line, -at, "") for at, line in enumerate(lines)], int(_CALLS * tokens))
@@ -82,16 +85,16 @@ def _paragraphs(message: str) -> list[str]:
     return re.split(r"\n(?=[ \t]*\n)", message.strip())
 
 
-def _patch(clone: Path | None, change: Change) -> str:
-    """The source diff, whole also where the table has only its beginning."""
+def _whole(clone: Path | None, change: Change) -> Change:
+    """The change with its source diff whole also where the table has only its beginning."""
     if not change.patch_truncated or clone is None:
-        return change.patch
+        return change
     stamp = Stamp(repo=change.repo, stage_version=change.stage_version, config_hash=change.config_hash)
     try:
-        whole = next(crawl(clone, stamp, MineSettings(patch_limit=_WHOLE_PATCH), only=[change.head_sha]), None)
-    except GitFailed:
-        return change.patch
-    return whole.patch if whole and whole.patch else change.patch
+        found = next(crawl(clone, stamp, MineSettings(patch_limit=_WHOLE_PATCH), only=[change.head_sha]), change)
+    except (GitFailed, InputError):  # objects lack
+        return change
+    return found if found.patch else change
 
 
 def _functions(clone: Path, change: Change, hunks: Sequence[Hunk]) -> list[_Function]:

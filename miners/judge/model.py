@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from data.errors import AnswersAwaited
 from data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
@@ -38,15 +38,7 @@ class Question(NamedTuple):
 
     def vote(self, number: int) -> Request[Opinion]:
         """The request of the n-th vote, counted from 1."""
-        request = self.request
-        return Request(
-            request.messages,
-            request.answer,
-            request.purpose,
-            request.system,
-            max_tokens=request.max_tokens,
-            seed=number,
-        )
+        return replace(self.request, seed=number)
 
 
 class Questions:
@@ -190,42 +182,33 @@ class ModelJudge:
         return first is not None and self._settings.votes > 1 and first.confidence < self._settings.sure_from
 
     def _verdict(self, one: _Asked) -> Verdict:
-        change, before = one.question.change, one.question.before
-        answers, votes = one.answers, one.votes
-        usage = sum((answer.usage for answer in answers), Usage())
-        self.usage[change.change_id] = usage
+        answers, votes, change = one.answers, one.votes, one.question.change
+        usage = self.usage[change.change_id] = sum((answer.usage for answer in answers), Usage())
         costs = [answer.cost_usd for answer in answers]
-        spent = None if None in costs else sum(cost or 0.0 for cost in costs)
-        common = {
+        told = self._opinion(votes) if votes else _no_opinion(answers[0], one.question.before)
+        return Verdict(
             **self._stamp.fields(),
-            "change_id": change.change_id,
-            "judge": self.name,
-            "tokens": usage.input_tokens + usage.output_tokens,
-            "cost_usd": spent,
-            "cached": all(answer.cached for answer in answers),
-        }
-        if not votes:
-            reason = Reason.REFUSED if answers[0].status == "refused" else Reason.MALFORMED
-            return Verdict(
-                **common,
-                status="rejected",
-                reason=reason.value,
-                is_performance="unsure",
-                probability=before.probability,
-                why=f"{MEANING[reason]}: {visible(answers[0].detail)}"[:_WHY],
-            )
+            **told,
+            change_id=change.change_id,
+            judge=self.name,
+            tokens=usage.input_tokens + usage.output_tokens,
+            cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+            cached=all(answer.cached for answer in answers),
+        )
+
+    def _opinion(self, votes: Sequence[Vote]) -> dict[str, Any]:
+        """What the votes come to, as columns of a verdict."""
         probability = probability_of(votes, self._settings)
         rejected = self._reason(votes, probability)
-        return Verdict(
-            **common,
-            status="rejected" if rejected else "kept",
-            reason=rejected and rejected.value,
-            is_performance=self._class(probability, rejected),
-            probability=probability,
-            why=_why(votes, probability)[:_WHY],
-            apis=list(dict.fromkeys(api for vote in votes if vote.answer != "no" for api in vote.apis)),
-            signals=_signals(votes, probability),
-        )
+        return {
+            "status": "rejected" if rejected else "kept",
+            "reason": rejected and rejected.value,
+            "is_performance": self._class(probability, rejected),
+            "probability": probability,
+            "why": _why(votes, probability)[:_WHY],
+            "apis": list(dict.fromkeys(api for vote in votes if vote.answer != "no" for api in vote.apis)),
+            "signals": _signals(votes, probability),
+        }
 
     def _reason(self, votes: Sequence[Vote], probability: float) -> Reason | None:
         if probability < self._settings.model_keep_from:
@@ -237,6 +220,18 @@ class ModelJudge:
         if rejected in (Reason.UNLIKELY, Reason.IN_DISGUISE):
             return "no"
         return "yes" if probability >= self._settings.yes_from else "unsure"
+
+
+def _no_opinion(answer: Answer[Opinion], before: Verdict) -> dict[str, Any]:
+    """What a bad answer comes to, as columns of a verdict."""
+    reason = Reason.REFUSED if answer.status == "refused" else Reason.MALFORMED
+    return {
+        "status": "rejected",
+        "reason": reason.value,
+        "is_performance": "unsure",
+        "probability": before.probability,
+        "why": f"{MEANING[reason]}: {visible(answer.detail)}"[:_WHY],
+    }
 
 
 def _leading(votes: Sequence[Vote], probability: float) -> Vote:
@@ -253,7 +248,7 @@ def _why(votes: Sequence[Vote], probability: float) -> str:
 
 
 def _signals(votes: Sequence[Vote], probability: float) -> list[Signal]:
-    """The kind of gain with the first quote, which bears the log-odds; then the other quotes of the leading vote."""
+    """The kind of gain, which bears the log-odds, and the quotes of the leading vote."""
     leading = _leading(votes, probability)
     first = Signal(name=most(vote.opinion.kind for vote in votes), weight=round(log_odds(probability), 4))
     quotes = [("quote", quote) for quote in leading.verified]
