@@ -49,7 +49,7 @@ class Record(object):
         self.candidates = {}  # by code: level
         self.saved, self.unsaved, self.seen, self.taken = {}, {}, set(), {}
         self.deadline = clock() + self.wanted["seconds"]
-        self.active, self.opened, self.found = None, [], False
+        self.active, self.opened, self.found, self.touched = None, [], False, False
 
     def start(self):
         """See `probe.Mode`."""
@@ -61,8 +61,7 @@ class Record(object):
         if self.active and clock() < self.deadline:
             self.thread = threading.current_thread()
             set_profile(self.active)
-            if self.active == self.capture:
-                set_trace(self.trace)
+            set_trace(self.trace)
 
     def teardown(self, item):
         """Watches no more."""
@@ -71,10 +70,10 @@ class Record(object):
 
     def run(self, item, execute, left):
         """One test, twice if it calls what changed."""
-        self.node, self.found, self.active = item.nodeid, False, self.discover
+        self.node, self.found, self.touched, self.active = item.nodeid, False, False, self.discover
         try:
             outcome, message, seconds = execute(item)
-            if outcome == "passed" and self.found:
+            if outcome == "passed" and self.found and self.touched:
                 self.opened, self.taken, self.active = [], {}, self.capture
                 self.histories.forget()
                 self.stop = min(clock() + self.wanted["test_seconds"], self.deadline)
@@ -131,7 +130,7 @@ class Record(object):
 
     def trace(self, frame, event, argument):
         """Trace function: lines only in changed functions."""
-        function = self.functions.known(frame.f_code)
+        function = self.functions.of(frame)
         if function is None or function.name not in self.changed:
             return None
         lines = self.lines_of(frame.f_code, function)
@@ -148,6 +147,7 @@ class Record(object):
 
     def hit(self, name, line):
         """A changed line was executed."""
+        self.touched = True
         for call in self.opened:
             call.hits.add((name, line))
 

@@ -61,12 +61,7 @@ class Survey:
 
     def __init__(self, case: Case, replays: Iterable[Replay]) -> None:
         self._settings = case.settings.replay
-        texts: dict[str, str] = {}
-        for one in replays:
-            try:
-                texts[one.name] = one.script()
-            except Unwritable:
-                continue
+        texts = {one.name: one.script() for one in replays}
         self._items = {side: run_scripts(case, side, texts, SURVEY_CALLS) for side in case.sides}
 
     def seconds(self, replay: Replay, side: Side = "base") -> float | None:
@@ -128,13 +123,18 @@ class _Function:
         self._plain = [Replay(calls, some[0].way) for some in by_way if (calls := _fitting(some, limit))]
         methods = [one for one in first.values() if one.calls[0].kind == "method"]
         self._shared = [replace(one, shared=True, rounds=SHARED_ROUNDS) for one in methods[:SCALED_CALLS]]
-        self._made = sorted(first.values(), key=_size, reverse=True)[:SCALED_CALLS]
-        self._short = sorted(last.values(), key=_size, reverse=True)[:SCALED_CALLS]
+        made = sorted(first.values(), key=_size, reverse=True)[:SCALED_CALLS]
+        short = sorted(last.values(), key=_size, reverse=True)[:SCALED_CALLS]
+        seen: set[tuple[str, int]] = set()
+        self._scaled = {
+            (axis, times): _scaled(made if axis == "calls" else short, axis, times, seen)
+            for axis in AXES
+            for times in self._factors
+        }
 
     def all(self) -> list[Replay]:
         """What is surveyed."""
-        scaled = [one for axis in AXES for times in self._factors for one in self._scaled(axis, times)]
-        return [*self._plain, *self._shared, *scaled]
+        return [*self._plain, *self._shared, *(one for some in self._scaled.values() for one in some)]
 
     def best(self, survey: Survey) -> list[Replay]:
         """The calls as recorded, then of each way to enlarge them the factor that gains most, best first."""
@@ -146,18 +146,30 @@ class _Function:
             enlarged += sorted((pair for pair in pairs if pair), key=lambda pair: -pair[0])[:1]
         return found + [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
 
-    def _scaled(self, axis: Axis, times: int) -> list[Replay]:
-        return [replace(one, axis=axis, times=times) for one in (self._made if axis == "calls" else self._short)]
-
     def _together(self, survey: Survey, axis: Axis, times: int) -> tuple[float, Replay] | None:
         """The calls that can be scaled so, as one replay, and their middle gain."""
-        usable = [one for one in self._scaled(axis, times) if survey.seconds(one) is not None]
+        usable = [one for one in self._scaled[axis, times] if survey.seconds(one) is not None]
         usable = [one for one in usable if one.way == usable[0].way]
         if not usable:
             return None
         longest = max(usable, key=lambda one: survey.seconds(one) or 0.0)
         together = replace(usable[0], calls=tuple(call for one in usable for call in one.calls))
         return median(survey.gain(one) for one in usable), survey.in_rounds(together, longest)
+
+
+def _scaled(singles: Sequence[Replay], axis: Axis, times: int, seen: set[tuple[str, int]]) -> list[Replay]:
+    """Single calls scaled, without those that cannot be and those that another axis writes alike."""
+    found = []
+    for one in singles:
+        scaled = replace(one, axis=axis, times=times)
+        try:
+            scaled.script()
+        except Unwritable:
+            continue
+        if (scaled.written(), times) not in seen:
+            seen.add((scaled.written(), times))
+            found.append(scaled)
+    return found
 
 
 def _fitting(singles: Sequence[Replay], limit: int) -> tuple[Recorded, ...]:
