@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 
 from data.errors import InputError
 from flows.run import Run
+from testgen.asv import AsvSource
 from testgen.sources import WorkloadSource
 from testgen.unit_tests import UnitTests
 
 SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),
+    "asv": lambda run: AsvSource(),
     "generated": lambda run: run.generated,
 }
 """By name, in the order in which they are asked: how each is made for a run."""

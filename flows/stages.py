@@ -27,6 +27,7 @@ from miners.functions import touched
 from miners.history import crawl
 from miners.judge import make_judge
 from miners.patches import licence_at, split, version_at
+from testgen.apis import with_apis
 from testgen.case import Case
 from testgen.sources import gather
 
@@ -192,7 +193,7 @@ def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
         case = case_of(run, key)
         current().note(case.change.title)
-        run.store.append(gather(case, sources_of(run)))
+        run.store.append(with_apis(case, gather(case, sources_of(run))))
         del case
         tidy(run)
 

@@ -18,7 +18,6 @@ from string import Template
 from typing import Final
 
 from data.records import Reason, Side, Source, Workload
-from data.settings import AsvSettings
 from testgen.apis import reaching
 from testgen.asv_suites import Benchmark, Suite, suite_of
 from testgen.calls.graph import CallGraph
@@ -32,6 +31,8 @@ SOURCE: Final = "asv"
 MAX_REJECTED = 50
 MOST_CALLS = 100_000
 """Calls of a benchmark in one sample."""
+_LONGER = 3
+"""Times that what is too short is tried with more calls: the first ones are slower than the others."""
 _CONSIDERED = 500
 """Combinations of parameters among which is chosen."""
 _HELPERS = 3
@@ -46,7 +47,7 @@ Combination = tuple[int, ...] | float
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """A benchmark of one side's suite."""
 
     suite: Suite
@@ -101,15 +102,7 @@ class AsvSource:
         ]
         if not planned:
             return []
-        scripts = [candidate.script(combination, candidate.benchmark.number or 1) for candidate, combination in planned]
-        trials = try_scripts(case, scripts)
-        longer = {
-            at: candidate.script(combination, number)
-            for at, ((candidate, combination), trial) in enumerate(zip(planned, trials, strict=True))
-            if (number := _calls(candidate.benchmark, trial, settings)) > 1
-        }
-        for at, trial in zip(longer, try_scripts(case, list(longer.values())), strict=True):
-            trials[at] = trial
+        trials = _tried(case, planned)
         kept = _best([trial for trial in trials if trial.reason is None], settings.workloads)
         return rows_of(case, [*kept, *[trial for trial in trials if trial.reason is not None][:MAX_REJECTED]])
 
@@ -136,7 +129,7 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
     return chosen[:limit]
 
 
-def _candidates(case: Case) -> Iterator[_Candidate]:
+def _candidates(case: Case) -> Iterator[Candidate]:
     """Benchmarks of the base's suite, and those only the head's has, that may reach the change."""
     words = _words(case)
     known: set[str] = set()
@@ -154,7 +147,7 @@ def _candidates(case: Case) -> Iterator[_Candidate]:
             found = [one[place] for one in distances if place in one]
             likeness = len(words & _split(benchmark.id))
             if found or likeness:
-                yield _Candidate(suite, benchmark, min(found, default=None), likeness)
+                yield Candidate(suite, benchmark, min(found, default=None), likeness)
 
 
 def _asked_sides(case: Case) -> list[Side]:
@@ -185,10 +178,10 @@ def _split(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)}
 
 
-def _chosen(candidates: Iterable[_Candidate], limit: int) -> list[_Candidate]:
+def _chosen(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
     """The nearest ones, those of a class and a module tried least first among equals; by name only where few reach."""
     left = list(candidates)
-    chosen: list[_Candidate] = []
+    chosen: list[Candidate] = []
     while left and len(chosen) < limit:
         owners = [(one.benchmark.module, one.benchmark.owner) for one in chosen]
         best = min(left, key=lambda one: _cost(one, owners))
@@ -197,22 +190,33 @@ def _chosen(candidates: Iterable[_Candidate], limit: int) -> list[_Candidate]:
     return chosen
 
 
-def _cost(one: _Candidate, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
+def _cost(one: Candidate, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
     place = (one.benchmark.module, one.benchmark.owner)
     return (
         one.distance is None,
         (one.distance or 0) + owners.count(place),
         -one.likeness,
-        len(owners),
         one.benchmark.id,
     )
 
 
-def _calls(benchmark: Benchmark, trial: Trial, settings: AsvSettings) -> int:
-    """Calls a sample that make it long enough; 1 where it is, or where the suite says how many."""
-    if trial.reason != Reason.TOO_SHORT or not trial.seconds or benchmark.number:
-        return 1
-    return min(ceil(settings.sample_seconds / trial.seconds), MOST_CALLS)
+def _tried(case: Case, planned: Sequence[tuple[Candidate, Combination]]) -> list[Trial]:
+    """A trial of each benchmark, with so many calls a sample as make it long enough."""
+    numbers = [candidate.benchmark.number or 1 for candidate, _ in planned]
+    trials = try_scripts(
+        case, [one.script(values, number) for (one, values), number in zip(planned, numbers, strict=True)]
+    )
+    for _ in range(_LONGER):
+        more: dict[int, int] = {}
+        for at, ((candidate, _), trial) in enumerate(zip(planned, trials, strict=True)):
+            free = trial.reason == Reason.TOO_SHORT and not candidate.benchmark.number
+            if free and trial.seconds and numbers[at] < MOST_CALLS:
+                wanted = ceil(case.settings.asv.sample_seconds / trial.seconds)
+                more[at] = numbers[at] = min(MOST_CALLS, numbers[at] * wanted)
+        scripts = [planned[at][0].script(planned[at][1], number) for at, number in more.items()]
+        for at, trial in zip(more, try_scripts(case, scripts), strict=True):
+            trials[at] = trial
+    return trials
 
 
 def _best(trials: Sequence[Trial], limit: int) -> list[Trial]:

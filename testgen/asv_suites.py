@@ -8,6 +8,7 @@ passed over. What a suite makes at run time (benchmarks from decorators or loops
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ from pathlib import Path, PurePosixPath
 
 from testgen.calls.facts import Facts
 from testgen.calls.python import python_facts
-from testgen.imports import imports_of, parse
+from testgen.files import is_readable
+from testgen.imports import ByContent, imports_of, parse
 
 _TIMES = re.compile(r"time_.+|Time[A-Z_].+")
 _COMMENT = re.compile(r"(\"(?:\\.|[^\"\\])*\")|//[^\n]*|/\*.*?\*/", re.S)
@@ -51,10 +53,11 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class _Attributes:
-    """What a file assigns: by scope ('' for the module, 'Class', 'function', 'Class.method') and name."""
+class Found:
+    """A definition of the suite."""
 
-    values: Mapping[str, _Values]
+    path: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -113,12 +116,11 @@ class Suite:
                 yield from (f"{name}.{one}" for one, _ in found.names or ())
 
     def _of_file(self, path: str) -> Iterator[Benchmark]:
-        facts, values = self.facts[path], _attributes(self.texts[path])
-        for name, definition in facts.definitions.items():
+        for name, definition in self.facts[path].definitions.items():
             if "." in name or name.startswith("_"):
                 continue
             if definition.kind == "function" and _TIMES.fullmatch(name):
-                yield self._benchmark(path, "", name, Found(path, name), [values.get(name, {}), values.get("", {})])
+                yield self._benchmark(path, "", name, Found(path, name), [Found(path, name), Found(path, "")])
             elif definition.kind == "class":
                 yield from self._of_class(path, name)
 
@@ -132,18 +134,31 @@ class Suite:
                 own = key.startswith(prefix) and "." not in name
                 if own and definition.kind == "function" and _TIMES.fullmatch(name) and name not in seen:
                     seen.add(name)
-                    scopes = [_attributes(self.texts[one.path]).get(key, {})]
-                    scopes += [_attributes(self.texts[each.path]).get(each.name, {}) for each in lineage]
-                    scopes.append(_attributes(self.texts[path]).get("", {}))
+                    scopes = [Found(one.path, key), *lineage, Found(path, "")]
                     yield self._benchmark(path, owner, name, Found(one.path, key), scopes)
 
-    def _benchmark(self, path: str, owner: str, name: str, found: Found, scopes: Sequence[_Values]) -> Benchmark:
-        module_values = _attributes(self.texts[path]).get("", {})
-        params = next((scope["params"] for scope in scopes if "params" in scope), None)
-        number = next((scope["number"] for scope in scopes if "number" in scope), None)
-        fixed = number.value if isinstance(number, ast.Constant) and isinstance(number.value, int) else 0
-        lengths = () if params is None else _lengths(params, module_values)
-        return Benchmark(self.modules[path], owner, name, found.name, found.path, lengths, fixed or None)
+    def _benchmark(self, path: str, owner: str, name: str, found: Found, scopes: Sequence[Found]) -> Benchmark:
+        params = self._attribute(scopes, "params")
+        number = self._attribute(scopes, "number")
+        fixed = number[0].value if number and isinstance(number[0], ast.Constant) else 0
+        lengths = _lengths(*params) if params else ()
+        return Benchmark(
+            self.modules[path],
+            owner,
+            name,
+            found.name,
+            found.path,
+            lengths,
+            fixed if isinstance(fixed, int) and fixed else None,
+        )
+
+    def _attribute(self, scopes: Sequence[Found], name: str) -> tuple[ast.expr, _Values] | None:
+        """What the first of the scopes that has an attribute gives it, and the names of its module."""
+        for scope in scopes:
+            values = _attributes(self.texts[scope.path])
+            if name in values.get(scope.name, {}):
+                return values[scope.name][name], values.get("", {})
+        return None
 
     def _lineage(self, found: Found) -> list[Found]:
         """A class and those of the suite it inherits from, nearest first."""
@@ -159,10 +174,11 @@ class Suite:
     def _class(self, path: str, reference: str) -> Found | None:
         """The suite's class that a name in a file stands for."""
         facts = self.facts[path]
-        first, _, last = reference.rpartition(".")
-        name = last or first
-        if not first and name in facts.definitions:
-            return Found(path, name)
+        root, _, name = reference.partition(".")
+        if not name and root in facts.definitions:
+            return Found(path, root)
+        bound = facts.imports.get(root)
+        name = name or (bound.original if bound and bound.original else root)
         paths = {module: one for one, module in self.modules.items()}
         for module in self._imported(path, self.texts[path]):
             there = paths.get(module)
@@ -171,24 +187,16 @@ class Suite:
         return None
 
 
-@dataclass(frozen=True)
-class Found:
-    """A definition of the suite."""
-
-    path: str
-    name: str
-
-
 def suite_of(tree: Path) -> Suite | None:
     """The suite of a tree; None where there is none in it."""
     configs = [tree / "asv.conf.json", *sorted(tree.glob("*/asv.conf.json")), *sorted(tree.glob("asv*.json"))]
     for config in configs:
-        if not config.is_file() or not config.resolve().is_relative_to(tree.resolve()):
+        if not config.exists() or not is_readable(config) or not config.resolve().is_relative_to(tree.resolve()):
             continue
         folder = (config.parent / _benchmark_dir(config)).resolve()
         if folder.is_dir() and folder.is_relative_to(tree.resolve()) and folder != tree.resolve():
             relative = folder.relative_to(tree.resolve()).as_posix()
-            files = [path for path in sorted(folder.rglob("*.py")) if not path.is_symlink()][:_MOST_FILES]
+            files = [path for path in sorted(folder.rglob("*.py")) if is_readable(path)][:_MOST_FILES]
             texts = {path.relative_to(tree.resolve()).as_posix(): path.read_bytes() for path in files}
             if texts:
                 return Suite(folder.name, relative, texts)
@@ -206,7 +214,8 @@ def _benchmark_dir(config: Path) -> str:
     return named if usable else "benchmarks"
 
 
-def _attributes(text: bytes) -> dict[str, dict[str, ast.expr]]:
+def _read_attributes(text: bytes) -> dict[str, dict[str, ast.expr]]:
+    """What a file assigns: by scope ('' for the module, 'Class', 'function', 'Class.method') and name."""
     tree = parse(text)
     found: dict[str, dict[str, ast.expr]] = {}
 
@@ -226,14 +235,20 @@ def _attributes(text: bytes) -> dict[str, dict[str, ast.expr]]:
     return found
 
 
+_attributes = ByContent(_read_attributes, 1000)
+
+
 def _lengths(params: ast.expr, names: _Values) -> tuple[int, ...] | None:
     """Number of values of each parameter: a list of values is one parameter, a list of lists several."""
     params = _named(params, names)
     if not isinstance(params, ast.List | ast.Tuple) or not params.elts:
         return () if isinstance(params, ast.List | ast.Tuple) else _single(_length(params, names))
-    if not isinstance(_named(params.elts[0], names), ast.List | ast.Tuple):
-        first = _length(params.elts[0], names)
-        return None if first is not None else _single(_length(params, names))
+    first = _named(params.elts[0], names)
+    if not isinstance(first, ast.List | ast.Tuple):
+        may_be_list = isinstance(first, ast.Call | ast.BinOp | ast.ListComp) or (
+            isinstance(first, ast.Name) and not hasattr(builtins, first.id)
+        )
+        return None if may_be_list else _single(_length(params, names))
     lengths = [_length(one, names) for one in params.elts]
     known = [one for one in lengths if one]
     return tuple(known) if len(known) == len(lengths) and prod(known) <= 10**6 else None

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testgen.files import is_readable
+
 _FOLDERS = ("doc", "docs", "documentation")
 _ENDINGS = (".rst", ".md", ".txt")
 _LINE = re.compile(
@@ -59,11 +61,13 @@ def documented(tree: Path) -> Documented:
 
 def _documents(tree: Path) -> Iterator[Path]:
     for top in _FOLDERS:
+        if (tree / top).is_symlink():
+            continue
         for folder, folders, files in os.walk(tree / top):
             folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
             for name in sorted(files):
                 path = Path(folder, name)
-                if name.endswith(_ENDINGS) and not path.is_symlink():
+                if name.endswith(_ENDINGS) and is_readable(path):
                     yield path
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from testgen.pytest_config import is_test_path, python_files
@@ -46,6 +47,20 @@ _LARGEST = 2 * 1024 * 1024
 def source_files(tree: Path) -> Iterator[str]:
     """Relative paths of Python, Cython, C and C++ files of the package, in order."""
     patterns = python_files(tree)
+    for path in files_below(tree, _AROUND):
+        around = path in ("setup.py", "conftest.py") or is_test_path(path, patterns)
+        if path.endswith(_ENDINGS) and not around and is_readable(tree / path):
+            yield path
+
+
+def is_readable(path: Path) -> bool:
+    """Whether it is a plain file, no link and no pipe that a build left behind, and of a size that people write."""
+    facts = path.lstat()
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= _LARGEST
+
+
+def files_below(tree: Path, skipped_at_top: Collection[str]) -> Iterator[str]:
+    """Relative paths of a tree's files, without links and without hidden, virtual and built folders."""
     for folder, folders, names in os.walk(tree):
         at_top = Path(folder) == tree
         folders[:] = sorted(
@@ -53,13 +68,10 @@ def source_files(tree: Path) -> Iterator[str]:
             for name in folders
             if not name.startswith(".")
             and name not in _NEVER
-            and not (at_top and name in _AROUND)
-            and not Path(folder, name, "pyvenv.cfg").exists()
+            and not (at_top and name in skipped_at_top)
+            and not (Path(folder) / name / "pyvenv.cfg").exists()
         )
         prefix = "" if at_top else Path(folder).relative_to(tree).as_posix() + "/"
-        for name in sorted(names):
-            path, full = prefix + name, Path(folder, name)
-            usable = name.endswith(_ENDINGS) and name.isprintable() and not full.is_symlink()
-            around = at_top and name in ("setup.py", "conftest.py")
-            if usable and not around and not is_test_path(path, patterns) and full.stat().st_size <= _LARGEST:
-                yield path
+        yield from (
+            prefix + name for name in sorted(names) if name.isprintable() and not Path(folder, name).is_symlink()
+        )

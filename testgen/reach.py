@@ -7,18 +7,17 @@ changed is nearer than one that merely imports the package.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+from testgen.files import files_below
 from testgen.imports import Import, defined_in, holds_tests, imports_of
 from testgen.pytest_config import is_test_name, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
-_SKIPPED = {"node_modules", "__pycache__", "site-packages"}
 _SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
 _SKIPPED_AT_TOP = {"build", "dist"}
 
@@ -61,22 +60,7 @@ def reachable_tests(
 
 def module_files(tree: Path) -> Iterator[str]:
     """Relative paths of files that can be modules (Python, Cython, C), without hidden, virtual or built folders."""
-    for folder, folders, names in os.walk(tree):
-        at_top = Path(folder) == tree
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in _SKIPPED
-            and not (at_top and name in _SKIPPED_AT_TOP)
-            and not (Path(folder) / name / "pyvenv.cfg").exists()
-        )
-        prefix = "" if at_top else Path(folder).relative_to(tree).as_posix() + "/"
-        yield from (
-            prefix + name
-            for name in names
-            if name.endswith(MODULE_ENDINGS) and not Path(folder, name).is_symlink() and name.isprintable()
-        )
+    return (path for path in files_below(tree, _SKIPPED_AT_TOP) if path.endswith(MODULE_ENDINGS))
 
 
 class ImportGraph:

@@ -37,7 +37,7 @@ class CallGraph:
     modules: Modules
     natives: Natives
     callers: dict[Node, dict[Node, int]]
-    """Length of each edge (`CERTAIN`, `LIKELY`)."""
+    """Length of each edge (`CERTAIN`, `LIKELY`, `UNLIKELY`)."""
 
     def definition(self, node: Node) -> Definition | None:
         """Of Python and Cython nodes."""
@@ -140,11 +140,12 @@ class _Edges:
 
     def of(self, path: str, definition: Definition) -> Iterator[tuple[Node, int]]:
         """What a definition uses."""
-        owner = definition.name if definition.kind == "class" else definition.name.rpartition(".")[0]
+        owner = definition.name.rpartition(".")[0]
         for reference in definition.uses:
-            key = (path, owner if reference.startswith((f"{SELF}.", SUPER)) else "", reference)
+            in_class = definition.kind == "variable" or reference.startswith((f"{SELF}.", SUPER))
+            key = (path, owner if in_class else "", reference)
             if key not in self._known:
-                self._known[key] = tuple(self._targets(path, owner, reference))
+                self._known[key] = tuple(self._targets(*key))
             yield from self._known[key]
 
     def _targets(self, path: str, owner: str, reference: str) -> Iterator[tuple[Node, int]]:
@@ -159,7 +160,7 @@ class _Edges:
                 yield from self._defined(value.node, prefix.endswith(CALLED))
                 overridable = before is not None and before.kind == "instance"
                 yield from self._overriding(before.node, value.node) if before and overridable else ()
-            if value is None and end == len(parts) == 1 and path.endswith(".pyx"):  # declared from a header
+            if value is None and len(parts) == 1 and path.endswith(".pyx"):  # declared from a header
                 yield from ((node, CERTAIN) for node in self._code.get(bare(prefix), ())[:_NAMESAKES])
             if value is None and (end > 1 or parts[0].startswith(UNKNOWN)):
                 yield from self._namesakes(bare(parts[-1]), before)
@@ -185,7 +186,7 @@ class _Edges:
                 yield Node(heir.path, key), LIKELY
 
     def _namesakes(self, name: str, before: Value | None) -> Iterator[tuple[Node, int]]:
-        if before is not None and before.kind != "instance" and before.kind != "definition":
+        if before is not None and before.kind in ("module", "native"):
             return  # a module lacks it: not ours
         found = self._methods.get(name, ())
         if len(found) <= _NAMESAKES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -125,7 +126,8 @@ class Modules:
         key = (path, name)
         if key not in self._looked:
             self._looked[key] = None  # what a circle of imports ends with
-            self._looked[key] = self._look(path, name)
+            with suppress(RecursionError):  # aliases of aliases, hundreds of them
+                self._looked[key] = self._look(path, name)
         return self._looked[key]
 
     def _look(self, path: str, name: str) -> Value | None:

@@ -60,6 +60,8 @@ _OWN_SLOTS = frozenset(
         "members",
     ]
 )
+_HEADER = 4000
+"""Characters looked at before a block."""
 _MOST_NAMES = 400
 """Names that one templated name can stand for."""
 
@@ -179,6 +181,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
 
 def _declared(header: str) -> tuple[str, str, str]:
     """Kind and name of what a block defines, and the macro around the name."""
+    header = header[-_HEADER:]
     if variable := _VARIABLE.search(header):
         return "variable", variable[1], ""
     if wrapped := _BEFORE_LAST.search(header):

@@ -14,7 +14,10 @@ _ARGUMENTLESS = {"staticmethod"}
 
 def _facts(content: bytes) -> Facts:
     tree = parse(content)
-    return _Reader().read(tree) if tree is not None else Facts()
+    try:
+        return _Reader().read(tree) if tree is not None else Facts()
+    except RecursionError:  # an expression nested as no person writes it
+        return Facts()
 
 
 class _Reader:
@@ -95,7 +98,8 @@ class _Reader:
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, owner: str) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        stored = [part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        names = [part.id for part in stored if isinstance(part.ctx, ast.Store)]
         if ALL in names and not owner:
             if not isinstance(node, ast.AugAssign):
                 self._exports, self._from, self._open = set(), [], False

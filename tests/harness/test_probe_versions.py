@@ -14,6 +14,7 @@ from uv import find_uv_bin
 from harness.contracts import BuiltSide, Files, Limits, ProbeRequest
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
+from tests.six_functions import REST
 
 PYTESTS = {
     "3.6": "pytest==3.6.4",
@@ -72,29 +73,13 @@ if hasattr(unittest, "IsolatedAsyncioTestCase"):
 def test_fails():
     assert 0
 """
-SCRIPT = """
-import json
+SCRIPT = f"""
 import module
-
 def setup():
     return [10]
 def experiment(data):
-    return {"sum": module.K().method(data.pop())}
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result
-def run_test(eqcheck=False, reference=False, prefix=""):
-    result = experiment(setup())
-    if reference:
-        store_result(result, prefix + "_result.json")
-    if eqcheck:
-        check_equivalence(load_result(prefix + "_result.json"), result)
-    return 1.0
+    return {{"sum": module.K().method(data.pop())}}
+{REST}
 """
 EXPECTED = {
     "test_function": "passed",

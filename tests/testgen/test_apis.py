@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,36 @@ def test_inherited_methods_are_those_of_the_public_class(tmp_path: Path) -> None
 def test_an_alias_and_an_annotation_lead_to_the_method(tmp_path: Path) -> None:
     apis = distances(write(tmp_path, HEAPS), "heaps/core.py::Heap.drained")
     assert apis == {"heaps.Heap.drained": 0, "heaps.Heap.merged": 1, "heaps.Heap.__or__": 2}
+
+
+def test_names_in_a_method_are_not_those_of_its_class(tmp_path: Path) -> None:
+    text = """
+        def work():
+            return 1
+        class One:
+            def work(self):
+                return 2
+            def run(self):
+                return work()
+            go = work
+        class Two:
+            def work(self):
+                return 3
+            go = work
+        """
+    tree = write(tmp_path, {"lib.py": text})
+    assert distances(tree, "lib.py::work") == {"lib.work": 0, "lib.One.run": 1}
+    assert distances(tree, "lib.py::Two.work") == {"lib.Two.work": 0, "lib.Two.go": 1}
+
+
+def test_trees_that_nobody_writes_are_read_to_their_end(tmp_path: Path) -> None:
+    chain = "\n".join(f"name{at} = name{at + 1}" for at in range(3000))
+    tree = write(
+        tmp_path, {"lib.py": f"def work():\n    return name0()\n{chain}\n__all__ = {'+'.join(['[]'] * 3000)}\n"}
+    )
+    os.mkfifo(tree / "pipe.py")
+    (tree / "docs").symlink_to("/")
+    assert distances(tree, "lib.py::work") in ({"lib.work": 0}, {})
 
 
 def test_a_class_that_is_only_mentioned_is_not_called(tmp_path: Path) -> None:
@@ -311,22 +342,14 @@ class A:
 class B(A):
     pass
 """
-HEAD = """
-def _fast(x):
-    return x
-
-def work(x):
-    return _fast(x)
-
-class A:
-    def run(self): pass
-
-class B(A):
-    def run(self): fresh(2)
+HEAD = (
+    BASE.removesuffix("    pass\n")
+    + """    def run(self): fresh(2)
 
 def fresh(x):
     return _fast(x)
 """
+)
 
 
 def test_of_a_change_only_what_both_sides_have(tmp_path: Path) -> None:
