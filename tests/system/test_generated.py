@@ -11,6 +11,7 @@ import data.demo
 from data.records import LlmCall, Workload
 from data.store import TableStore
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for three stages
 CASSETTES = Path(data.demo.__file__).parent / "cassettes"
 VARIANCE = "eca1e8f899"
 REFUSED = "13d1da85d5"
