@@ -144,14 +144,14 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
 
 def _candidates(case: Case) -> Iterator[Candidate]:
     """Benchmarks of the base's suite, and those only the head's has, that may reach the change."""
+    suites = [suite for side in SIDES if (suite := suite_of(case.sides[side].tree)) is not None]
+    if not suites:
+        return
     words = _words(case)
     known: set[str] = set()
-    graphs = {side: reaching(case, side) for side in _asked_sides(case)}
-    for side in SIDES:
-        suite = suite_of(case.sides[side].tree)
-        if suite is None:
-            continue
-        distances = [_distances(suite, *graphs[one]) for one in graphs]
+    graphs = [reaching(case, side) for side in _asked_sides(case)]
+    for suite in suites:
+        distances = [_distances(suite, *graph) for graph in graphs]
         for benchmark in suite.benchmarks():
             if benchmark.id in known:
                 continue

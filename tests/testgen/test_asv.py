@@ -258,8 +258,10 @@ def case_of(folder: Path, base: Files, head: Files, *functions: TouchedFunction)
 COUNT = TouchedFunction(path="pairs.py", name="count_pairs", change="modified")
 
 
-def test_benchmarks_that_reach_the_change_become_workloads(tmp_path: Path) -> None:
-    case = case_of(tmp_path, {"pairs.py": BASE, "conftest.py": ""}, SUITE | {"pairs.py": HEAD}, COUNT)
+@pytest.mark.parametrize("base_has_suite", [True, False])
+def test_benchmarks_that_reach_the_change_become_workloads(tmp_path: Path, base_has_suite: bool) -> None:
+    base = {path: text for path, text in SUITE.items() if base_has_suite}
+    case = case_of(tmp_path, base | {"pairs.py": BASE}, SUITE | {"pairs.py": HEAD}, COUNT)
     kept, rejected = [], []
     for row in AsvSource().workloads(case):
         (kept if row.status == "kept" else rejected).append(row)
