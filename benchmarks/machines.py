@@ -61,26 +61,33 @@ def sessions(
 ) -> list[Session]:
     """One session of several workloads measured in the same processes, by our schedule (without futility).
 
-    gains: true relative gain of each workload, shape (w,). bias: log seconds that the second
-    process of each block takes longer (something the first left behind).
+    gains: true relative gain of each workload, shape (w,). bias: log seconds that the later
+    processes of each block take longer (something the first left behind).
     """
-    workloads, blocks = len(gains), settings.blocks + settings.aa_blocks
-    shared = machine(rng, 2 * blocks).reshape(1, blocks, 2)
-    logs = shared + rng.normal(0, noise, (workloads, blocks, 2)) + np.array([0.0, bias])
-    base_first = rng.random(blocks) < 0.5
-    aa = np.zeros(blocks, dtype=bool)
-    aa[rng.choice(blocks, settings.aa_blocks, replace=False)] = True
-    ordered = np.where(base_first[None, :, None], logs, logs[..., ::-1])  # [..., 0] is the base
-    ordered[..., 1] += np.where(aa, 0.0, np.log1p(-gains)[:, None])
-    return [_session(number, np.exp(row), base_first, aa) for row in ordered]
+    blocks = settings.blocks
+    base_first = rng.permutation(np.arange(blocks) % 2 == 0)
+    twice = rng.choice(np.flatnonzero(base_first), settings.aa_blocks, replace=False)
+    lengths = np.full(blocks, 2)
+    lengths[twice] = 3
+    begins = np.cumsum(lengths) - lengths
+    logs = machine(rng, int(lengths.sum())) + rng.normal(0, noise, (len(gains), int(lengths.sum()))) + bias
+    logs[:, begins] -= bias
+    base = np.exp(logs[:, begins + ~base_first])
+    head = np.exp(logs[:, begins + base_first]) * (1 - gains[:, None])
+    again = np.exp(logs[:, begins[twice] + 2])
+    return [
+        _session(number, *sides, base_first=base_first, twice=twice) for sides in zip(base, head, again, strict=True)
+    ]
 
 
-def _session(number: int, seconds: Floats, base_first: NDArray[np.bool_], aa: NDArray[np.bool_]) -> Session:
-    blocks = [Block(float(b), float(h), bool(first)) for (b, h), first in zip(seconds, base_first, strict=True)]
+def _session(
+    number: int, base: Floats, head: Floats, again: Floats, base_first: NDArray[np.bool_], twice: NDArray[np.int64]
+) -> Session:
+    sides = zip(base, head, base_first, strict=True)
     return Session(
         number,
-        plain=tuple(block for block, is_aa in zip(blocks, aa, strict=True) if not is_aa),
-        aa=tuple(block for block, is_aa in zip(blocks, aa, strict=True) if is_aa),
+        plain=tuple(Block(float(b), float(h), bool(first)) for b, h, first in sides),
+        aa=tuple(Block(float(b), float(a)) for b, a in zip(base[twice], again, strict=True)),
     )
 
 

@@ -172,7 +172,7 @@ def aa_table(workloads: int) -> list[str]:
     for noise, bias in kinds:
         gain = 0.2
         tally = cell(MACHINES["still"], noise, gain, workloads, [SEED, int(1e4 * noise), int(1e4 * bias)], bias)
-        others = 1 - tally.accepted - tally.unstable
+        others = max(0.0, 1 - tally.accepted - tally.unstable)
         row = [percent(noise), percent(bias), percent(tally.unstable), percent(tally.accepted), percent(others)]
         rows.append("| " + " | ".join(row) + " |")
     return rows
@@ -225,7 +225,7 @@ _TASKS = [
 _AA = [
     "### The A/A rule on workloads with a gain of 20 %",
     "",
-    "Bias: the second process of every block takes that much longer.",
+    "Bias: later processes of every block take that much longer.",
     "",
     "| noise | bias | unstable | kept | other reasons |",
     "|---|---|---|---|---|",

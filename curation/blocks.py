@@ -97,6 +97,7 @@ def sessions_of(rows: Sequence[Timing]) -> tuple[Session, ...]:
     attempts: dict[_Attempt, dict[int, dict[str, Timing]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         attempts[row.session, row.aa, row.block][row.attempt][row.side] = row
+    _share_bases(attempts)
     chosen = {key: _last_whole(tried) for key, tried in sorted(attempts.items())}
     return tuple(
         _session(
@@ -106,6 +107,15 @@ def sessions_of(rows: Sequence[Timing]) -> tuple[Session, ...]:
         )
         for number in sorted({session for session, _, _ in chosen})
     )
+
+
+def _share_bases(attempts: dict[_Attempt, dict[int, dict[str, Timing]]]) -> None:
+    """Gives A/A blocks without a base of their own that of the block they are a part of."""
+    for (session, aa, block), tried in list(attempts.items()):
+        for number, sides in tried.items() if aa else ():
+            base = attempts.get((session, False, block), {}).get(number, {}).get("base")
+            if base and "base" not in sides and base.hash_seed == sides["head"].hash_seed:
+                sides["base"] = base
 
 
 def _last_whole(tried: dict[int, dict[str, Timing]]) -> dict[str, Timing]:
@@ -124,7 +134,7 @@ def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]], outcomes: f
         plain=tuple(blocks[False]),
         aa=tuple(blocks[True]),
         outcomes=outcomes,
-        disturbed=sum(any(row.disturbed for row in sides.values()) for sides in chosen.values()),
+        disturbed=len({row.hash_seed for sides in chosen.values() for row in sides.values() if row.disturbed}),
     )
 
 

@@ -23,7 +23,7 @@ class StageSettings(Record):
         """Hash of the settings and of the hashes of the stages whose rows decide this stage's rows."""
         fields = type(self).model_fields
         unchanged = {name for name in self.ADDED if getattr(self, name) == fields[name].default}
-        hashed = self.model_dump(mode="json", exclude={*self.UNHASHED, *unchanged})
+        hashed = self.model_dump(mode="json", exclude=unchanged.union(self.UNHASHED))
         return content_id(type(self).__name__, hashed, *upstream)
 
 
@@ -121,8 +121,8 @@ class GenerateSettings(StageSettings):
 class MeasureSettings(StageSettings):
     """The schedule of a session (docs: measurement)."""
 
-    blocks: int = Field(default=20, description="Plain blocks a session; each runs base and head once.")
-    aa_blocks: int = Field(default=6, description="Extra blocks a session that run the base twice.")
+    blocks: int = Field(default=20, description="Blocks a session; each runs base and head once.")
+    aa_blocks: int = Field(default=6, description="Blocks of a session that run the base twice.")
     futility_blocks: int = Field(default=5, description="Blocks after which a hopeless workload is stopped.")
     min_gain: float = Field(default=0.05, description="Smallest relative gain worth a task.")
     warmups: int = Field(default=3, description="Untimed calls first in each process, at most the timed ones.")

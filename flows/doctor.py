@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -75,31 +76,30 @@ def _git() -> Check:
 
 
 def _sandbox() -> Check:
-    try:
-        name = choose_sandbox("bubblewrap").name
-    except SandboxUnavailable as error:
-        return _check(
-            "sandbox",
-            False,
-            str(error).splitlines()[0],
-            "strangers' code runs as a plain process: it can read your files and use the network",
-            "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
-        )
-    return _check("sandbox", True, name, "", "")
+    return _backend(
+        "sandbox",
+        "bubblewrap",
+        lambda name: name,
+        "strangers' code runs as a plain process: it can read your files and use the network",
+        "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
+    )
 
 
 def _docker() -> Check:
+    return _backend(
+        "docker",
+        "docker",
+        lambda _: own_image(),
+        "no images of tasks can be made; runs use bubblewrap where there is one",
+        "start an engine that this user may use, then `make base-image`",
+    )
+
+
+def _backend(title: str, name: str, shown: Callable[[str], str], cost: str, remedy: str) -> Check:
     try:
-        choose_sandbox("docker")
+        return _check(title, True, shown(choose_sandbox(name).name), "", "")
     except SandboxUnavailable as error:
-        return _check(
-            "docker",
-            False,
-            str(error).splitlines()[0],
-            "no images of tasks can be made; runs use bubblewrap where there is one",
-            "start an engine that this user may use, then `make base-image`",
-        )
-    return _check("docker", True, own_image(), "", "")
+        return _check(title, False, str(error).splitlines()[0], cost, remedy)
 
 
 def _interpreters() -> Check:

@@ -1,7 +1,7 @@
 """The block schedule: which process runs when, so that base and head differ in nothing but their code.
 
 See the measurement design: interleaved blocks, both sides of a block in fresh processes on the
-same core with the same hash seed, in balanced random order; base against base in between;
+same core with the same hash seed, in balanced random order; base against base within some;
 early stops for futility only.
 """
 
@@ -20,6 +20,8 @@ from harness.contracts import BuiltSide, Limits, ProbeItem, Prober, ProbeReport,
 from harness.machine import LoadMeter, quiet_core
 
 Outcome = Literal["passed", "failed", "timeout", "crashed"]
+Role = Literal["base", "head", "again"]
+"""What a process of a block is for; 'again': the base, to be compared with the block's base."""
 Stop = Callable[[Sequence[Timing]], Collection[str]]
 """From the timings so far to the ids of workloads that are not worth going on with."""
 Progress = Callable[[int, int], None]
@@ -35,37 +37,33 @@ _log = logging.getLogger("perfquarry.schedule")
 
 @dataclass(frozen=True)
 class Block:
-    """Two processes, one after the other."""
+    """Processes that run one after the other: of both sides, and in some blocks of the base once more."""
 
-    aa: bool
     number: int
-    """Within its kind, from 0."""
-    roles: tuple[Side, Side]
-    """In the order they run; in an A/A block both run the base's code."""
+    """Within the session, from 0."""
+    roles: tuple[Role, ...]
+    """In the order they run."""
     hash_seed: int
 
 
 def plan_blocks(settings: MeasureSettings, change_id: str, session: int) -> list[Block]:
     """The session's blocks in the order they run; the same arguments give the same plan everywhere.
 
-    A/A blocks lie spread among the plain ones, each at a random place of its stretch.
+    Blocks with the base twice lie spread among the others, each at a random place of its stretch. The base runs
+    first in them and last, so that what a process leaves behind for later ones shows, and no head runs after it.
     """
     rng = random.Random(f"{settings.seed}/{change_id}/{session}")  # noqa: S311  # an order, not a secret
-    plain = _blocks(rng, settings.blocks, aa=False)
-    stretch = len(plain) / max(1, settings.aa_blocks)
-    places = [(float(block.number), block) for block in plain]
-    for block in _blocks(rng, settings.aa_blocks, aa=True):
-        places.append(((block.number + rng.random()) * stretch - 0.5, block))
-    return [block for _, block in sorted(places, key=lambda place: place[0])]
-
-
-def _blocks(rng: random.Random, count: int, *, aa: bool) -> list[Block]:
-    orders: list[tuple[Side, Side]] = []
-    while len(orders) < count:
-        group: list[tuple[Side, Side]] = [("base", "head"), ("head", "base")] * (ORDERS // 2)
+    orders: list[tuple[Role, ...]] = []
+    while len(orders) < settings.blocks:
+        group: list[tuple[Role, ...]] = [("base", "head"), ("head", "base")] * (ORDERS // 2)
         rng.shuffle(group)
         orders += group
-    return [Block(aa, number, orders[number], rng.randrange(1, 2**32)) for number in range(count)]
+    firsts = [number for number, order in enumerate(orders[: settings.blocks]) if order[0] == "base"]
+    stretches = min(settings.aa_blocks, len(firsts))
+    for stretch in range(stretches):
+        begin, end = (len(firsts) * edge // stretches for edge in (stretch, stretch + 1))
+        orders[firsts[rng.randrange(begin, end)]] += ("again",)
+    return [Block(number, orders[number], rng.randrange(1, 2**32)) for number in range(settings.blocks)]
 
 
 def calls_of(timings: Iterable[Timing]) -> dict[str, int]:
@@ -121,8 +119,7 @@ def run_session(
         if not run.active:
             break
         run.block(block)
-        plain = block.number + 1
-        if not block.aa and plain % settings.futility_blocks == 0 and plain < settings.blocks:
+        if done % settings.futility_blocks == 0 and done < settings.blocks:
             run.drop(stop(tuple(run.timings)))
         progress(done, len(blocks))
     return run.timings
@@ -164,7 +161,7 @@ class _Session:
             meter, seconds = LoadMeter(self._core), 0.0
             codes = list(self.active)
             for position, role in enumerate(block.roles):
-                report = self._run("base" if block.aa else role, block.hash_seed, codes)
+                report = self._run("head" if role == "head" else "base", block.hash_seed, codes)
                 rows += self._rows(block, attempt, position, role, report, codes)
                 seconds += report.cpu_seconds
             load = meter.foreign(seconds)
@@ -203,7 +200,7 @@ class _Session:
         return report
 
     def _rows(
-        self, block: Block, attempt: int, position: int, role: Side, report: ProbeReport, codes: Sequence[str]
+        self, block: Block, attempt: int, position: int, role: Role, report: ProbeReport, codes: Sequence[str]
     ) -> Iterable[Timing]:
         items = {item.node: item for item in report.items}
         outcomes = outcomes_of(report, codes)
@@ -219,8 +216,8 @@ class _Session:
                 block=block.number,
                 attempt=attempt,
                 position=position,
-                side=role,
-                aa=block.aa,
+                side="base" if role == "base" else "head",
+                aa=role == "again",
                 samples=item.samples if item and passed else [],
                 cold=item.seconds if item and passed else None,
                 outcome=outcome,

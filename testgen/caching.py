@@ -11,7 +11,6 @@ changed lines of that side lost in later calls (where lines are known).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from data.records import Hit, Side
 from harness.contracts import ProbeItem
@@ -37,9 +36,9 @@ def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side |
         share: smallest share of the work, saved / (saved + later call), that counts. What is saved counts only if it
             is more than 1 - share of a later call of the other side: less of it explains no gain.
     """
-    later = {side: median(sample for item in items for sample in item.samples) for side, items in runs.items()}
     # what others do on the machine only ever adds: the least is nearest to the truth
-    once = {side: min(item.seconds - median(item.samples) for item in items) for side, items in runs.items()}
+    later = {side: min(sample for item in items for sample in item.samples) for side, items in runs.items()}
+    once = {side: min(item.seconds for item in items) - later[side] for side, items in runs.items()}
     pairs: tuple[tuple[Side, Side], ...] = (("head", "base"), ("base", "head"))
     for side, other in pairs:
         saved = once[side] - once[other]

@@ -150,11 +150,12 @@ class _Attempt:
         self._runs["base"].append(item)
         self._reference = report.results
         low, high = self._settings.min_seconds, self._settings.max_seconds
-        for what, seconds in (("a call of experiment", median(item.samples)), ("setup", item.setup_seconds)):
+        call = min(item.samples)
+        for what, seconds in (("a call of experiment", call), ("setup", item.setup_seconds)):
             if seconds > high:
                 raise _Rejected(Reason.TOO_LONG, f"{what} takes {seconds:.3g} s at the base, more than {high:g} s")
-        if median(item.samples) < low:
-            raise _Rejected(Reason.TOO_SHORT, f"a call takes {median(item.samples):.3g} s at the base, under {low:g} s")
+        if call < low:
+            raise _Rejected(Reason.TOO_SHORT, f"a call takes {call:.3g} s at the base, under {low:g} s")
 
     def _trace_lines(self) -> None:
         """Changed lines that the calls execute; nothing is known of native code."""
@@ -171,32 +172,27 @@ class _Attempt:
 
     def _repeat(self) -> None:
         """Fresh processes under other hash seeds: the base must agree with itself, and the head with the base."""
-        repeats = self._case.settings.repeats
-        for seed in range(2, repeats + 1):
+        seeds = range(1, self._case.settings.repeats + 1)
+        for seed in seeds[1:]:
             item, _ = self._run("base", "time", seed, compare=True)
             if item.outcome != "passed":
                 reason, detail = _failure(item, "base")
                 found = reason if reason == Reason.CHECKS_NOTHING else Reason.NOT_DETERMINISTIC
                 raise _Rejected(found, f"run {seed}: {detail}")
             self._runs["base"].append(item)
-        for seed in range(1, repeats + 1):
-            self._runs["head"].append(self._run("head", "time", seed, compare=True)[0])
+        self._runs["head"] = [self._run("head", "time", seed, compare=True)[0] for seed in seeds]
         failed = [item for item in self._runs["head"] if item.outcome != "passed"]
         if failed:
             reason, detail = _failure(failed[0], "head")
-            always = len(failed) == repeats
+            always = len(failed) == len(seeds)
             raise _Rejected(reason if always else Reason.NOT_DETERMINISTIC, detail)
 
     def _refuse_cached(self) -> None:
         side = dear_start(self._runs, self._settings.cached_share)
-        if side is None:
-            return
         lost = lost_hits(*([hit for hit in hits if hit.side == side] for hits in (self._hits, self._again)))
-        if lost or not self._trace:
-            first, later = (
-                median(values)
-                for values in zip(*((item.seconds, median(item.samples)) for item in self._runs[side]), strict=True)
-            )
+        if side is not None and (lost or not self._trace):
+            first = min(item.seconds for item in self._runs[side])
+            later = min(sample for item in self._runs[side] for sample in item.samples)
             raise _Rejected(
                 Reason.CACHED,
                 f"at the {side}, the first call takes {first:.3g} s and later ones {later:.3g} s, which is not so on "

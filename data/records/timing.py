@@ -26,9 +26,9 @@ class Machine(Record):
 class Timing(Row):
     """`samples` are all timed calls of one process; the block's value is their median.
 
-    In a plain block each side runs once ('base', 'head'). In an A/A block the base runs
-    twice; its rows have `aa=True` and the sides 'base' (first role) and 'head' (second role),
-    both roles running the base's code.
+    In a block each side runs once ('base', 'head'). In some blocks the base runs once more at the end:
+    that row has `aa=True` and the side 'head', the role it has against the block's base. (Older homes
+    have A/A blocks of their own, of two rows with `aa=True` and another hash seed.)
     """
 
     TABLE: ClassVar[str] = "timings"
@@ -37,11 +37,11 @@ class Timing(Row):
     workload_id: str
     change_id: str
     session: int = Field(description="1: first session; 2: the confirming session.")
-    block: int = Field(description="Number of the block within the session and kind (plain or A/A), from 0.")
+    block: int = Field(description="Number of the block within the session, from 0.")
     attempt: int = Field(default=0, description="0, or the number of times the block was repeated before.")
-    position: int = Field(description="0 or 1: which process of the block ran first.")
+    position: int = Field(description="Place of the process in its block, from 0.")
     side: Literal["base", "head"]
-    aa: bool = Field(default=False, description="Both roles of the block ran the base.")
+    aa: bool = Field(default=False, description="The base once more, in the role of the head.")
     samples: list[float] = Field(default_factory=list, description="Seconds of each timed call.")
     cold: float | None = Field(default=None, description="Seconds of the first call of the process.")
     outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")

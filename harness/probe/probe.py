@@ -23,6 +23,7 @@ from perfquarry_tests import run_tests
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
 collect = gc.collect
 freeze = getattr(gc, "freeze", None)  # 3.7
+OLDEST = 2 if freeze else 1  # generation up to which is collected before a call: the last one is what was settled
 
 
 AGAIN = "\n"  # ends the context of a second call; node ids have none
@@ -148,14 +149,19 @@ class Time(Mode):
     """Samples: warm-ups, then as many timed calls as asked for, or as fill the wanted time."""
 
     def start(self):
-        self._oldest = 2  # generation of the collector up to which garbage is collected before a call
+        self._settle()
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
-        collect(self._oldest)
+        collect(OLDEST)
+
+    def _settle(self):
+        """What exists by now is not looked at again before each call."""
+        collect()
+        if freeze:
+            freeze()
 
     def run(self, item, execute, left):
-        self._oldest = 2
         now = clock()
         deadline = now + max(0.0, self._deadline - now) / left
         calls = self.request["calls"].get(name_of(item))
@@ -171,12 +177,8 @@ class Time(Mode):
             late = clock() > deadline
             if warm > 0:
                 warm = 0 if late else warm - 1
-                if not warm:  # what exists by now is not looked at again before each of the calls
-                    collect()
-                    if freeze:
-                        freeze()
-                    else:  # Python 3.6: it is in the oldest generation
-                        self._oldest = 1
+                if not warm:
+                    self._settle()
                 continue
             samples.append(seconds)
             if late:

@@ -85,6 +85,7 @@ class BubblewrapSandbox(Isolating):
                 limits=command.limits,
                 core=command.core,
                 kill=line.kill,
+                starting=line.tasks.joined(),
                 started=line.started,
                 pass_fds=line.passed,
                 writable=command.writable,
@@ -127,7 +128,8 @@ def _options(bwrap: str, command: Command, for_installers: bool, private: Sequen
 def _covers(command: Command, size: str) -> list[str]:
     """Empty private folders, what must be seen inside them, then covers over keys, then what must be seen there."""
     program = Path(command.argv[0]).parent
-    needed = [command.cwd, *command.readable, program.parent if program.name == "bin" else program]
+    program = program.parent if program.name == "bin" else program
+    needed = [command.cwd, program, *command.readable, *command.writable]
     private = [path for path in PRIVATE if path.is_dir()]
     shown = inside(needed, private)
     # what lies in a private folder and is not shown there needs no cover
@@ -141,13 +143,14 @@ def _covers(command: Command, size: str) -> list[str]:
 
 
 def _hide(hidden: Sequence[Path], needed: Sequence[Path], bind: str = "--ro-bind") -> list[str]:
-    """Covers, then what is needed inside them."""
+    """Covers, then what is needed inside them; closed last, since places to mount it at are made in them."""
     options: list[str] = []
     for path in hidden:
-        folder = ["--tmpfs", str(path), "--remount-ro", str(path)]
-        options += folder if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
+        options += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for path in inside(needed, hidden):
         options += [bind, str(path), str(path)]
+    for path in hidden:
+        options += ["--remount-ro", str(path)] if path.is_dir() else []
     return options
 
 
@@ -188,7 +191,7 @@ class _Lifeline:
         given = {"--info-fd": self._info, "--args": _in_memory("\0".join(["--clearenv", *variables]).encode())}
         if program := call_filter():
             given["--seccomp"] = _in_memory(program)
-        self._tasks = TaskGroup(command.limits.processes)
+        self.tasks = TaskGroup(command.limits.processes)
         self.passed = tuple(given.values())
         self.options = [word for name, descriptor in given.items() for word in (name, str(descriptor))]
 
@@ -198,7 +201,7 @@ class _Lifeline:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._theirs.close()
-        self._tasks.remove()
+        self.tasks.remove()
         for descriptor in (*self.passed, self._init):
             if descriptor is not None:
                 os.close(descriptor)
@@ -214,7 +217,7 @@ class _Lifeline:
         with contextlib.suppress(ValueError, KeyError, OSError):  # it failed: there is nothing to hold
             self._init = os.pidfd_open(json.loads(os.pread(self._info, 4096, 0))["child-pid"])
         if ready and self._init is not None:
-            self._tasks.add(descendants(pid))
+            self.tasks.add(descendants(pid))
             with contextlib.suppress(OSError):
                 self._socket.sendall(b"go\n")
 
@@ -232,7 +235,7 @@ class _Lifeline:
 
     def refused(self) -> bool:
         """Whether the kernel refused the command a process."""
-        return self._tasks.refused()
+        return self.tasks.refused()
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""

@@ -91,5 +91,6 @@ def _entries(folder: Path) -> list[Path]:
 def inside(paths: Iterable[Path], covers: Iterable[Path]) -> list[Path]:
     """The existing paths that lie inside one of `covers` (not a cover itself), outermost first."""
     covers = set(covers)
-    found = {path for path in paths if path not in covers and any(cover in path.parents for cover in covers)}
+    begins = tuple(f"{cover}/" for cover in covers)  # text: this is done for every process
+    found = {path for path in paths if path not in covers and str(path).startswith(begins)}
     return sorted(path for path in found if path.exists() and not found.intersection(path.parents))

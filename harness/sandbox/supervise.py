@@ -96,13 +96,14 @@ def supervise(
     stdin: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
     writable: Sequence[Path] = (),
+    starting: contextlib.AbstractContextManager[None] | None = None,
     started: Callable[[int], None] = lambda pid: None,
 ) -> Ended:
     """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
 
     `kill` must end the process and all it left behind; it is called exactly once, also on an
     exception (a KeyboardInterrupt, say) and after an ordinary end (for leftover daemons).
-    `started(pid)` is called right after the start; what lies in `writable` counts as its disk.
+    It is started inside `starting`, `started(pid)` is called right after; what lies in `writable` counts as its disk.
 
     Raises:
         SandboxUnavailable: it could not be started.
@@ -110,7 +111,7 @@ def supervise(
     begin = time.monotonic()
     disk = DiskMeter(writable, limits.disk_bytes)
     try:
-        with _pinned(core):
+        with _pinned(core), starting or contextlib.nullcontext():
             process = subprocess.Popen(
                 list(argv),
                 cwd=cwd,

@@ -53,6 +53,7 @@ def session_rows(
                 if side == "head" and not aa:
                     cold /= cold_speedup or speedup
                 position = int((side == "head") != swap)
-                kind = {"aa": aa, "position": position, "cold": cold} | fields
-                rows.append(timing(workload, session, block, side, value, **kind))
+                kind = {"aa": aa, "position": 2 if aa else position, "cold": cold, "hash_seed": block} | fields
+                if side == "head" or not aa:  # the first base of an A/A comparison is that of its block
+                    rows.append(timing(workload, session, block, side, value, **kind))
     return rows

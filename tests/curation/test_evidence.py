@@ -142,6 +142,16 @@ def test_a_block_value_is_the_median_of_its_samples():
     assert (block.base, block.head) == (2.0, 1.0)
 
 
+def test_the_base_of_a_block_is_that_of_its_comparison_with_itself():
+    rows = [timing("w", 1, 3, side, seconds, hash_seed=8) for side, seconds in (("base", 2.0), ("head", 1.0))]
+    again = timing("w", 1, 3, "head", 2.1, aa=True, position=2, hash_seed=8)
+    own = [timing("w", 1, 3, side, seconds, aa=True, hash_seed=9) for side, seconds in (("base", 4.0), ("head", 5.0))]
+    for extra, pairs in (([again], [(2.0, 2.1)]), (own, [(4.0, 5.0)]), (own[1:], [])):
+        (session,) = runs_of(rows + extra)[0].sessions
+        assert [(block.base, block.head) for block in session.plain] == [(2.0, 1.0)]
+        assert [(block.base, block.head) for block in session.aa] == pairs
+
+
 def test_what_is_measured_again():
     def first(**options):
         return runs_of(session_rows("w", 1, **options))[0].sessions[0]

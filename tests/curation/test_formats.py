@@ -20,6 +20,7 @@ from data.records import Task
 from data.records.task import TaskWorkload
 from data.schema import from_table
 from data.settings import SelectSettings
+from tests.six_functions import REST
 
 GSO_TEXT = """
 instance_id repo base_commit opt_commit api prob_script tests hints_text setup_commands install_commands
@@ -186,8 +187,7 @@ def test_other_results_are_not_equivalent(checkout: Path):
     assert "AssertionError" in run(checkout, node, "--eqcheck", FIXED="1").stderr
 
 
-SCRIPT = """
-import json
+SCRIPT = f"""
 import sleeper
 
 def setup():
@@ -195,31 +195,8 @@ def setup():
 
 def experiment(data):
     sleeper.nap(data)
-    return {"slept": data}
-
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result
-
-def run_test(eqcheck=False, reference=False, prefix=""):
-    import timeit
-    data = setup()
-    begin = timeit.default_timer()
-    result = experiment(data)
-    seconds = timeit.default_timer() - begin
-    if reference:
-        store_result(result, f"{prefix}_result.json")
-    if eqcheck:
-        check_equivalence(load_result(f"{prefix}_result.json"), result)
-    return seconds
-
+    return {{"slept": data}}
+{REST}
 if __name__ == "__main__":
     if run_test() > 0:
         raise SystemExit("its own main, which knows no options")

@@ -12,32 +12,11 @@ import pytest
 
 from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from harness.prober import SandboxProber
+from tests.six_functions import REST
 
 OVERLAY = Path(coverage.__file__).parents[1]
 Probe = Callable[..., ProbeReport]
 
-REST = """
-import json
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result, "%r became %r" % (reference_result, current_result)
-def run_test(eqcheck=False, reference=False, prefix=""):
-    import timeit
-    data = setup()
-    begin = timeit.default_timer()
-    result = experiment(data)
-    seconds = timeit.default_timer() - begin
-    if reference:
-        store_result(result, prefix + "_result.json")
-    if eqcheck:
-        check_equivalence(load_result(prefix + "_result.json"), result)
-    return seconds
-"""
 MODULE = """
 CACHE = {}
 def slow(n):
@@ -120,6 +99,8 @@ FAILURES = {
     "load": "import nowhere_at_all",
     "setup": "def setup(): raise OSError('set-up')",
     "experiment": GOOD + "def experiment(data): raise SystemExit('left')",
+    "false": GOOD + "class Empty(Exception):\n    def __bool__(self): return False\n"
+    "def experiment(data): raise Empty\n",
 }
 
 
@@ -128,7 +109,8 @@ def test_a_failure_names_the_function_and_the_others_go_on(probe: Probe, mode: s
     scripts = {f"script-{phase}": code for phase, code in FAILURES.items()} | {"script-good": GOOD}
     items = items_of(probe(mode, scripts))
     assert items.pop("script-good").outcome == "passed"
-    assert {node: item.phase for node, item in items.items()} == {f"script-{phase}": phase for phase in FAILURES}
+    phases = {f"script-{phase}": phase for phase in FAILURES} | {"script-false": "experiment"}
+    assert {node: item.phase for node, item in items.items()} == phases
     assert items["script-load"].message.endswith("ModuleNotFoundError: No module named 'nowhere_at_all'")
     assert items["script-experiment"].message.endswith("SystemExit: left")
     assert "perfquarry" not in "".join(item.message for item in items.values())

@@ -13,7 +13,9 @@ from uv import find_uv_bin
 
 from harness.contracts import BuiltSide, Files, Limits, ProbeRequest
 from harness.prober import SandboxProber
+from harness.recording import RecordRequest
 from harness.sandbox import choose_sandbox
+from tests.six_functions import REST
 
 PYTESTS = {
     "3.6": "pytest==3.6.4",
@@ -72,29 +74,13 @@ if hasattr(unittest, "IsolatedAsyncioTestCase"):
 def test_fails():
     assert 0
 """
-SCRIPT = """
-import json
+SCRIPT = f"""
 import module
-
 def setup():
     return [10]
 def experiment(data):
-    return {"sum": module.K().method(data.pop())}
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result
-def run_test(eqcheck=False, reference=False, prefix=""):
-    result = experiment(setup())
-    if reference:
-        store_result(result, prefix + "_result.json")
-    if eqcheck:
-        check_equivalence(load_result(prefix + "_result.json"), result)
-    return 1.0
+    return {{"sum": module.K().method(data.pop())}}
+{REST}
 """
 EXPECTED = {
     "test_function": "passed",
@@ -177,3 +163,28 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
             assert set(method.functions) == {"test_all.py::Case.test_method", "module.py::helper"}
             callers = items["test_all.py::test_function"].callers
             assert callers["module.py::helper"] == script.callers["module.py::helper"] == ["module.py::K.method"]
+
+    wanted = RecordRequest(
+        functions=["module.py::helper"],
+        lines={"module.py": [3]},
+        test_files=["test_*.py"],
+        calls=5,
+        test_calls=5,
+        values=100,
+        bytes=1000,
+        seconds=60.0,
+        test_seconds=10.0,
+    )
+    recorded = prober.run(
+        built,
+        ProbeRequest(mode="record", arguments=["test_all.py"], record=wanted),
+        limits=Limits(wall_seconds=100.0),
+    )
+    assert recorded.outcome == "finished", recorded.output
+    calls = {(call.function, call.node): call for call in recorded.recorded}
+    direct = calls["module.py::helper", "test_all.py::test_parameters[2]"]
+    assert (direct.level, direct.positional, direct.hits) == (0, [2], [("module.py::helper", 3)])
+    around = calls["module.py::K.method", "test_all.py::test_function"]
+    assert (around.level, around.kind, around.positional[1:]) == (1, "method", [10])
+    state = {"kind": "object", "module": "module", "name": "K", "classes": [["module", "K"]], "state": []}
+    assert around.positional[0] == state

@@ -446,6 +446,28 @@ def test_keys_in_the_home_are_hidden(sandbox: Sandbox, folder: Path, monkeypatch
         assert len(seen) == 5 and "./.ssh/id_ed25519 4" in seen
 
 
+def test_what_a_command_needs_may_lie_among_hidden_files(
+    sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own home may be ~/.perfquarry."""
+    home = folder.parent / "home"
+    for name in (".perfquarry/tree/code.py", ".perfquarry/key"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("text")
+    (out := home / ".perfquarry/out/process").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    code = """
+        import os, sys
+        print(*sorted(os.listdir("..")), *os.listdir("."))
+        open(sys.argv[1] + "/result", "w").write("done")
+        try: open("../new", "w")
+        except OSError: print("closed")"""
+    options = {"cwd": home / ".perfquarry/tree", "readable": (*PREFIXES, home), "writable": (out,)}
+    seen = python(sandbox, code, folder, str(out), **options).stdout.decode().split()
+    expected = ["out", "tree", "code.py", "closed"] if sandbox.isolation.files else ["key", "out", "tree", "code.py"]
+    assert seen == expected and (out / "result").read_text() == "done"
+
+
 def test_no_capability_is_left(sandbox: Sandbox, folder: Path) -> None:
     code = "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('Cap')])"
     left = set(python(sandbox, code, folder).stdout.decode().split()) != {"0" * 16}

@@ -108,23 +108,23 @@ def test_a_plan_follows_from_seed_change_and_session() -> None:
     assert all(plan != other for other in others)
 
 
-@pytest.mark.parametrize(("blocks", "aa_blocks"), [(20, 6), (8, 8), (5, 0), (1, 1), (3, 10)])
+@pytest.mark.parametrize(("blocks", "aa_blocks"), [(20, 6), (8, 4), (5, 0), (4, 1), (3, 10)])
 def test_a_plan_is_whole_balanced_and_mixed(blocks: int, aa_blocks: int) -> None:
     plan = plan_blocks(MeasureSettings(blocks=blocks, aa_blocks=aa_blocks), "change", 1)
-    for aa, count in ((False, blocks), (True, aa_blocks)):
-        kind = [block for block in plan if block.aa is aa]
-        assert [block.number for block in kind] == list(range(count))
-        first = Counter(block.roles[0] for block in kind)
-        assert abs(first["base"] - first["head"]) <= 2
-        assert all(set(block.roles) == {"base", "head"} for block in kind)
-    assert len({block.hash_seed for block in plan}) == blocks + aa_blocks
+    assert [block.number for block in plan] == list(range(blocks))
+    assert all(sorted(block.roles[:2]) == ["base", "head"] for block in plan)
+    first = Counter(block.roles[0] for block in plan)
+    assert abs(first["base"] - first["head"]) <= 2
+    assert {block.roles[2:] for block in plan if len(block.roles) != 2} <= {("again",)}
+    twice = [block for block in plan if "again" in block.roles]
+    assert len(twice) == min(aa_blocks, first["base"]) and all(block.roles[0] == "base" for block in twice)
+    assert len({block.hash_seed for block in plan}) == blocks
     assert all(0 < block.hash_seed < 2**32 for block in plan)
 
 
 def test_blocks_against_itself_are_spread_over_the_session() -> None:
-    plan = plan_blocks(MeasureSettings(), "change", 1)
-    places = [place for place, block in enumerate(plan) if block.aa]
-    assert places[0] < 6 and places[-1] > len(plan) - 7
+    places = [block.number for block in plan_blocks(MeasureSettings(), "change", 1) if "again" in block.roles]
+    assert places[0] < 6 and places[-1] > 20 - 7
     assert max(after - before for before, after in pairwise(places)) <= 9
 
 
@@ -141,11 +141,11 @@ def test_a_session_of_equal_sides_is_symmetrical(
         "change", workloads, *sides, prober, SETTINGS, STAMP, machine,
         session=1, stop=no_stop, progress=lambda *count: done.append(count),
     )  # fmt: skip
-    assert done == [(number, 6) for number in range(7)]
-    assert len(timings) == 2 * 2 * 6 and {timing.outcome for timing in timings} == {"passed"}
+    assert done == [(number, 4) for number in range(5)]
+    assert len(timings) == 2 * (2 * 4 + 2) and {timing.outcome for timing in timings} == {"passed"}
     by_side = {side: [timing for timing in timings if timing.side == side] for side in ("base", "head")}
     shape = [
-        [(one.workload_id, one.aa, one.block, len(one.samples), one.core, one.hash_seed) for one in by_side[side]]
+        [(one.workload_id, one.block, len(one.samples), one.core, one.hash_seed) for one in by_side[side] if not one.aa]
         for side in ("base", "head")
     ]
     assert sorted(shape[0]) == sorted(shape[1])
@@ -153,10 +153,10 @@ def test_a_session_of_equal_sides_is_symmetrical(
     assert all(one.session == 1 and one.machine == machine and not one.disturbed for one in timings)
     keys = [tuple(getattr(one, name) for name in Timing.KEY) for one in timings]
     assert len(set(keys)) == len(keys)
-    # one process calibrates; a plain block runs both sides, a block against itself only the base
+    # one process calibrates; a block runs both sides, and in two of them the base again
     plan = plan_blocks(SETTINGS, "change", 1)
     expected = [("base", plan[0].hash_seed)]
-    expected += [("base" if block.aa else role, block.hash_seed) for block in plan for role in block.roles]
+    expected += [("head" if role == "head" else "base", block.hash_seed) for block in plan for role in block.roles]
     assert [(side, seed) for side, _, _, seed, _ in prober.asked] == expected
     assert prober.asked[0][1] == {} and all(calls == prober.asked[1][1] for _, calls, *_ in prober.asked[1:])
     assert {FAST, METHOD} == set(prober.asked[1][1])
@@ -171,9 +171,9 @@ def test_rows_say_which_process_ran_first(
     )  # fmt: skip
     assert {len(timing.samples) for timing in timings} == {2}
     assert calls_of(timings) == {workload(FAST).workload_id: 2}
-    assert len(prober.asked) == 12  # nothing was left to calibrate
-    orders = {(block.aa, block.number): block.roles for block in plan_blocks(SETTINGS, "change", 2)}
-    assert all(orders[one.aa, one.block][one.position] == one.side for one in timings)
+    assert len(prober.asked) == 10  # nothing was left to calibrate
+    orders = [block.roles for block in plan_blocks(SETTINGS, "change", 2)]
+    assert all(orders[one.block][one.position] == ("again" if one.aa else one.side) for one in timings)
 
 
 def test_a_hopeless_workload_is_really_stopped(
@@ -238,9 +238,11 @@ def test_a_hanging_workload_is_a_timeout_and_the_others_go_on(
 def test_a_disturbed_block_is_repeated_and_both_are_kept(
     sides: tuple[BuiltSide, BuiltSide], prober: Recorder, machine: Machine
 ) -> None:
-    settings = SETTINGS.model_copy(update={"blocks": 1, "aa_blocks": 1, "max_foreign_load": -1.0, "max_attempts": 3})
+    settings = SETTINGS.model_copy(update={"blocks": 2, "aa_blocks": 1, "max_foreign_load": -1.0, "max_attempts": 3})
     timings = run_session("change", [workload(FAST)], *sides, prober, settings, STAMP, machine, session=1, stop=no_stop)
-    assert Counter((one.aa, one.attempt) for one in timings) == {(aa, n): 2 for aa in (False, True) for n in range(3)}
+    assert Counter((one.aa, one.attempt) for one in timings) == {
+        (aa, number): 1 if aa else 4 for aa in (False, True) for number in range(3)
+    }
     assert all(one.disturbed for one in timings) and len({one.hash_seed for one in timings}) == 2
 
 
@@ -259,10 +261,10 @@ def test_scripts_and_unit_tests_are_measured_in_the_same_processes(
     timings = run_session("change", workloads, *sides, prober, SETTINGS, STAMP, machine, session=1, stop=no_stop)
     rows = {one.workload_id: [row for row in timings if row.workload_id == one.workload_id] for one in workloads}
     for one in workloads[:2]:
-        assert {row.outcome for row in rows[one.workload_id]} == {"passed"} and len(rows[one.workload_id]) == 12
+        assert {row.outcome for row in rows[one.workload_id]} == {"passed"} and len(rows[one.workload_id]) == 10
     bad = [row for row in rows[scripts["bad"].workload_id] if row.outcome != "passed"]
     assert [(row.outcome, row.side) for row in bad] == [("failed", "head")]
-    assert len(prober.asked) == 1 + 2 * 6
+    assert len(prober.asked) == 1 + 2 * 4 + 2
     assert set(prober.asked[-1][1]) == {FAST, scripts["good"].node}
 
 

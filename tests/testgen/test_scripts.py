@@ -8,33 +8,8 @@ import pytest
 
 from data.records import Reason
 from testgen.scripts import faults_of
+from tests.six_functions import REST
 
-REST = """
-import json
-import timeit
-
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result
-
-def run_test(eqcheck: bool = False, reference: bool = False, prefix: str = "") -> float:
-    data = setup()
-    begin = timeit.default_timer()
-    result = experiment(data)
-    seconds = timeit.default_timer() - begin
-    if reference:
-        store_result(result, f"{prefix}_result.json")
-    if eqcheck:
-        check_equivalence(load_result(f"{prefix}_result.json"), result)
-    return seconds
-"""
 GOOD = """
 import random
 import datetime
