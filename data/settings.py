@@ -127,7 +127,7 @@ class ReplaySettings(Record):
     factors: tuple[int, ...] = Field(default=(8, 64, 512), description="How much larger scaled arguments are.")
     wanted_seconds: float = Field(default=0.01, description="Seconds that rounds of the calls should last on the base.")
     call_seconds: float = Field(default=0.25, description="Longest scaled call on the base.")
-    max_rounds: int = Field(default=5000, description="Times the same calls are made in one `experiment`.")
+    max_calls: int = Field(default=10_000, description="Calls made in one `experiment`.")
     max_scripts: int = Field(default=8, description="Scripts tried for a change.")
 
 

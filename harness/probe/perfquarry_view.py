@@ -42,7 +42,8 @@ class View(object):
             return [name] + [self.of(one, depth) for one in value]
         if isinstance(value, Mapping):
             pairs = [[self.of(key, depth), self.of(value[key], depth)] for key in value]
-            unordered = type(value).__eq__ is dict.__eq__
+            unordered = isinstance(value, dict) and type(value).__module__ in ("builtins", "collections")
+            unordered = unordered and type(value).__name__ != "OrderedDict"
             return {name: sorted(pairs, key=text_of) if unordered else pairs}
         if isinstance(value, (Set, set, frozenset)):
             return {name: sorted((self.of(one, depth) for one in value), key=text_of)}

@@ -68,7 +68,7 @@ def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
 def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
     """Calls by function: first those nearest to what changed, of these the ones that hit most of it.
 
-    Functions whose calls hit nothing else than those of nearer ones are left out.
+    Callers of what changed whose calls hit nothing else than those of nearer functions are left out.
     """
     groups: dict[str, list[Recorded]] = {}
     for call in calls:
@@ -76,12 +76,14 @@ def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
     left, covered = list(groups.values()), set[tuple[str, int]]()
     found: list[list[Recorded]] = []
     while left and len(found) < limit:
-        left.sort(key=lambda group: (_level(group), -len(_hits(group) - covered), -len(group), group[0].function))
+        left.sort(
+            key=lambda group: (_level(group), -len(_hits(group) - covered), -len(_hits(group)), group[0].function)
+        )
         group = left.pop(0)
-        if found and _hits(group) <= covered:
-            continue
-        covered |= _hits(group)
-        found.append(group)
+        own = any(name == group[0].function for name, _ in _hits(group))
+        if not found or _hits(group) - covered or (own and _level(group) == 0):
+            covered |= _hits(group)
+            found.append(group)
     return found
 
 

@@ -25,6 +25,8 @@ SCALED_CALLS = 3
 SHARED_ROUNDS = 200
 SETUP_SECONDS = 0.3
 """Seconds that the setup of a script should take at most."""
+LEAST = 1e-7
+"""Seconds that anything takes at least."""
 PART = 0.6
 """Share of the largest text that calls as recorded may fill."""
 
@@ -61,6 +63,7 @@ class Survey:
 
     def __init__(self, case: Case, replays: Iterable[Replay]) -> None:
         self._settings = case.settings.replay
+        self._shortest = case.settings.scripts.min_seconds
         texts = {one.name: one.script() for one in replays}
         self._items = {side: run_scripts(case, side, texts, SURVEY_CALLS) for side in case.sides}
 
@@ -85,28 +88,36 @@ class Survey:
     def in_rounds(self, replay: Replay, like: Replay) -> Replay:
         """The replay with as many rounds as fill the wanted time, judged by one that was surveyed."""
         share = len(replay.calls) / len(like.calls)
-        once = max((self.seconds(like) or 0.0) / like.rounds, 1e-7) * share
-        rounds = min(self._settings.wanted_seconds / once, self._settings.max_rounds)
-        setups = SETUP_SECONDS / max(self.setup_seconds(like) * share, 1e-7)
-        return replace(replay, rounds=max(1, math.ceil(min(rounds, setups))))
+        rounds = min(
+            self._settings.wanted_seconds / (self._once(like) * share),
+            self._settings.max_calls / len(replay.calls),
+            SETUP_SECONDS / max(self.setup_seconds(like) * share, LEAST),
+        )
+        return replace(replay, rounds=max(1, math.ceil(rounds)))
+
+    def is_timeable(self, replay: Replay, like: Replay) -> bool:
+        """Whether its rounds last long enough."""
+        share = len(replay.calls) / len(like.calls)
+        return self._once(like) * share * replay.rounds > self._shortest
+
+    def _once(self, replay: Replay) -> float:
+        """Seconds of one round on the base."""
+        return max((self.seconds(replay) or 0.0) / replay.rounds, LEAST)
 
 
 def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
-    """Replays worth a trial, the functions in turn: their calls as recorded, then what seems to gain most.
+    """Replays worth a trial: calls as recorded, of each function in turn, then those that seem to gain most.
 
     Args:
-        groups: verified single calls by function.
+        groups: verified single calls by function, the most telling function first.
     """
-    settings = case.settings.replay
-    tried = [_Function(case, group) for group in groups if group]
-    survey = Survey(case, [one for function in tried for one in function.all()])
-    queues = [function.best(survey) for function in tried]
-    chosen: list[Replay] = []
-    while any(queues) and len(chosen) < settings.max_scripts:
-        for queue in queues:
-            if queue and len(chosen) < settings.max_scripts:
-                chosen.append(queue.pop(0))
-    return chosen
+    limit = case.settings.replay.max_scripts
+    functions = [_Function(case, group) for group in groups if group]
+    survey = Survey(case, [one for function in functions for one in function.all()])
+    plain = [one for function in functions for one in function.plain(survey)]
+    enlarged = [pair for function in functions for pair in function.enlarged(survey)]
+    best = [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
+    return (plain[: max(limit // 2, limit - len(best))] + best)[:limit]
 
 
 class _Function:
@@ -136,15 +147,20 @@ class _Function:
         """What is surveyed."""
         return [*self._plain, *self._shared, *(one for some in self._scaled.values() for one in some)]
 
-    def best(self, survey: Survey) -> list[Replay]:
-        """The calls as recorded, then of each way to enlarge them the factor that gains most, best first."""
-        found = [survey.in_rounds(one, one) for one in self._plain if survey.seconds(one) is not None]
-        rated = [(survey.gain(one), survey.in_rounds(one, one)) for one in self._shared if survey.seconds(one)]
-        enlarged = [max(rated, key=lambda pair: pair[0])] if rated else []
+    def plain(self, survey: Survey) -> list[Replay]:
+        """The calls as recorded, each once a round."""
+        found = [(survey.in_rounds(one, one), one) for one in self._plain if survey.seconds(one) is not None]
+        return [one for one, like in found if survey.is_timeable(one, like)]
+
+    def enlarged(self, survey: Survey) -> list[tuple[float, Replay]]:
+        """The best call on one instance, and of each way to enlarge arguments the factor that gains most."""
+        shared = [(survey.gain(one), survey.in_rounds(one, one), one) for one in self._shared if survey.seconds(one)]
+        timeable = [(gain, one) for gain, one, like in shared if survey.is_timeable(one, like)]
+        ways = [timeable]
         for axis in AXES:
             pairs = [self._together(survey, axis, times) for times in self._factors]
-            enlarged += sorted((pair for pair in pairs if pair), key=lambda pair: -pair[0])[:1]
-        return found + [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
+            ways.append([pair for pair in pairs if pair])
+        return [max(pairs, key=lambda pair: pair[0]) for pairs in ways if pairs]
 
     def _together(self, survey: Survey, axis: Axis, times: int) -> tuple[float, Replay] | None:
         """The calls that can be scaled so, as one replay, and their middle gain."""
@@ -154,7 +170,10 @@ class _Function:
             return None
         longest = max(usable, key=lambda one: survey.seconds(one) or 0.0)
         together = replace(usable[0], calls=tuple(call for one in usable for call in one.calls))
-        return median(survey.gain(one) for one in usable), survey.in_rounds(together, longest)
+        together = survey.in_rounds(together, longest)
+        if not survey.is_timeable(together, longest):
+            return None
+        return median(survey.gain(one) for one in usable), together
 
 
 def _scaled(singles: Sequence[Replay], axis: Axis, times: int, seen: set[tuple[str, int]]) -> list[Replay]:

@@ -13,6 +13,7 @@ from uv import find_uv_bin
 
 from harness.contracts import BuiltSide, Files, Limits, ProbeRequest
 from harness.prober import SandboxProber
+from harness.recording import RecordRequest
 from harness.sandbox import choose_sandbox
 from tests.six_functions import REST
 
@@ -162,3 +163,28 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
             assert set(method.functions) == {"test_all.py::Case.test_method", "module.py::helper"}
             callers = items["test_all.py::test_function"].callers
             assert callers["module.py::helper"] == script.callers["module.py::helper"] == ["module.py::K.method"]
+
+    wanted = RecordRequest(
+        functions=["module.py::helper"],
+        lines={"module.py": [3]},
+        test_files=["test_*.py"],
+        calls=5,
+        test_calls=5,
+        values=100,
+        bytes=1000,
+        seconds=60.0,
+        test_seconds=10.0,
+    )
+    recorded = prober.run(
+        built,
+        ProbeRequest(mode="record", arguments=["test_all.py"], record=wanted),
+        limits=Limits(wall_seconds=100.0),
+    )
+    assert recorded.outcome == "finished", recorded.output
+    calls = {(call.function, call.node): call for call in recorded.recorded}
+    direct = calls["module.py::helper", "test_all.py::test_parameters[2]"]
+    assert (direct.level, direct.positional, direct.hits) == (0, [2], [("module.py::helper", 3)])
+    around = calls["module.py::K.method", "test_all.py::test_function"]
+    assert (around.level, around.kind, around.positional[1:]) == (1, "method", [10])
+    state = {"kind": "object", "module": "module", "name": "K", "classes": [["module", "K"]], "state": []}
+    assert around.positional[0] == state
