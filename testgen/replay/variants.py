@@ -106,7 +106,7 @@ class Survey:
 
 
 def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
-    """Replays worth a trial: calls as recorded, of each function in turn, then those that seem to gain most.
+    """Replays worth a trial: calls as recorded, of each function in turn, then those of them that seem to gain most.
 
     Args:
         groups: verified single calls by function, the most telling function first.
@@ -114,10 +114,11 @@ def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
     limit = case.settings.replay.max_scripts
     functions = [_Function(case, group) for group in groups if group]
     survey = Survey(case, [one for function in functions for one in function.all()])
-    plain = [one for function in functions for one in function.plain(survey)]
+    plain = [one for function in functions for one in function.plain(survey)][: max(1, limit // 2)]
+    tried = {name for one in plain for name in one.functions}
     enlarged = [pair for function in functions for pair in function.enlarged(survey)]
-    best = [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
-    return (plain[: max(limit // 2, limit - len(best))] + best)[:limit]
+    best = [one for _, one in sorted(enlarged, key=lambda pair: -pair[0]) if tried.issuperset(one.functions)]
+    return (plain + best)[:limit]
 
 
 class _Function:
