@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence, Set
 
-NODES = 200000  # values looked at in one result
+NODES = 500000  # values looked at in one result
 PLAIN = ("datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress")  # modules of types that repr() tells
 
 

@@ -16,7 +16,7 @@ from testgen.replay.texts import Replay, has_own_outcome
 from testgen.replay.variants import choose, run_scripts
 from testgen.scripts import Script
 from testgen.traced import trace_of
-from testgen.trials import rows_of, try_scripts
+from testgen.trials import Trial, rows_of, try_scripts
 
 MAX_ROWS = 30
 """Rows of calls that could not be replayed."""
@@ -38,14 +38,33 @@ class ReplaySource:
         replays, failed = _verified(case, _nearest(recordings.calls, case.settings.replay.functions))
         chosen = choose(case, replays)
         scripts = [Script(code=one.script(), source="replay", note=one.note) for one in chosen]
-        trials = try_scripts(case, scripts)
-        called = [sorted({call.function for call in one.calls}) for one in chosen]
-        rows = rows_of(case, [replace(one, calls=calls) for one, calls in zip(trials, called, strict=True)])
+        rows = rows_of(case, _sound(chosen, try_scripts(case, scripts)))
         rejected = [_row(case, code, Reason.NOT_REPLAYED, why) for code, why in failed[:MAX_ROWS]]
         if not scripts:
             why = "; ".join(dict.fromkeys(why for _, why in failed)) or _why(recordings)
             rejected.insert(0, _row(case, "", Reason.NOT_REPLAYED, why))
         return rows + rejected
+
+
+def _sound(replays: Sequence[Replay], trials: Sequence[Trial]) -> list[Trial]:
+    """The trials with the replayed functions as targets; none is usable of a function that does other things now.
+
+    Calls that tests made and that have other results at the head show it: what other calls save may be
+    work that is no longer done.
+    """
+    pairs = list(zip(replays, trials, strict=True))
+    altered = {
+        name
+        for replay, trial in pairs
+        if replay.as_recorded and trial.reason in (Reason.DIFFERS, Reason.SCRIPT_FAILS_ON_HEAD)
+        for name in replay.functions
+    }
+    found = []
+    for replay, trial in pairs:
+        if trial.reason is None and altered.intersection(replay.functions):
+            trial = replace(trial, reason=Reason.DIFFERS, detail="the calls as recorded have other results at the head")
+        found.append(replace(trial, calls=replay.functions))
+    return found
 
 
 def _why(recordings: Recordings) -> str:

@@ -95,6 +95,16 @@ class Replay:
         return f"script-{content_id(*(one.model_dump(mode='json') for one in self.calls), *parts)[:12]}"
 
     @property
+    def as_recorded(self) -> bool:
+        """Whether it makes the calls that the tests made, each with arguments of its own."""
+        return not self.axis and not self.shared
+
+    @property
+    def functions(self) -> list[str]:
+        """Functions whose calls it makes."""
+        return sorted({call.function for call in self.calls})
+
+    @property
     def note(self) -> str:
         """What it exercises."""
         what = {

@@ -25,6 +25,8 @@ SCALED_CALLS = 3
 SHARED_ROUNDS = 200
 SETUP_SECONDS = 0.3
 """Seconds that the setup of a script should take at most."""
+DEAR = 4
+"""Times that first calls must be dearer at the head than at the base to show a cache."""
 LEAST = 1e-7
 """Seconds that anything takes at least."""
 PART = 0.6
@@ -64,8 +66,12 @@ class Survey:
     def __init__(self, case: Case, replays: Iterable[Replay]) -> None:
         self._settings = case.settings.replay
         self._shortest = case.settings.scripts.min_seconds
+        replays = list(replays)
         texts = {one.name: one.script() for one in replays}
         self._items = {side: run_scripts(case, side, texts, SURVEY_CALLS) for side in case.sides}
+        singles = [one for one in replays if one.rounds == 1 and self.seconds(one)]
+        names = {name for one in singles for name in one.functions}
+        self._caching = {name for name in names if self._caches([one for one in singles if name in one.functions])}
 
     def seconds(self, replay: Replay, side: Side = "base") -> float | None:
         """The quickest call on a side; None where it failed on any, or is too long on the base."""
@@ -80,6 +86,18 @@ class Survey:
         base, head = self.seconds(replay), self.seconds(replay, "head")
         return base / max(head, 1e-9) if base is not None and head is not None else 0.0
 
+    def is_cached(self, replay: Replay) -> bool:
+        """Whether the head keeps results of its functions between calls: then further rounds time look-ups."""
+        return not self._caching.isdisjoint(replay.functions)
+
+    def _caches(self, replays: Sequence[Replay]) -> bool:
+        """Whether first calls are much dearer than later ones with equal arguments, and that at the head only."""
+        dear = {
+            side: median(items[one.name].seconds / max(min(items[one.name].samples), LEAST) for one in replays)
+            for side, items in self._items.items()
+        }
+        return dear["head"] > DEAR * dear["base"]
+
     def setup_seconds(self, replay: Replay) -> float:
         """Of one round on the base."""
         item = self._items["base"].get(replay.name)
@@ -88,6 +106,8 @@ class Survey:
     def in_rounds(self, replay: Replay, like: Replay) -> Replay:
         """The replay with as many rounds as fill the wanted time, judged by one that was surveyed."""
         share = len(replay.calls) / len(like.calls)
+        if self.is_cached(replay):
+            return replace(replay, rounds=1)
         rounds = min(
             self._settings.wanted_seconds / (self._once(like) * share),
             self._settings.max_calls / len(replay.calls),
@@ -96,7 +116,9 @@ class Survey:
         return replace(replay, rounds=max(1, math.ceil(rounds)))
 
     def is_timeable(self, replay: Replay, like: Replay) -> bool:
-        """Whether its rounds last long enough."""
+        """Whether its rounds last long enough; of cached calls the trial tells."""
+        if self.is_cached(replay):
+            return not replay.shared
         share = len(replay.calls) / len(like.calls)
         return self._once(like) * share * replay.rounds > self._shortest
 
@@ -106,7 +128,7 @@ class Survey:
 
 
 def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
-    """Replays worth a trial: calls as recorded, of each function in turn, then those that seem to gain most.
+    """Replays worth a trial: calls as recorded, of each function in turn, then those of them that seem to gain most.
 
     Args:
         groups: verified single calls by function, the most telling function first.
@@ -114,10 +136,11 @@ def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
     limit = case.settings.replay.max_scripts
     functions = [_Function(case, group) for group in groups if group]
     survey = Survey(case, [one for function in functions for one in function.all()])
-    plain = [one for function in functions for one in function.plain(survey)]
+    plain = [one for function in functions for one in function.plain(survey)][: max(1, limit // 2)]
+    tried = {name for one in plain for name in one.functions}
     enlarged = [pair for function in functions for pair in function.enlarged(survey)]
-    best = [one for _, one in sorted(enlarged, key=lambda pair: -pair[0])]
-    return (plain[: max(limit // 2, limit - len(best))] + best)[:limit]
+    best = [one for _, one in sorted(enlarged, key=lambda pair: -pair[0]) if tried.issuperset(one.functions)]
+    return (plain + best)[:limit]
 
 
 class _Function:

@@ -262,6 +262,45 @@ def test_a_head_with_other_results_gives_no_script(tmp_path: Path, prober: Sandb
     assert {row.reason for row in rows} == {Reason.DIFFERS}
 
 
+def test_a_function_that_does_other_things_with_what_tests_give_it_has_no_workload(
+    tmp_path: Path, prober: SandboxProber
+) -> None:
+    base = "def total(items):\n    return sum([one for one in items])\n"
+    tests = "import shop\ndef test_total():\n    assert shop.total([1, 2]) > 1\n"
+    changed = "def total(items):\n    return sum(items) + (len(items) < 3)\n"
+    rows = ReplaySource().workloads(case_of(tmp_path, prober, changed, base, tests))
+    assert {row.reason for row in rows} == {Reason.DIFFERS}
+    assert any(row.detail == "the calls as recorded have other results at the head" for row in rows)
+
+
+def test_rounds_do_not_time_a_cache_that_the_change_adds(tmp_path: Path, prober: SandboxProber) -> None:
+    base = """\
+        KNOWN = {}
+
+        def score(text):
+            found = 0
+            for letter in text * 500:
+                found += ord(letter)
+            return found
+        """
+    tests = "import shop\ndef test_score():\n    for text in ('ab', 'c d', 'efg'):\n        assert shop.score(text)\n"
+    changed = """\
+        KNOWN = {}
+
+        def score(text):
+            if text in KNOWN:
+                return KNOWN[text]
+            found = 0
+            for letter in text * 500:
+                found += ord(letter)
+            KNOWN[text] = found
+            return found
+        """
+    rows = ReplaySource().workloads(case_of(tmp_path, prober, changed, base, tests))
+    assert not kept(rows), [row.detail for row in kept(rows)]
+    assert Reason.CACHED in {row.reason for row in rows}
+
+
 def test_what_cannot_be_recorded_is_one_row(tmp_path: Path, prober: SandboxProber) -> None:
     tests = """\
         import shop
