@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,13 +13,13 @@ from harness.contracts import (
     BuiltSide,
     Command,
     Completed,
-    Files,
     Limits,
     ProbeItem,
     ProbeReport,
     ProbeRequest,
     Sandbox,
 )
+from harness.foreign_files import Forged, content_of, files_below
 from harness.removal import remove
 from harness.use import in_use, use
 
@@ -32,8 +28,6 @@ PROBE = Path(__file__).parent / "probe" / "probe.py"
 RESULT_BYTES = 64 * 1024**2
 """Largest result file that is read."""
 STORE = "results"
-RESULT_FILES = 8
-"""Most files of a script's stored result."""
 LINE_BYTES = 8 * 1024**2
 """Longest line of it: parsed, a line can take thirty times its size in memory."""
 OUTPUT_BYTES = 4096
@@ -42,10 +36,6 @@ STATUS_DONE = (0, 1, 5)
 Outcome = Literal["finished", "timeout", "crashed"]
 CLOCK_SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
-
-
-class Forged(Exception):
-    """The result file holds what the probe cannot have written."""
 
 
 @dataclass
@@ -171,34 +161,13 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
     )
 
 
-def _content(path: Path | str, limit: int, folder: int | None = None) -> bytes:
-    """Bytes of a file, perhaps of an open folder; what a hostile test may have put in its place is not followed.
-
-    Raises:
-        FileNotFoundError: there is none.
-        Forged: it is no ordinary file within the limit.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise Forged(f"it cannot be opened: {error.strerror}") from error
-    facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-        os.close(descriptor)
-        raise Forged(f"it is no ordinary file of at most {limit} bytes")
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(limit)
-
-
 def with_results(report: ProbeReport, store: Path, request: ProbeRequest) -> ProbeReport:
     """The report with the stored results of the scripts that passed; a script without a good one has failed."""
     items, results = [], {}
     for item in report.items:
         if item.node in request.scripts and item.outcome == "passed":
             try:
-                results[item.node] = _stored(store, item.node, request.result_bytes)
+                results[item.node] = files_below(store, item.node, request.result_bytes)
             except Forged as error:
                 item = item.model_copy(
                     update={"outcome": "failed", "phase": "store", "message": f"its stored result: {error}"}
@@ -207,39 +176,10 @@ def with_results(report: ProbeReport, store: Path, request: ProbeRequest) -> Pro
     return report.model_copy(update={"items": items, "results": results})
 
 
-def _stored(store: Path, name: str, limit: int) -> Files:
-    """The files of one script's result.
-
-    Raises:
-        Forged: it is something else than a few ordinary files within the limit.
-    """
-    with contextlib.ExitStack() as stack:
-        folder = None
-        for part in (str(store), name):
-            try:
-                folder = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=folder)
-            except OSError as error:
-                raise Forged(f"there is no folder of it: {error.strerror}") from error
-            stack.callback(os.close, folder)
-        assert folder is not None
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in islice(entries, RESULT_FILES + 1)]
-        if not 0 < len(names) <= RESULT_FILES:
-            raise Forged(f"it is not one to {RESULT_FILES} files")
-        files: Files = {}
-        for file in sorted(names):
-            try:
-                files[file] = _content(file, limit - sum(map(len, files.values())), folder)
-                file.encode()
-            except (FileNotFoundError, UnicodeEncodeError) as error:
-                raise Forged("a file of it has no name that can be kept") from error
-        return files
-
-
 def _lines(path: Path) -> list[bytes]:
     """Lines of the result file; what a hostile test may have put in its place is not followed or waited for."""
     try:
-        data = _content(path, RESULT_BYTES)
+        data = content_of(path, RESULT_BYTES)
     except FileNotFoundError:
         return []
     lines = data.split(b"\n")[:-1]  # a last line without its end was cut off by a kill

@@ -36,7 +36,7 @@ class Script(object):
         """Runs its module body, which imports the package; a failure is told when the script is run."""
         self._loop = loop
         _, error, late = loop.guarded(self._import)
-        if error or late:
+        if late or error is not None:  # an exception may count as false
             self._failure = "timeout" if late else "error", late or self._told(error)
 
     def _import(self):
@@ -56,7 +56,7 @@ class Script(object):
             return self._failure + (0.0,)
         _, error, late = self._loop.guarded(self._call)
         seconds = self._loop.watch.seconds or 0.0
-        self._passed = not error and not late
+        self._passed = error is None and not late
         if self._passed:
             self._phase = ""
             return "passed", "", seconds
@@ -113,7 +113,7 @@ class Script(object):
         self._phase = "run_test"
         for arguments in ({"reference": True}, {"eqcheck": True}):
             _, error, late = self._loop.guarded(lambda: self._run_test(**arguments))
-            if error or late:
+            if late or error is not None:
                 return late or self._told(error)
         self._phase = ""
         return None

@@ -99,6 +99,8 @@ FAILURES = {
     "load": "import nowhere_at_all",
     "setup": "def setup(): raise OSError('set-up')",
     "experiment": GOOD + "def experiment(data): raise SystemExit('left')",
+    "false": GOOD + "class Empty(Exception):\n    def __bool__(self): return False\n"
+    "def experiment(data): raise Empty\n",
 }
 
 
@@ -107,7 +109,8 @@ def test_a_failure_names_the_function_and_the_others_go_on(probe: Probe, mode: s
     scripts = {f"script-{phase}": code for phase, code in FAILURES.items()} | {"script-good": GOOD}
     items = items_of(probe(mode, scripts))
     assert items.pop("script-good").outcome == "passed"
-    assert {node: item.phase for node, item in items.items()} == {f"script-{phase}": phase for phase in FAILURES}
+    phases = {f"script-{phase}": phase for phase in FAILURES} | {"script-false": "experiment"}
+    assert {node: item.phase for node, item in items.items()} == phases
     assert items["script-load"].message.endswith("ModuleNotFoundError: No module named 'nowhere_at_all'")
     assert items["script-experiment"].message.endswith("SystemExit: left")
     assert "perfquarry" not in "".join(item.message for item in items.values())
