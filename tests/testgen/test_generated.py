@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import data.demo
 from data.demo.expectations import expected
 from data.errors import AnswersAwaited, BudgetExceeded
 from data.home import Home
-from data.records import LlmCall, Reason, Stamp, Workload
+from data.records import LlmCall, Reason, Stamp, TouchedFunction, Workload
 from data.settings import GeneratedSettings, GenerateSettings, LlmSettings, Price
 from data.store import TableStore
 from flows.sampling import by_round
@@ -29,6 +30,7 @@ from llm.prompts import Prompt
 from llm.recordings import Recording
 from testgen.case import Case
 from testgen.generated import PROMPTS, VERSION, Generated, Sample, Samples, portable
+from tests.six_functions import REST
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
 TOOLS = Path(coverage.__file__).parent.parent
@@ -54,10 +56,7 @@ HEAD = {
         BASE["pkg/words.py"].partition("\n\n\n")[0], "def distinct(words):\n    return list(dict.fromkeys(words))"
     )
 }
-CODE = """import json
-import timeit
-
-from pkg.words import distinct, longest
+CODE = """from pkg.words import distinct, longest
 
 
 def setup():
@@ -67,36 +66,11 @@ def setup():
 def experiment(data):
     return {call}
 
-
-def store_result(result, filename):
-    with open(filename, "w") as file:
-        json.dump(result, file)
-
-
-def load_result(filename):
-    with open(filename) as file:
-        return json.load(file)
-
-
-def check_equivalence(reference_result, current_result):
-    assert reference_result == current_result
-
-
-def run_test(eqcheck=False, reference=False, prefix=""):
-    data = setup()
-    begin = timeit.default_timer()
-    result = experiment(data)
-    seconds = timeit.default_timer() - begin
-    if reference:
-        store_result(result, prefix + "_result.json")
-    if eqcheck:
-        check_equivalence(load_result(prefix + "_result.json"), result)
-    return seconds
 """
 
 
 def script(data: str, call: str, note: str = "words") -> dict[str, str]:
-    return {"note": note, "code": CODE.format(data=data, call=call)}
+    return {"note": note, "code": CODE.format(data=data, call=call) + REST}
 
 
 MANY = script('["w%d" % (number * 7919 % 1500) for number in range(2500)]', "distinct(data)", "one list of many words")
@@ -129,7 +103,8 @@ class Sampling:
         made = change(BASE, HEAD).model_copy(update={"patch": patch(BASE, HEAD)})
         own = GenerateSettings(generated=GeneratedSettings(**{"samples": 3, "wanted": 3, "held_out": 1, **settings}))
         tools = {"base": TOOLS, "head": TOOLS}
-        self.case = Case(made, verdict(made), sides["base"], sides["head"], prober, own, STAMP, tools)  # type: ignore[arg-type]
+        touched = TouchedFunction(path="pkg/words.py", name="distinct", change="modified")
+        self.case = Case(made, verdict(made, touched), sides["base"], sides["head"], prober, own, STAMP, tools)  # type: ignore[arg-type]
 
     def rows(self) -> list[Workload]:
         with open_client(f"exchange:{self.exchange}", self.home, self.store, STAMP) as client:
@@ -259,6 +234,7 @@ def test_a_spent_budget_ends_before_anything_is_asked(
 def test_a_change_without_an_executable_line_is_not_asked_about(tmp_path: Path, prober: SandboxProber) -> None:
     sampling = Sampling(tmp_path, prober)
     (sampling.case.head.tree / "pkg/words.py").write_text("# faster\n" + BASE["pkg/words.py"])
+    sampling.case = replace(sampling.case, verdict=verdict(sampling.case.change))
     assert sampling.rows() == []
     assert not sampling.exchange.exists()
 
