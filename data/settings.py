@@ -116,7 +116,7 @@ class ReplaySettings(Record):
     """How calls are recorded while unit tests run, and which scripts replay them."""
 
     functions: int = Field(
-        default=4, description="Functions replayed at most: those whose calls hit most of the change."
+        default=6, description="Functions replayed at most: those whose calls hit most of the change."
     )
     calls: int = Field(default=24, description="Calls recorded of one function.")
     test_calls: int = Field(default=6, description="Calls recorded of one function in one test.")
@@ -128,7 +128,7 @@ class ReplaySettings(Record):
     wanted_seconds: float = Field(default=0.01, description="Seconds that rounds of the calls should last on the base.")
     call_seconds: float = Field(default=0.25, description="Longest scaled call on the base.")
     max_calls: int = Field(default=10_000, description="Calls made in one `experiment`.")
-    max_scripts: int = Field(default=8, description="Scripts tried for a change.")
+    max_scripts: int = Field(default=12, description="Scripts tried for a change.")
 
 
 class GenerateSettings(StageSettings):
