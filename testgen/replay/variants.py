@@ -218,8 +218,9 @@ def _fitting(singles: Sequence[Replay], limit: int) -> tuple[Recorded, ...]:
     """Calls whose text is within a limit, those that execute most changed lines first."""
     found: list[Recorded] = []
     for one in sorted(singles, key=lambda one: -len(one.calls[0].hits)):
-        limit -= len(one.written())
-        if limit >= 0:
+        size = len(one.written())
+        if size <= limit:
+            limit -= size
             found += one.calls
     return tuple(found)
 
