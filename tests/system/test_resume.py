@@ -88,6 +88,7 @@ def check_same(undisturbed: tuple[Path, float], home: Path, quick: Path, seed: i
     return kills
 
 
+@pytest.mark.timeout(900)
 def test_killed_runs_end_with_the_same_tables(undisturbed: tuple[Path, float], tmp_path: Path, quick: Path) -> None:
     assert check_same(undisturbed, tmp_path / "home", quick, 1) >= 1
 

@@ -135,7 +135,7 @@ REJECTED = {
         "of pairs.py",
     ),
     Reason.TOO_SHORT: ("def setup(): return [1]\n", "a call takes"),
-    Reason.TOO_LONG: ("def setup(): return [number % 7 for number in range(4000)]\n", "a call of experiment takes"),
+    Reason.TOO_LONG: ("def setup(): return [number % 7 for number in range(8000)]\n", "a call of experiment takes"),
     Reason.CACHED: (
         "import functools\ncached = functools.lru_cache()(pairs.count_pairs)\n"
         "def experiment(data): return cached(tuple(data)), sum(range(100000))\n"
