@@ -154,7 +154,7 @@ def test_each_reason_of_a_rejection(case: Case, reason: Reason) -> None:
 
 MORE = {
     "a setup that takes too long": (
-        Reason.TOO_LONG, "def setup(): return [sum(range(30000000)) % 7] * 150\n", "setup takes",
+        Reason.TOO_LONG, "def setup(): return [sum(range(60000000)) % 7] * 150\n", "setup takes",
     ),
     "a call that never ends": (
         Reason.TOO_LONG, "def experiment(data):\n    while True: pass\n", "timeout in experiment at the base",
