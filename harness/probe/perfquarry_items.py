@@ -103,7 +103,7 @@ class Loop(object):
         self.ran = False
         self._scripts = scripts
         self._current = None
-        self._alarms = 0
+        self._alarms, self._armed = 0, False
 
     def run(self, tests):
         """Runs the tests, then the scripts; each has `nodeid`, `execute`, `release` and `facts`."""
@@ -126,22 +126,28 @@ class Loop(object):
 
     def guarded(self, function):
         """Calls it under the limit of one call: what it returned, the exception, and the message if it was given up."""
-        self._alarms = 0
+        self._alarms, self._armed = 0, True
         limit = self.request["test_timeout"]
         if limit and set_timer:
             signal.signal(signal.SIGALRM, self._give_up)
             set_timer(signal.ITIMER_REAL, limit, 1.0)
         value, error = None, None
         try:
-            value = function()
-        except BaseException as raised:
+            try:
+                value = function()
+            except BaseException as raised:
+                error = raised
+            self._armed = False
+        except GaveUp as raised:  # the alarm fell between the end of the call and this
             error = raised
-        finally:
-            if limit and set_timer:
-                set_timer(signal.ITIMER_REAL, 0)
+        self._armed = False
+        if limit and set_timer:
+            set_timer(signal.ITIMER_REAL, 0)
         return value, error, "still running after %g s" % limit if self._alarms else ""
 
     def _give_up(self, number, frame):
+        if not self._armed:
+            return
         self._alarms += 1
         if self._alarms > ALARMS:
             message = "could not be interrupted"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import coverage
 import pytest
 
 from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
-from harness.prober import SandboxProber
+from harness.prober import PROBE, SandboxProber
 from tests.six_functions import REST
 
 OVERLAY = Path(coverage.__file__).parents[1]
@@ -213,3 +215,25 @@ def test_what_is_kept_of_a_result_is_never_interpreted(probe: Probe) -> None:
     code = f"{GOOD}def store_result(result, filename): open(filename, 'wb').write({garbage!r})\n"
     report = probe("check", {"script-a": code + "def run_test(**options): return 1.0\n"}, store=True)
     assert report.results == {"script-a": {"_result.json": garbage}}
+
+
+def test_an_alarm_at_the_end_of_a_call_is_that_of_the_call() -> None:
+    """It may fall anywhere between the last step of what is called and the end of the limit."""
+    code = """
+        import random, sys, time
+        sys.path.insert(0, sys.argv[1])
+        from perfquarry_items import Loop
+        from probe import Mode
+        request = {"test_timeout": 0.002}
+        loop, chosen = Loop(request, None, Mode(request), []), random.Random(7)
+        def spin():
+            until = time.perf_counter() + chosen.uniform(0.00195, 0.00205)
+            while time.perf_counter() < until: pass
+            return "done"
+        ends = [loop.guarded(spin) for _ in range(3000)]
+        print(sum(value == "done" for value, _, _ in ends), sum(bool(message) for _, _, message in ends))"""
+    command = [sys.executable, "-c", textwrap.dedent(code), str(PROBE.parent)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    done, given_up = map(int, ended.stdout.split())
+    assert done and given_up
