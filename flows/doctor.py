@@ -157,7 +157,7 @@ def _load() -> Check:
         "load",
         busy < 0.5,
         f"{busy:.2f} cores busy",
-        "blocks during which others use the machine are repeated, and are noisier",
+        "blocks during which others use the core of a timing are repeated, and are noisier",
         "stop what else runs while timings are taken",
     )
 
