@@ -9,7 +9,7 @@ BIN  := $(VENV)/bin
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev curate test test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes
+.PHONY: help setup setup-dev curate test test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -64,8 +64,17 @@ bench-aa: setup-dev ## false acceptance on a real repository (ARGS: path of a to
 bench-builds: setup-dev ## share of commits that build and run tests (ARGS: name=CLONE ...)
 	$(BIN)/python -m benchmarks.builds $(ARGS)
 
+bench-review: setup-dev ## seconds a page of the review queue with 10,000 candidates
+	$(BIN)/python -m benchmarks.review $(ARGS)
+
 bench-sandboxes: setup-dev ## what a start costs in each sandbox
 	$(BIN)/python -m benchmarks.sandboxes $(ARGS)
+
+bench-pulls: setup-dev ## the crawl of pull requests at SWE-Perf's scale, with faults and a kill
+	$(BIN)/python -m benchmarks.pulls $(ARGS)
+
+bench-scale: setup-dev ## what many changes, batches and workers cost (ARGS: orchestration tables workers faults)
+	$(BIN)/python -m benchmarks.scale $(ARGS)
 
 $(VENV)/.bootstrap: requirements/bootstrap.txt
 	@command -v git >/dev/null || { echo "git is missing: install it (Debian, Ubuntu: apt-get install git)"; exit 1; }

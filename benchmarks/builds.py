@@ -13,7 +13,7 @@ environment runs tests of this commit, which is what the figure is about. Tests 
 and fail at the base count against us, whatever the nearest files do.
 
 Rows lie in the table `build_trials` of the home: a killed benchmark goes on where it was. Writes the
-section `Builds` of docs/benchmarks.md.
+section `Builds of NAME` of docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -247,9 +247,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             changes = sample(run, asked.commits)
             sampled[run.name] = len(changes)
             trials[run.name] = measure(run, changes, asked.jobs, progress, deadline)
-    body = section(trials, sampled, asked.jobs)
-    replace_section("Builds", body)
-    print(body)
+    for name, found in trials.items():
+        body = section(name, found, sampled[name], asked.jobs)
+        replace_section(f"Builds of {name}", body)
+        print(body)
     if asked.details:
         print_details(trials)
     if asked.failures:

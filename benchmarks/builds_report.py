@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 LOG_LINES = 30
 
 
-def section(trials: Mapping[str, Sequence[Trial]], sampled: Mapping[str, int], jobs: int) -> str:
-    """The section of docs/benchmarks.md."""
-    rows = "\n".join(_row(name, found, sampled[name]) for name, found in trials.items())
+def section(name: str, trials: Sequence[Trial], sampled: int, jobs: int) -> str:
+    """The section of docs/benchmarks.md on one repository."""
     return f"""\
 `make bench-builds`. {machine_facts()}; {jobs} commits at a time, environments cold at first and shared later.
 
 | repository | sampled | measured | built | built and tests run | 95 % interval | median s a commit | \
 reasons of the rest |
 |---|---:|---:|---:|---:|---:|---:|---|
-{rows}
+{_row(name, trials, sampled)}
 
 A commit counts when both sides build and a test that executes the change passes at the base; where there is no such \
 test that the change leaves alone, one of the nearest test files. Intervals are Wilson's.

@@ -26,6 +26,9 @@ class Block:
     cold_base: float | None = None
     """Seconds of the first call of the process."""
     cold_head: float | None = None
+    base_quartiles: tuple[float, float] | None = None
+    """First and third quartile of the base's timed calls, seconds."""
+    head_quartiles: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,4 +142,17 @@ def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]], outcomes: f
 
 
 def _block(base: Timing, head: Timing) -> Block:
-    return Block(median(base.samples), median(head.samples), base.position < head.position, base.cold, head.cold)
+    return Block(
+        base=median(base.samples),
+        head=median(head.samples),
+        base_first=base.position < head.position,
+        cold_base=base.cold,
+        cold_head=head.cold,
+        base_quartiles=_quartiles(base.samples),
+        head_quartiles=_quartiles(head.samples),
+    )
+
+
+def _quartiles(samples: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(samples)
+    return ordered[(len(ordered) - 1) // 4], ordered[-((len(ordered) - 1) // 4) - 1]

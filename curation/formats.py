@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation import Format
+from curation import Columns
 from curation.targets import realistic_problem
 from data.errors import InputError
 from data.records import Task
@@ -142,6 +142,11 @@ def unit_tests(task: Task) -> list[TaskWorkload]:
     return [workload for workload in task.workloads if workload.source == UNIT_TEST]
 
 
+def harness_texts() -> str:
+    """What `script` adds to the repository's own words in any task."""
+    return _template("gso_unit_test.txt") + _template("gso_main.txt")
+
+
 def script(workload: TaskWorkload) -> str:
     """A runnable test under GSO's contract; for a unit test it runs the node in-process and times its call.
 
@@ -169,7 +174,7 @@ def _without_main(code: str) -> str:
     return "".join(lines)
 
 
-def export(tasks: Iterable[Task], path: Path, format: Format = "native") -> int:
+def export(tasks: Iterable[Task], path: Path, format: Columns = "native") -> int:
     """Writes the kept tasks to one Parquet file (zstd), replaced only when whole; returns the number of its rows.
 
     SWE-Perf's format has no row for a task without unit tests.
@@ -191,7 +196,7 @@ def export(tasks: Iterable[Task], path: Path, format: Format = "native") -> int:
     return len(kept)
 
 
-def _table(tasks: Sequence[Task], format: Format) -> pa.Table:
+def _table(tasks: Sequence[Task], format: Columns) -> pa.Table:
     if format == "gso":
         return pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA)
     if format == "sweperf":

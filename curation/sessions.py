@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 
 from curation.blocks import runs_of
 from curation.evidence import CONFIRM, SELECT, passed_selection
@@ -28,8 +29,8 @@ def measure(
 ) -> list[Timing]:
     """Timings of the kept workloads of a change; the caller holds the machine (`harness.machine.measurement_lock`).
 
-    Session 1 measures all; session 2 those that pass the first by themselves, in a new order
-    and in fresh processes. Either gives up a workload only for futility or failure.
+    Session 1 measures all, up to the limit (`in_turn`); session 2 those that pass the first by themselves, in a new
+    order and in fresh processes. Either gives up a workload only for futility or failure.
     `progress(done, planned)` counts the blocks of one session and begins again with the next.
 
     Raises:
@@ -48,7 +49,7 @@ def measure(
         progress=progress,
     )
     first: list[Timing] = []
-    waiting = [workload for workload in workloads if workload.status == "kept"]
+    waiting = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
     while waiting:
         rows = session(workloads=waiting, session=SELECT)
         first += rows
@@ -60,6 +61,15 @@ def measure(
     if not promising:
         return first
     return first + session(workloads=promising, session=CONFIRM, calls=calls_of(first))
+
+
+def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
+    """At most so many: the first of each source and role, then their second, and so on."""
+    groups: dict[tuple[str, str], list[Workload]] = {}
+    for workload in workloads:
+        groups.setdefault((workload.source, workload.role), []).append(workload)
+    ranked = [one for rank in zip_longest(*groups.values()) for one in rank if one is not None]
+    return ranked[:limit]
 
 
 def futile(timings: Sequence[Timing], min_gain: float) -> set[str]:

@@ -29,10 +29,13 @@ Find it, and make these calls faster.
 
 {rules}"""
 
-_RULES = """\
+RULES = """\
 Whatever callers can observe must stay as it is: results, exceptions, side effects and public names. \
 Files of the test-suite are not to be changed. Your version is timed against the present one, call by call, \
 on workloads that go through this code, and it counts only if the tests that pass now still pass."""
+"""What every problem text ends with."""
+BOILERPLATE = f"{_ORACLE} {_REALISTIC} {RULES} the top level of in"
+"""All words that the templates put into a text by themselves."""
 
 
 def oracle_targets(change: Change, verdict: Verdict) -> list[str]:
@@ -70,7 +73,7 @@ def _text(template: str, codebase: str, targets: list[str]) -> str:
     if not targets:
         return ""
     functions = "\n".join(f"- {_spoken(target)}" for target in targets)
-    return template.format(codebase=codebase, functions=functions, rules=_RULES)
+    return template.format(codebase=codebase, functions=functions, rules=RULES)
 
 
 def _spoken(target: str) -> str:

@@ -12,9 +12,13 @@
     └── InfrastructureError (RuntimeError) our machinery failed, never the code under test; may be retried
         ├── SandboxUnavailable
         ├── GitFailed
+        ├── GithubFailed                   GitHub failed for longer than retries last, or refuses our keys
         ├── ModelFailed                    a model's server failed or refused us; an answer that is bad is data
         ├── EnvironmentFailed              uv or the index failed for a reason that is not the commit's
+        ├── StoreUnreachable (StoreError)      tables on an object store cannot be reached
+        ├── ClaimsUnavailable                  the database of claims cannot be reached
         ├── MachineBusy (TimeoutError)         another timing held the machine for too long
+        ├── HubFailed                      the dataset hub cannot be reached or refuses an upload
         └── ServerUnavailable (ConnectionError)
 
 A failing build, test or workload is data (a row with a reason), never one of these.
@@ -69,6 +73,10 @@ class GitFailed(InfrastructureError):
     """git ended with an error that is not about the contents of one commit."""
 
 
+class GithubFailed(InfrastructureError):
+    """GitHub cannot be reached, failed for longer than retries last, or refuses what we ask."""
+
+
 class ModelFailed(InfrastructureError):
     """A model's server cannot be reached, failed for longer than retries last, or refuses our key or request."""
 
@@ -77,8 +85,20 @@ class EnvironmentFailed(InfrastructureError):
     """uv or the package index failed for a reason that is not the commit's."""
 
 
+class StoreUnreachable(StoreError, InfrastructureError):
+    """An object store did not answer as it should; what was to be written is not there."""
+
+
+class ClaimsUnavailable(InfrastructureError):
+    """The database in which workers claim their work cannot be reached."""
+
+
 class MachineBusy(InfrastructureError, TimeoutError):
     """Another timing held the machine's measurement lock for too long."""
+
+
+class HubFailed(InfrastructureError):
+    """The dataset hub cannot be reached or refuses an upload."""
 
 
 class ServerUnavailable(InfrastructureError, ConnectionError):

@@ -19,9 +19,19 @@ class Home:
         return cls(Path(os.environ.get("PERFQUARRY_HOME") or "var").resolve())
 
     @property
-    def tables(self) -> Path:
-        """The Parquet tables."""
-        return self.root / "tables"
+    def tables(self) -> Path | str:
+        """The Parquet tables: a folder, or the URI that `PERFQUARRY_TABLES` names (`data.store.places`)."""
+        return os.environ.get("PERFQUARRY_TABLES") or self.root / "tables"
+
+    @property
+    def database(self) -> str:
+        """SQLAlchemy URL of the mutable tables: `PERFQUARRY_DATABASE`, or SQLite in the home."""
+        return os.environ.get("PERFQUARRY_DATABASE") or f"sqlite:///{self.root / 'claims.sqlite'}"
+
+    @property
+    def signs(self) -> Path:
+        """Signs of life of the processes that work in this home."""
+        return self.locks / "alive"
 
     @property
     def repositories(self) -> Path:
@@ -72,6 +82,16 @@ class Home:
     def server(self) -> Path:
         """The local Prefect server's database, port and log."""
         return self.root / "server"
+
+    @property
+    def marks(self) -> Path:
+        """What finished runs found, for the next run that finds nothing new."""
+        return self.root / "marks"
+
+    @property
+    def runs(self) -> Path:
+        """What runs are doing and how they ended, one file each in a folder a repository."""
+        return self.root / "runs"
 
     @property
     def logs(self) -> Path:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field, field_validator
 
+from data.errors import InputError
+from data.records.pull import Policy
 from data.records.row import Record, content_id
 from data.records.workload import Source
 
@@ -32,6 +36,62 @@ class MineSettings(StageSettings):
 
     patch_limit: int = Field(default=64 * 1024, description="Bytes of source diff kept a change.")
     diff_limit: int = Field(default=16 * 1024 * 1024, description="Bytes of one diff read before it is passed over.")
+
+
+class PullSettings(StageSettings):
+    """Pull requests: how they are crawled, and which of them go on (docs/pulls.md)."""
+
+    policy: Policy = Field(
+        default="off",
+        description="What `mine` makes of them: 'off' nothing; 'all' one change a pull request, and other commits; "
+        "only pull requests that are 'merged', 'labelled' as performance, resolve an issue ('sweperf'), and have tests "
+        "too ('swebench').",
+    )
+    labels: str = Field(
+        default=r"perf|optimi[sz]|speed|slow|efficien|\bbenchmark",
+        description="Expression found in labels of 'labelled'.",
+    )
+    base_url: str = Field(default="", description="Of the REST API; empty: that of the repository's host.")
+    codebase: str = Field(default="", description="'owner/name'; empty: the registry's or the URL's.")
+    page_size: int = Field(default=50, ge=1, le=100, description="Pull requests asked for at once.")
+    most: int = Field(default=1000, ge=1, description="Commits, files, comments, … read of one pull request or issue.")
+    timeout: int = Field(default=60, ge=1, description="Seconds of one call.")
+    retries: int = Field(default=8, ge=0, description="Of one call, after 5xx, broken answers and lost connections.")
+    backoff: float = Field(
+        default=0.5, gt=0, description="Seconds before the first retry; doubled with each, up to 60."
+    )
+    secondary_wait: float = Field(
+        default=60.0,
+        gt=0,
+        description="Seconds after a secondary limit that names no time; doubled with each in a row.",
+    )
+    longest_wait: float = Field(default=3900.0, gt=0, description="Seconds a rate limit is waited for at most.")
+    UNHASHED: ClassVar[frozenset[str]] = frozenset(
+        {"policy", "labels", "page_size", "timeout", "retries", "backoff", "secondary_wait", "longest_wait"}
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _compiles(cls, labels: str) -> str:
+        try:
+            re.compile(labels)
+        except re.error as error:
+            raise ValueError(f"{labels!r} is no regular expression: {error}") from error
+        return labels
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, address: str) -> str:
+        parts = urlsplit(address)
+        if address and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc):
+            raise ValueError("not an http(s) address without credentials: set GITHUB_TOKEN for these")
+        return address.rstrip("/")
+
+    def selection(self) -> tuple[str, ...]:
+        """What of it decides the rows of `mine` and `judge`; nothing while the policy is off."""
+        if self.policy == "off":
+            return ()
+        return (content_id("pulls", self.policy, self.labels if self.policy == "labelled" else ""),)
 
 
 class JudgeSettings(StageSettings):
@@ -181,6 +241,10 @@ class MeasureSettings(StageSettings):
     )
     max_attempts: int = Field(default=2, description="Times a disturbed block is run at most.")
     seed: int = Field(default=20261121, description="Seed of the orders and hash seeds.")
+    max_workloads: int = Field(
+        default=12, ge=1, description="Workloads of a change that are timed: of each source and role in turn."
+    )
+    ADDED: ClassVar[frozenset[str]] = frozenset({"max_workloads"})
 
 
 class SelectSettings(StageSettings):
@@ -196,6 +260,22 @@ class SelectSettings(StageSettings):
     min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
 
 
+class ScreenSettings(StageSettings):
+    """What screening notes of a task (docs/screening.md)."""
+
+    near_patch: float = Field(default=0.8, description="Share of changed lines two patches have in common: near-dup.")
+    window_days: float = Field(default=60.0, description="Tasks on the same functions within so many days are noted.")
+    same_functions: float = Field(default=0.5, description="Share of functions (Jaccard) that counts as the same.")
+    short_seconds: float = Field(default=1e-4, description="Calls shorter than that are noted as too short.")
+    dominant_share: float = Field(default=0.8, description="Share of the whole log gain that one workload may have.")
+    rounds: int = Field(default=3, ge=1, description="Pairs of processes, plain and altered, of a timed check.")
+    calls: int = Field(default=5, ge=2, description="Timed calls a process of such a pair.")
+    memo_gain: float = Field(default=1.2, gt=1, description="Speedup by a mere memo, in every round, that is noted.")
+    functions: int = Field(default=6, ge=1, description="Targets broken one by one, those called most often first.")
+    process_seconds: float = Field(default=120.0, description="Wall limit of one process.")
+    memory_bytes: int = Field(default=4 * 1024**3)
+
+
 class ResourceSettings(Record):
     """What a run may use of this machine: no row depends on it, so no hash has it."""
 
@@ -203,6 +283,11 @@ class ResourceSettings(Record):
         default=None,
         description="Disk of environments, trees, artifacts and yards together, such as '30GiB'; what was used longest "
         "ago goes first. None: PERFQUARRY_DISK_BUDGET, else 20 GiB or half of what the disk offers.",
+    )
+    lease_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="After so long without a sign, a worker's claims go to others (docs/workers.md).",
     )
 
 
@@ -253,15 +338,58 @@ class LlmSettings(Record):
         return address
 
 
+_ADDRESSES: dict[str, str] = {}
+"""Addresses of webhooks as the settings gave them, by what stands for them: in this process only."""
+
+
+class NotifySettings(Record):
+    """Whom a run tells of newly accepted tasks and of its failure. It decides no row, so it is in no hash.
+
+    An address is a secret: what stands for it in this record may be written down, it itself may not.
+    """
+
+    webhook: str = Field(
+        default="", description="Environment variable that holds the webhook's address, or the address. Empty: nobody."
+    )
+    page: str = Field(default="", description="Address of the review page, for links in messages.")
+
+    @field_validator("webhook")
+    @classmethod
+    def _hidden(cls, webhook: str) -> str:
+        if "://" not in webhook:
+            return webhook
+        hidden = f"address:{content_id(webhook)}"
+        _ADDRESSES[hidden] = webhook
+        return hidden
+
+    def address(self) -> str | None:
+        """The webhook's address, never to be shown or written; None: nobody is told.
+
+        Raises:
+            InputError: the variable is not set, or holds no http address.
+        """
+        if not self.webhook:
+            return None
+        found = _ADDRESSES.get(self.webhook) or os.environ.get(self.webhook, "")
+        if not found:
+            raise InputError(f"[notify] webhook names the environment variable {self.webhook}, which is not set")
+        if urlsplit(found).scheme not in ("http", "https"):
+            raise InputError("[notify] webhook holds no http or https address")
+        return found
+
+
 class Settings(Record):
     """All stages' settings of one run, and where they run code."""
 
     mine: MineSettings = MineSettings()
+    pulls: PullSettings = PullSettings()
     judge: JudgeSettings = JudgeSettings()
     build: BuildSettings = BuildSettings()
     generate: GenerateSettings = GenerateSettings()
     measure: MeasureSettings = MeasureSettings()
     select: SelectSettings = SelectSettings()
+    screen: ScreenSettings = ScreenSettings()
     resources: ResourceSettings = ResourceSettings()
     sandbox: SandboxSettings = SandboxSettings()
     llm: LlmSettings = LlmSettings()
+    notify: NotifySettings = NotifySettings()

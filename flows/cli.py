@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,18 @@ from data.errors import InputError, PerfquarryError
 from flows.options import Options, default_jobs, home_of, settings_from
 from llm import By
 
-STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select")
+COMMANDS: tuple[str, ...] = (
+    "pulls",
+    "release",
+    "revalidate",
+    "review",
+    "schedule",
+    "screen",
+    "status",
+)
+"""Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
+
+STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "screen")
 
 app = typer.Typer(
     name="perfquarry",
@@ -102,7 +114,7 @@ _stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of chan
 _stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
 _stage_command("generate", STAGE_NAMES[3:4], "Find workloads that execute changed lines: unit tests and scripts.")
 _stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, interleaved.")
-_stage_command("select", STAGE_NAMES[5:], "Decide which changes are verified improvements.")
+_stage_command("select", STAGE_NAMES[5:6], "Decide which changes are verified improvements.")
 
 
 @app.command()
@@ -197,15 +209,21 @@ def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption =
 @app.command()
 def export(
     repo: RepoArgument,
-    to: Annotated[Path, typer.Option(help="Parquet file to write.")],
-    form: Annotated[Format, typer.Option("--format", help="Which columns.")] = "native",
+    to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
+    form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: a folder a task.")] = "native",
+    network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
+    base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the accepted tasks to one Parquet file."""
+    """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     from flows import facts
 
-    facts.export(home_of(home), repo, to, form, as_json=as_json)
+    if (network or base_image) and form != "harbor":
+        raise InputError("--network and --base are for --format harbor")
+    if network not in ("", "no-network", "public"):
+        raise InputError(f"unknown network {network!r}: no-network or public")
+    facts.export(home_of(home), repo, to, form, as_json=as_json, network=network, base_image=base_image)
 
 
 @app.command()
@@ -283,6 +301,10 @@ def ui(home: HomeOption = None) -> None:
     from flows.work import serve
 
     serve(home_of(home))
+
+
+for _name in COMMANDS:
+    importlib.import_module(f"flows.commands.{_name}").register(app)
 
 
 def main() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -139,6 +136,33 @@ class Lines:
         self._console.print(f"{self._name:<9} {text}", highlight=False, soft_wrap=True)
 
 
+class Both:
+    """Two displays at once: what a person sees, and what is written down."""
+
+    def __init__(self, *displays: Display) -> None:
+        self._displays = displays
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Begins the stage on both."""
+        for display in self._displays:
+            display.stage(name, total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Moves both."""
+        for display in self._displays:
+            display.advance(steps)
+
+    def note(self, text: str) -> None:
+        """Tells both."""
+        for display in self._displays:
+            display.note(text)
+
+    def finish(self, summary: str) -> None:
+        """Ends the stage on both."""
+        for display in self._displays:
+            display.finish(summary)
+
+
 _current: Display = Silent()
 
 
@@ -148,38 +172,19 @@ def current() -> Display:
 
 
 @contextmanager
-def showing(console: Console, *, silent: bool = False) -> Iterator[Display]:
-    """Makes the fitting display the current one: bars on a terminal, lines elsewhere."""
+def showing(console: Console, *, silent: bool = False, also: Display | None = None) -> Iterator[Display]:
+    """Makes the fitting display the current one: bars on a terminal, lines elsewhere; `also` is told the same."""
     global _current
     before = _current
-    try:
-        if silent:
-            _current = Silent()
+    with ExitStack() as stack:
+        shown: Display = Silent()
+        if not silent:
+            shown = stack.enter_context(Bars(console)) if console.is_terminal else Lines(console)
+        _current = Both(shown, also) if also else shown
+        try:
             yield _current
-        elif console.is_terminal:
-            with Bars(console) as bars:
-                _current = bars
-                yield bars
-        else:
-            _current = Lines(console)
-            yield _current
-    finally:
-        _current = before
-
-
-def log_to(folder: Path, console: Console, name: str) -> Path:
-    """Our log: everything to a file in the home, warnings to the terminal too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.log"
-    file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    file.setLevel(logging.INFO)
-    screen = RichHandler(console=console, show_path=False, show_time=False, level=logging.WARNING)
-    root = logging.getLogger("perfquarry")
-    root.setLevel(logging.INFO)
-    root.handlers[:] = [file, screen]
-    root.propagate = False
-    return path
+        finally:
+            _current = before
 
 
 def _plain(text: str, width: int) -> str:

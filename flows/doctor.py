@@ -192,7 +192,7 @@ def _room(home: Home) -> Check:
     sizes = dict.fromkeys(("environment", "tree", "artifacts", "yard"), 0)
     for thing in inventory(home):
         sizes[thing.kind] += thing.bytes
-    sizes |= {folder.name: disk_bytes(folder) for folder in (home.repositories, home.tables)}
+    sizes |= {folder.name: disk_bytes(folder) for folder in (home.repositories, home.root / "tables")}
     kinds = ", ".join(f"{kind} {size(number)}" for kind, number in sizes.items())
     return _check(
         "home",

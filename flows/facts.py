@@ -139,10 +139,23 @@ def _names(store: TableStore, task: Task) -> dict[str, str]:
     return {row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node for row in rows}
 
 
-def export(home: Home, repo: str, to: Path, form: Format, *, as_json: bool) -> None:
-    """Accepted tasks as one Parquet file."""
+def export(
+    home: Home, repo: str, to: Path, form: Format, *, as_json: bool, network: str = "", base_image: str = ""
+) -> None:
+    """Accepted tasks as one Parquet file, or as folders for Harbor."""
     store, name = _known(home, repo)
     accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
+    if form == "harbor":
+        from flows import harbor  # needs the harness, which the other formats do not
+
+        folders = harbor.export(
+            home, store, accepted, to, base_image, "public" if network == "public" else "no-network"
+        )
+        if as_json:
+            _print_json({"folder": str(to), "format": form, "tasks": [folder.name for folder in folders]})
+        else:
+            Console().print(f"{len(folders)} task(s) written to {to}", highlight=False, markup=False)
+        return
     rows = export_tasks(accepted, to, form)
     if as_json:
         _print_json({"file": str(to), "format": form, "rows": rows})

@@ -10,12 +10,14 @@ from rich.console import Console
 
 from data.errors import InputError
 from data.home import Home
-from data.records import Build, Stamp
+from data.records import Build, Stamp, Task
 from data.registry import names, resolve
 from data.settings import BuildSettings
+from data.store import TableStore
 from flows.facts import find_task
 from flows.reports import size
 from harness.builds import Builder
+from harness.contracts import BuiltSide
 from harness.images import Images, export_image
 from harness.sandbox import choose_sandbox
 
@@ -32,16 +34,7 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     store, task = find_task(home, task_id)
     if not to.parent.is_dir():
         raise InputError(f"cannot write {to}: there is no folder {to.parent}")
-    clone = home.repositories / f"{task.repo}.git"
-    rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
-    newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
-    if not newest or not clone.is_dir():
-        raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
-    repository = resolve(task.repo if task.repo in names() else task.url)
-    stamp = Stamp.model_validate(newest["base"].model_dump(include=set(Stamp.model_fields)))
-    sandbox = choose_sandbox(private=(home.compiled,))
-    builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)
-    base, _ = builder.reopen(list(newest.values()))
+    base, _ = reopen(home, store, task)
     image = Images(home, base_image).ensure(base)
     digest = export_image(image.name, to)
     store.append([task.model_copy(update={"image_digest": digest})])
@@ -51,3 +44,22 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     else:
         said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers\n{digest} (noted in the task)"
         Console().print(f"{said}\nrun it with: docker load -i {to}", highlight=False, markup=False, soft_wrap=True)
+
+
+def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltSide]:
+    """Base and head of a task of this home, made again where they were removed.
+
+    Raises:
+        InputError: what the task was built from is no longer in this home.
+        EnvironmentFailed: a side cannot be made again here.
+    """
+    clone = home.repositories / f"{task.repo}.git"
+    rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
+    newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
+    if not newest or not clone.is_dir():
+        raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
+    repository = resolve(task.repo if task.repo in names() else task.url)
+    stamp = Stamp.model_validate(newest["base"].model_dump(include=set(Stamp.model_fields)))
+    sandbox = choose_sandbox(private=(home.compiled,))
+    builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)
+    return builder.reopen(list(newest.values()))

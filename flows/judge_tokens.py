@@ -12,6 +12,7 @@ from rich.table import Table
 
 from data.errors import InputError
 from data.records import Change, Record
+from flows.joining import discussions
 from flows.options import Options
 from flows.run import Run
 from llm.client import ModelSpec
@@ -71,7 +72,7 @@ def report(options: Options, *, as_json: bool) -> None:
 def _count(run: Run) -> tuple[Count, list[int]]:
     """The sums, and the tokens of each question."""
     settings = run.options.settings.judge
-    questions = Questions(settings, run.stamp("judge"), run.clone)
+    questions = Questions(settings, run.stamp("judge"), run.clone, discussions(run))
     wanted = run.asked_for()
     changes, sizes = 0, []
     for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pyarrow.compute as pc
 
 from data.records import Change, Verdict
+from flows.joining import discussions
 from flows.run import Run
 from llm.client import ModelSpec, open_client
 from miners.functions import touched
@@ -26,12 +27,13 @@ def judging(run: Run) -> Iterator[Judge]:
     """
     settings, stamp = run.options.settings, run.stamp("judge")
     spec = spec_of(settings.judge)
+    said = discussions(run)
     if spec is None:
-        yield make_judge(settings.judge, stamp)
+        yield make_judge(settings.judge, stamp, discussions=said)
         return
     live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not settings.llm.batch
     with open_client(spec, run.home, run.store, stamp, settings.llm) as client:
-        yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None)
+        yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None, said)
 
 
 def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
@@ -43,10 +45,10 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
     changes: dict[str, Change] = {}
 
     def mined() -> Iterator[Change]:
-        for change in run.store.records(Change, run.name, where=pc.field("status") == "kept", **run.where("mine")):
-            if change.change_id in wanted:
-                changes[change.change_id] = change
-                yield change
+        where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
+        for change in run.store.records(Change, run.name, where=where, **run.where("mine")):
+            changes[change.change_id] = change
+            yield change
 
     with judging(run) as judge:
         for verdict in judge.judge_all(mined()):

@@ -17,6 +17,8 @@ from data.records import Record
 from data.settings import Settings
 from llm.client import ModelSpec
 
+WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
+"""Environment variable of a worker: the settings file of runs that name none."""
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
 
@@ -65,12 +67,7 @@ def settings_from(
     Raises:
         InputError: the file cannot be read, or names an unknown setting.
     """
-    tables: dict[str, dict[str, Any]] = {}
-    if path is not None:
-        try:
-            tables = tomllib.loads(path.read_text())
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"cannot read the settings {path}: {error}") from error
+    tables = read_settings(path)
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
     if llm is not None:
@@ -87,6 +84,26 @@ def settings_from(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{path or 'settings'}: {place}: {first['msg']}") from error
+
+
+def settings_file(named: str | None) -> Path | None:
+    """The settings file of a scheduled run: the one it names, else the worker's; None without either."""
+    name = named or os.environ.get(WORKER_SETTINGS)
+    return Path(name) if name else None
+
+
+def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The tables of a settings file, not yet checked; none without a file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read the settings {path}: {error}") from error
 
 
 def default_jobs() -> int:

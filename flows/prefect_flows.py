@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,36 +20,49 @@ from prefect.flows import Flow
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from data.alive import lives
 from data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from data.funnel import funnel
+from flows.artifacts import publish
 from flows.run import Run
-from flows.runner import WAITING, Failure, RunFailed, attempt, failed, run_stage
+from flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
 from flows.stages import STAGES, Batch, Stage
 from harness.sandbox import ending_together
 
+WAITING_STATE = "Waiting"
+"""Name of the state of a run that failed because answers or money lack."""
 _BY_NAME = {stage.name: stage for stage in STAGES}
+ELSEWHERE = "another worker does it"
+"""Message of a batch that was not done here."""
+HOLDER = "worker:"
+"""Beginning of the tag that names the process of a flow run."""
 
 
 @task(name="batch", task_run_name="{stage}-{label}", persist_result=False)
-def batch_task(stage: str, options: str, keys: Sequence[str], label: str) -> State[None]:
+def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since: float) -> State[None]:
     """One batch of one stage; the options are JSON (`flows.options.Options`)."""
-    failure = attempt(Run.open(options), _BY_NAME[stage], tuple(keys))
-    if failure:
-        return Failed(message=f"{type(failure.error).__name__}: {failure.error}")
-    return Completed(message="done")
+    outcome = attempt(Run.open(options), _BY_NAME[stage], tuple(keys), since)
+    if outcome.failure:
+        return Failed(message=f"{type(outcome.failure.error).__name__}: {outcome.failure.error}")
+    return Completed(message=ELSEWHERE if outcome.elsewhere else "done")
 
 
-def submit_all(run: Run, stage: Stage, batches: Sequence[Batch]) -> list[Failure]:
+def submit_all(run: Run, stage: Stage, batches: Sequence[Batch], since: float) -> list[Outcome]:
     """Does the batches as task runs of the current flow run."""
     options = run.options.model_dump_json()
-    futures = [batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}") for batch in batches]
-    failures = []
+    futures = [
+        batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}", since) for batch in batches
+    ]
     with ending_together():
         for future in futures:
             future.wait()
-    for batch, future in zip(batches, futures, strict=True):
-        if not future.state.is_completed():
-            failures.append(Failure(stage.name, batch, _error(future.state.message or "crashed")))
-    return failures
+    return [_outcome(stage, batch, future.state) for batch, future in zip(batches, futures, strict=True)]
+
+
+def _outcome(stage: Stage, batch: Batch, state: State[Any]) -> Outcome:
+    if state.is_completed():
+        return Outcome(batch, elsewhere=state.message == ELSEWHERE)
+    return Outcome(batch, failure=Failure(stage.name, batch, _error(state.message or "crashed")))
 
 
 def _error(message: str) -> PerfquarryError:
@@ -74,20 +88,39 @@ STAGE_FLOWS = {stage.name: _stage_flow(stage) for stage in STAGES}
 def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
     """The named stages of one repository, in order; failed if some batches could not be done."""
     run = Run.open(options)
+    state = do_stages(run, stages)
+    publish(run, funnel(run.store, run.name, run.provenance))
+    return state
+
+
+def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
+    """The named stages as flow runs below the current one."""
     failures: list[Failure] = []
     for name in stages:
         if any(failure.halts for failure in failures):
             break
         workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
-        failures += STAGE_FLOWS[name].with_options(task_runner=workers)(options)
-    return Failed(message=str(failed(failures))) if failures else Completed(message="done")
+        failures += STAGE_FLOWS[name].with_options(task_runner=workers)(run.options.model_dump_json())
+    return outcome_of(failed(failures)) if failures else Completed(message="done")
+
+
+def outcome_of(error: RunFailed) -> State[None]:
+    """The state of a flow run that ended so; `Waiting` where nothing is broken."""
+    return Failed(message=str(error), name=WAITING_STATE if isinstance(error, RunWaits) else "Failed")
+
+
+def error_of(state: State[None]) -> RunFailed | None:
+    """The error that such a state tells, None for one of success."""
+    if state.is_completed():
+        return None
+    return (RunWaits if state.name == WAITING_STATE else RunFailed)(state.message or "the flow run did not complete")
 
 
 def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
     """The `curate` flow on the server of PREFECT_API_URL, tagged with the home and the repository.
 
-    The caller holds the repository's lock, so flow runs with the same tags that still
-    show as running are those of killed processes: they are marked as crashed first.
+    Flow runs with the same tags that still show as running, of processes of this home
+    that have ended, are marked as crashed first.
 
     Raises:
         RunFailed: some batches could not be done.
@@ -96,15 +129,19 @@ def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what failed is in our own log and in RunFailed
     own = [f"repo:{run.name}", f"home:{run.home.root}"]
-    mark_crashed(own)
-    with tags(*own):
+    mark_crashed(own, run.home.signs)
+    with tags(*own, f"{HOLDER}{run.claims.holder}"):
         state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), return_state=True)
-    if not state.is_completed():
-        raise RunFailed(state.message or "the flow run did not complete")
+    if error := error_of(state):
+        raise error
 
 
-def mark_crashed(own: Sequence[str]) -> int:
-    """Marks flow runs with these tags that show as running as crashed; returns how many there were.
+def mark_crashed(own: Sequence[str], signs: Path) -> int:
+    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were.
+
+    Args:
+        own: the tags of this home and repository.
+        signs: the folder in which living processes have their sign (`data.alive`).
 
     Raises:
         ServerUnavailable: the server did not answer.
@@ -115,9 +152,13 @@ def mark_crashed(own: Sequence[str]) -> int:
     )
     try:
         with get_client(sync_client=True) as client:
-            dead = client.read_flow_runs(flow_run_filter=running)
+            dead = [one for one in client.read_flow_runs(flow_run_filter=running) if not _works(one.tags, signs)]
             for one in dead:
                 client.set_flow_run_state(one.id, Crashed(message="The process was killed."), force=True)
     except (PrefectException, httpx.HTTPError) as error:
         raise ServerUnavailable(f"the Prefect server did not answer while old runs were looked at: {error}") from error
     return len(dead)
+
+
+def _works(run_tags: Sequence[str], signs: Path) -> bool:
+    return any(lives(signs, tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))

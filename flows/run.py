@@ -9,12 +9,28 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow.compute as pc
+from filelock import FileLock
 
+from data.claims import Claims
 from data.demo import build_demo
 from data.errors import InputError
 from data.funnel import Provenance
 from data.home import Home
-from data.records import Attempt, Build, Change, Evidence, Machine, Row, Side, Stamp, Task, Timing, Verdict, Workload
+from data.records import (
+    Attempt,
+    Build,
+    Change,
+    Evidence,
+    Machine,
+    Row,
+    Side,
+    Stamp,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+    content_id,
+)
 from data.registry import Repository, resolve
 from data.store import TableStore
 from flows.decisions import newest_decision
@@ -33,7 +49,17 @@ from miners.clone import ensure_clone
 from testgen.generated import Generated
 from testgen.traced import candidate_files
 
-VERSIONS = {"mine": "1", "judge": "1", "build": "2", "generate": "1", "measure": "2", "select": "2"}
+VERSIONS = {
+    "mine": "1",
+    "pulls": "1",
+    "pulls-git": "1",
+    "judge": "1",
+    "build": "2",
+    "generate": "1",
+    "measure": "2",
+    "select": "2",
+    "screen": "1",
+}
 """Version of the code of each stage: raised when its rows would come out differently."""
 
 
@@ -70,6 +96,21 @@ class Run:
         return TableStore(self.home.tables)
 
     @cached_property
+    def claims(self) -> Claims:
+        """Which worker does what; this process holds claims until `close`, or until it ends."""
+        return Claims(self.home.database, self.home.signs, self.options.settings.resources.lease_seconds)
+
+    def scope(self, stage: str) -> str:
+        """What claims of a stage are about: its rows of this repository and configuration in these tables."""
+        return content_id(str(self.home.tables), self.name, stage, VERSIONS[stage], self.hashes[stage])
+
+    def close(self) -> None:
+        """Frees what this process has claimed."""
+        if "claims" in self.__dict__:
+            self.claims.close()
+            del self.__dict__["claims"]
+
+    @cached_property
     def source(self) -> str:
         """Where the repository is cloned from."""
         if self.options.source:
@@ -86,7 +127,9 @@ class Run:
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
         destination = self.home.repositories / f"{self.name}.git"
-        return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
+        self.home.locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.home.locks / f"clone-{self.name}.lock"):
+            return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -154,12 +197,15 @@ class Run:
         generate = settings.generate.config_hash(build)
         measure = settings.measure.config_hash(generate, settings.select.config_hash())
         return {
-            "mine": settings.mine.config_hash(),
-            "judge": settings.judge.config_hash(),
+            "mine": settings.mine.config_hash(*settings.pulls.selection()),
+            "pulls": settings.pulls.config_hash("github"),
+            "pulls-git": settings.pulls.config_hash("git"),
+            "judge": settings.judge.config_hash(*settings.pulls.selection()),
             "build": build,
             "generate": generate,
             "measure": measure,
             "select": settings.select.config_hash(measure),
+            "screen": settings.screen.config_hash(),
         }
 
     def stamp(self, stage: str) -> Stamp:
@@ -194,6 +240,17 @@ class Run:
         found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
         if found is None:
             raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
+        return found
+
+    def change_of(self, task: Task) -> Change:
+        """The change of a task, whatever settings it was mined with.
+
+        Raises:
+            InputError: the tables lack it.
+        """
+        found = self.store.get(Change, self.name, {"change_id": task.change_id})
+        if found is None:
+            raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
         return found
 
     def asked_for(self) -> set[str]:

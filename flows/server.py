@@ -26,7 +26,7 @@ import httpx
 from data.errors import ServerUnavailable
 from data.home import Home
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 """Longest wait for a server to answer (seconds)."""
 GRACE_SECONDS = 20.0
 """How long the keeper waits for a next run before it ends the server (seconds)."""
@@ -140,7 +140,8 @@ def keep(home: Home) -> None:
         server = subprocess.Popen(
             [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
             stdin=subprocess.DEVNULL,
-            env=server_environment(home),
+            # its page would ask port 4200 otherwise
+            env={**server_environment(home), "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{port}/api"},
         )
         state = home.server / "server.json"
         _write(state, json.dumps({"port": port, "pid": server.pid}))

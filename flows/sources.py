@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from data.errors import InputError
+from flows.oversampling import wishes_of
 from flows.run import Run
 from testgen.asv import AsvSource
 from testgen.replay.source import ReplaySource
@@ -15,7 +17,7 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),
     "asv": lambda run: AsvSource(),
     "replay": lambda run: ReplaySource(),
-    "generated": lambda run: run.generated,
+    "generated": lambda run: replace(run.generated, wishes=wishes_of(run)),
 }
 """By name, in the order in which they are asked: how each is made for a run."""
 
@@ -31,12 +33,12 @@ def check_sources(names: Iterable[str]) -> None:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
-def sources_of(run: Run) -> list[WorkloadSource]:
-    """The sources that the run's settings name.
+def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
+    """The sources that the run's settings name, and further ones that a change was sent back for.
 
     Raises:
         InputError: one of them is unknown.
     """
-    names = run.options.settings.generate.sources
+    names = {*run.options.settings.generate.sources, *extra}
     check_sources(names)
     return [make(run) for name, make in SOURCES.items() if name in names]

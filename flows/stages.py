@@ -1,4 +1,4 @@
-"""The six stages as the flows see them: what is still to do, and how a batch of it is done.
+"""The stages as the flows see them: what is still to do, and how a batch of it is done.
 
 A stage reads one table and adds rows to the next; what it still has to do is what the
 next table lacks. Nothing else marks progress.
@@ -6,6 +6,7 @@ next table lacks. Nothing else marks progress.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,10 +16,25 @@ import pyarrow.compute as pc
 
 from curation.assembly import ChangeTexts, assemble
 from curation.evidence import decide
+from curation.renewals import extra_sources
 from curation.sessions import measure
-from data.records import Build, Change, Evidence, Row, Task, Timing, Verdict, Workload, content_id
+from data.records import (
+    Attempt,
+    Build,
+    Change,
+    Evidence,
+    Finding,
+    Problem,
+    Row,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+)  # fmt: skip
+from flows import renewing, screening
 from flows.display import current
 from flows.gc import tidy
+from flows.joining import Joined
 from flows.judging import verdicts
 from flows.run import Run
 from flows.sources import sources_of
@@ -33,9 +49,12 @@ from testgen.sources import gather
 R = TypeVar("R", bound=Row)
 PART_ROWS = 1000
 """Rows of a part of the cheap stages: what a kill can lose."""
+JUDGE_ROWS, JUDGE_PARTS = 5000, 16
+"""A worker judges so many changes at a time, or that part of those to be judged, if it is more."""
 PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
 
+_log = logging.getLogger("perfquarry.flows")
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
 
@@ -52,7 +71,11 @@ class Stage:
     alone: bool = False
     """Never two batches at once."""
     counts_rows: bool = False
-    """Its batches are large: it moves the bar itself, a step a row."""
+    """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
+    summary: Callable[[Run], str] | None = None
+    """What is said of it in the end; None: its line of the funnel."""
+    writes: tuple[type[Row], ...] = ()
+    """Its tables."""
 
     def workers(self, run: Run) -> int:
         """How many batches run at once."""
@@ -99,7 +122,9 @@ def _mine(run: Run, _: Batch) -> None:
         only=run.options.changes or None,
         branch=run.repository.branch or None,
     )
-    append_in_parts(run, _counted(changes))
+    joined = Joined(run)
+    append_in_parts(run, joined.rows(_counted(changes)))
+    joined.keep()
 
 
 # judge
@@ -116,7 +141,9 @@ def _judge_todo(run: Run) -> list[Batch]:
     if spec_of(run.options.settings.judge):  # answers cost money
         wanted = run.asked_for()
         keys = [key for key in keys if key in wanted]
-    return [tuple(keys)] if keys else []
+        return [tuple(keys)] if keys else []
+    size = max(JUDGE_ROWS, len(keys) // JUDGE_PARTS)
+    return [tuple(keys[start : start + size]) for start in range(0, len(keys), size)]
 
 
 def _judge(run: Run, keys: Batch) -> None:
@@ -174,7 +201,7 @@ def _verdict(run: Run, change_id: str) -> Verdict:
 
 
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _built(run), _done(run, Workload, "generate"))
+    return _one_by_one(run, _built(run), renewing.done(run, Workload, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
@@ -190,7 +217,7 @@ def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
         case = case_of(run, key)
         current().note(case.change.title)
-        run.store.append(with_apis(case, gather(case, sources_of(run))))
+        run.store.append(with_apis(case, gather(case, sources_of(run, extra_sources(run.store, run.name, key)))))
         del case
         tidy(run)
 
@@ -201,7 +228,7 @@ def _workloads(run: Run, change_id: str) -> list[Workload]:
 
 
 def _measure_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _kept(run, Workload, "generate"), _done(run, Timing, "measure"))
+    return _one_by_one(run, _kept(run, Workload, "generate"), renewing.done(run, Timing, "measure"))
 
 
 def _measure(run: Run, keys: Batch) -> None:
@@ -226,6 +253,9 @@ def _measure(run: Run, keys: Batch) -> None:
                 run.stamp("measure"),
                 told,
             )
+        if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
+            _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)
+            continue
         run.store.append(timings)
 
 
@@ -236,7 +266,7 @@ def _select_todo(run: Run) -> list[Batch]:
     changes = sorted(_done(run, Timing, "measure"))
     if not changes:
         return []
-    family = content_id(run.hashes["select"], changes)
+    family = renewing.family(run, changes)
     written = run.store.scan(Task, run.name, columns=["config_hash"])
     return [] if family in set(written["config_hash"].to_pylist()) else [(family,)]
 
@@ -244,7 +274,7 @@ def _select_todo(run: Run) -> list[Batch]:
 def _select(run: Run, keys: Batch) -> None:
     settings = run.options.settings.select
     stamp = run.stamp("select").model_copy(update={"config_hash": keys[0]})
-    timings = list(run.store.records(Timing, run.name, **run.where("measure")))
+    timings = renewing.timings_in_force(run)
     evidence = decide(timings, settings, stamp)
     by_change: dict[str, list[Evidence]] = {}
     for row in evidence:
@@ -278,11 +308,12 @@ def _select(run: Run, keys: Batch) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True),
-    Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True),
-    Stage("build", _build_todo, _build),
-    Stage("generate", _generate_todo, _generate),
-    Stage("measure", _measure_todo, _measure, alone=True),
-    Stage("select", _select_todo, _select, alone=True),
+    Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
+    Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,)),
+    Stage("build", _build_todo, _build, writes=(Attempt, Build)),
+    Stage("generate", _generate_todo, _generate, writes=(Workload,)),
+    Stage("measure", _measure_todo, _measure, alone=True, writes=(Timing,)),
+    Stage("select", _select_todo, _select, alone=True, writes=(Evidence, Task)),
+    Stage("screen", screening.todo, screening.screen, alone=True, summary=screening.summary, writes=(Finding, Problem)),
 )
 """In the order in which data walks through them."""

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import git
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.markup import escape
 
 from data.errors import InputError
-from data.funnel import funnel
+from data.funnel import Funnel, funnel
 from data.home import Home
 from flows.decisions import newest_tasks
-from flows.display import log_to, showing
+from flows.display import showing
 from flows.gc import tidy
 from flows.judging import judging
+from flows.logs import log_to
+from flows.notify import tell_new_tasks
 from flows.options import Options
 from flows.reports import explain, funnel_table, task_row, tasks_table
 from flows.run import Run
-from flows.runner import run_stages
-from flows.server import local_server, quiet
+from flows.runner import RunFailed, RunWaits, run_stages
+from flows.runs import recorded, run_name
+from flows.server import LocalServer, local_server, quiet
 from flows.sources import check_sources, sources_of
+from flows.spans import span, tracing
+from flows.watermarks import Watermark
 from miners.judge import spec_of
+
+_log = logging.getLogger("perfquarry.flows")
+
+Execute = Callable[[Run, Sequence[str]], None]
+"""Does the named stages of a run; raises RunFailed where some batches could not be done."""
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
@@ -40,60 +49,102 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     began = time.monotonic()
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
-    log_to(run.home.logs, console, f"{run.name}-{datetime.now(UTC):%Y%m%dT%H%M%S}")
-    with _only_run_of(run, console), _server(run, with_server) as prefect:
-        _check(run, stages)
-        tidy(run)
-        with showing(console, silent=as_json):
-            if prefect:
-                prefect.start()
-                from flows.prefect_flows import run_with_prefect
-
-                run_with_prefect(run, stages)
-            else:
-                run_stages(run, stages)
-    _report(run, console, as_json, time.monotonic() - began)
+    executor = _with_server(run) if with_server else nullcontext(run_stages)
+    quiet()
+    counts = perform(run, stages, executor, console, silent=as_json)
+    _report(run, counts, console, as_json, time.monotonic() - began)
 
 
-class _Server:
-    """A Prefect server to be; started while the run prepares, waited for when it is needed."""
+def perform(
+    run: Run,
+    stages: Sequence[str],
+    executor: AbstractContextManager[Execute],
+    console: Console,
+    *,
+    silent: bool = False,
+    flow_run: str = "",
+) -> Funnel:
+    """One run from its claims to its notices; returns the funnel.
 
-    def __init__(self, wait: object) -> None:
-        self._wait = wait
+    When nothing is new since a finished run with the same options, no stage looks at
+    anything and the executor is not entered.
 
-    def start(self) -> None:
-        """Makes PREFECT_API_URL name a server that answers."""
-        if callable(self._wait):
-            os.environ["PREFECT_API_URL"] = self._wait()
+    Args:
+        run: what is run.
+        stages: names of the stages.
+        executor: gets ready whatever does the stages, while the repository is fetched.
+        console: where progress is shown.
+        silent: show none.
+        flow_run: id of Prefect's flow run, where there is one already.
+
+    Raises:
+        InputError: the repository or a change cannot be found.
+        RunFailed: some batches could not be done.
+    """
+    name = run_name(run.name)
+    log_to(run.home.logs, console, name, run.name)
+    with (
+        claiming(run, stages, console),
+        recorded(run.home, name, run.name, stages, flow_run) as record,
+        tracing(),
+        span("run", run=name, repository=run.name),
+    ):
+        run.options.settings.notify.address()  # a wrong one is told before the work
+        watermark = Watermark(run, stages)
+        if mark := watermark.reached():
+            tell_new_tasks(run)
+            _log.info("nothing new since %s at %s", f"{mark.at:%Y-%m-%d %H:%M}", mark.head)
+            if not silent:
+                console.print(f"nothing new since {mark.at:%Y-%m-%d %H:%M} UTC", highlight=False)
+            record.set(outcome="nothing new")
+            return mark.funnel
+        try:
+            with executor as execute:
+                _check(run, stages)
+                watermark.begin()
+                tidy(run)
+                with showing(console, silent=silent, also=record):
+                    execute(run, stages)
+        except RunFailed as error:
+            tell_new_tasks(run)  # others may have been accepted
+            record.set(outcome="waiting" if isinstance(error, RunWaits) else "failed", message=str(error))
+            raise
+        tell_new_tasks(run)
+        watermark.finish()
+        record.set(outcome="done")
+        return funnel(run.store, run.name, run.provenance)
 
 
 @contextmanager
-def _server(run: Run, wanted: bool) -> Iterator[_Server | None]:
-    quiet()
-    if not wanted:
-        yield None
-    elif os.environ.get("PREFECT_API_URL"):
-        yield _Server(None)
+def _with_server(run: Run) -> Iterator[Execute]:
+    """A Prefect server starts while the run prepares, and is waited for when it is needed."""
+
+    def execute(run: Run, stages: Sequence[str]) -> None:
+        if server:
+            os.environ["PREFECT_API_URL"] = server.wait()
+        from flows.prefect_flows import run_with_prefect
+
+        run_with_prefect(run, stages)
+
+    server: LocalServer | None = None
+    if os.environ.get("PREFECT_API_URL"):
+        yield execute
     else:
         os.environ.setdefault("PREFECT_HOME", str(run.home.server))
         with local_server(run.home) as server:
-            yield _Server(server.wait)
+            yield execute
 
 
 @contextmanager
-def _only_run_of(run: Run, console: Console) -> Iterator[None]:
-    """One run a repository and home at a time; the lock dies with its holder."""
-    run.home.locks.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(run.home.locks / f"run-{run.name}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        console.print(f"[yellow]another run of {escape(run.name)} is under way in this home; waiting for it[/]")
-        lock.acquire()
+def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None]:
+    """Says who else works on the repository, and frees what this run has claimed when it ends."""
+    busy = sum(len(run.claims.elsewhere(run.scope(stage))) for stage in stages)
+    if busy:
+        console.print(f"[yellow]others work on {escape(run.name)}, too ({busy} claims): sharing what is to do[/]")
     try:
         yield
     finally:
-        lock.release()
+        run.close()
 
 
 def _check(run: Run, stages: Sequence[str]) -> None:
@@ -117,8 +168,7 @@ def _check(run: Run, stages: Sequence[str]) -> None:
             raise InputError(f"no commit {change!r} in {run.source}: give hashes of its default branch") from error
 
 
-def _report(run: Run, console: Console, as_json: bool, seconds: float) -> None:
-    counts = funnel(run.store, run.name, run.provenance)
+def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
     accepted = [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
     if as_json:
         facts = {

@@ -131,6 +131,16 @@ Files = dict[str, bytes]
 """Contents by name, in one folder."""
 
 
+class Alteration(Record):
+    """Functions of the tree that are altered in the process, as a cheat or a bug would."""
+
+    kind: Literal["count", "memo", "damage", "skip"] = Field(
+        description="count: nothing; memo: results kept by arguments; damage: results changed; skip: not executed."
+    )
+    functions: list[str] = Field(description="'path::Class.method' of Python functions; others stay as they are.")
+    forget: bool = Field(default=False, description="memo: begin anew with each call of a test or script.")
+
+
 class ProbeRequest(Record):
     """What the probe is asked to do in one process; sent to it as JSON."""
 
@@ -143,6 +153,9 @@ class ProbeRequest(Record):
         description="Texts of script workloads by name (`Workload.node`); they run after the tests.",
     )
     store: bool = Field(default=False, description="Store the first result of each script, and try its `run_test`.")
+    keep: Literal["first", "last"] = Field(
+        default="first", description="Which result of a script stays stored; of 'last', `run_test` is not tried."
+    )
     references: dict[str, Files] = Field(
         default_factory=dict, description="Stored results by script, with which all of its results are compared."
     )
@@ -157,6 +170,7 @@ class ProbeRequest(Record):
     )
     test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
     record: RecordRequest | None = Field(default=None, description="Only for mode 'record'.")
+    alteration: Alteration | None = Field(default=None, description="Not for mode 'record'.")
     extra_paths: list[str] = Field(
         default_factory=list, description="Folders that hold coverage or yappi for the target's interpreter."
     )
@@ -187,6 +201,9 @@ class ProbeItem(Record):
     )
     statistics: dict[str, tuple[int, float, float]] = Field(
         default_factory=dict, description="profile: by function: calls, own seconds, seconds with what it calls."
+    )
+    altered: dict[str, tuple[int, int]] = Field(
+        default_factory=dict, description="With an alteration: calls by function, and how many were altered."
     )
 
 

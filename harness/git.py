@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,15 +51,15 @@ class MissingObjects(Exception):
     """The clone lacks an object; the text is git's."""
 
 
-def git(clone: Path, *arguments: str, env: Mapping[str, str] | None = None) -> bytes:
-    """Standard output of a git command on a clone, bare or not.
+def git(clone: Path, *arguments: str, env: Mapping[str, str] | None = None, given: bytes = b"") -> bytes:
+    """Standard output of a git command on a clone, bare or not; `given` is its standard input.
 
     Raises:
         MissingObjects: the clone lacks an object that the command needs.
         GitFailed: any other failure.
     """
     inside = clone / ".git" if (clone / ".git").exists() else clone
-    return _run(["git", *_SAFE, *_without_filters(inside), "--git-dir", str(inside)], arguments, env or {})
+    return _run(["git", *_SAFE, *_without_filters(inside), "--git-dir", str(inside)], arguments, env or {}, given)
 
 
 @functools.cache
@@ -77,11 +78,18 @@ def _without_filters(git_dir: Path) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _run(command: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]) -> bytes:
+def _run(command: Sequence[str], arguments: Sequence[str], env: Mapping[str, str], given: bytes = b"") -> bytes:
     try:
-        output = Git("/").execute(
-            [*command, *arguments], env={**_ENVIRONMENT, **env}, stdout_as_string=False, strip_newline_in_stdout=False
-        )
+        with tempfile.TemporaryFile() as file:  # a pipe could fill while git fills its own
+            file.write(given)
+            file.seek(0)
+            output = Git("/").execute(
+                [*command, *arguments],
+                istream=file,
+                env={**_ENVIRONMENT, **env},
+                stdout_as_string=False,
+                strip_newline_in_stdout=False,
+            )
     except GitCommandNotFound as error:
         raise GitFailed("git is not installed: install it and run again") from error
     except GitCommandError as error:

@@ -78,20 +78,38 @@ class Images:
             SandboxUnavailable: no engine, no base image, or a layer could not be made.
             EnvironmentFailed: the interpreter does not run on the base image.
         """
-        base, prefix, environment = self.base or own_image(), interpreter_folder(built.python), built.python.parents[1]
-        holds = (prefix, environment, built.tree)
-        if covered := [path for path in holds if within(path, PRIVATE)]:
-            raise InputError(f"{covered[0]} would be hidden by a sandbox's own /tmp: use a --home elsewhere")
-        self.home.locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.home.locks / "images.lock"):
-            parent = base
-            if prefix != SYSTEM:
-                parent = _layer("interpreter", parent, _installed(built.python), NOT_RUN, str(built.python.resolve()))
-            dependencies = _layer("dependencies", parent, [environment], GITS, built.environment_id)
-            _prove(dependencies, built, holds)
-            name = _layer("repository", dependencies, [built.tree], GITS, built.sha, str(built.tree))
+        holds = self._holds(built)
+        with self._locked():
+            name = _layer("repository", self._environment(built), [built.tree], GITS, built.sha, str(built.tree))
         known = _known(name)
         return SideImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), holds)
+
+    def environment(self, built: BuiltSide) -> str:
+        """Name of the image with a side's interpreter and dependencies, without its tree.
+
+        Raises:
+            InputError, SandboxUnavailable, EnvironmentFailed: as `ensure`.
+        """
+        with self._locked():
+            return self._environment(built)
+
+    def _environment(self, built: BuiltSide) -> str:
+        parent, prefix = self.base or own_image(), interpreter_folder(built.python)
+        if prefix != SYSTEM:
+            parent = _layer("interpreter", parent, _installed(built.python), NOT_RUN, str(built.python.resolve()))
+        name = _layer("dependencies", parent, [built.python.parents[1]], GITS, built.environment_id)
+        _prove(name, built, self._holds(built))
+        return name
+
+    def _holds(self, built: BuiltSide) -> tuple[Path, ...]:
+        holds = (interpreter_folder(built.python), built.python.parents[1], built.tree)
+        if covered := [path for path in holds if within(path, PRIVATE)]:
+            raise InputError(f"{covered[0]} would be hidden by a sandbox's own /tmp: use a --home elsewhere")
+        return holds
+
+    def _locked(self) -> FileLock:
+        self.home.locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.home.locks / "images.lock")
 
     def remove(self, image: SideImage) -> None:
         """Removes an image of ours; layers that others share stay.

@@ -15,11 +15,10 @@ from git import Git
 
 from data.errors import GitFailed
 from miners.git import objects_of, output
-from miners.stream import FORMAT, NAMES, PATCHES, LogReader, RawCommit
+from miners.stream import HEADERS, NAMES, PATCHES, LogReader, RawCommit
 
 WINDOW = 2000
 _NO_BLOB = (b"000000", b"160000")
-_HEADERS = ("log", "--stdin", "--no-walk=unsorted", "-s", "-z", "--no-notes", FORMAT)
 
 
 def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) -> Iterator[RawCommit]:
@@ -96,7 +95,7 @@ def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
         if done == before:
             sha = shas[done]
             alone = LogReader(git, NAMES, [sha], 1)
-            found = list(alone) or list(LogReader(git, _HEADERS, [sha], 1))
+            found = list(alone) or list(LogReader(git, HEADERS, [sha], 1))
             if not found:
                 raise GitFailed(
                     f"reading commit {sha} of {git.working_dir}: {alone.failed or 'no answer'}; "

@@ -65,11 +65,12 @@ _GENERATED = re.compile(
     r"|Cargo\.lock|parsetab\.py|lextab\.py|[^/]*_pb2(_grpc)?\.pyi?|[^/]*\.pb\.(cc|h)|[^/]*\.min\.(js|css)|[^/]*\.map)$"
     r"|(^|/)(node_modules|__pycache__|_build)/",
 )
-_TEST = re.compile(
+TESTS = re.compile(
     r"(^|/)(tests?|testing|testsuite|test_[^/]*|benchmarks?|asv_bench|bench|unittests?|testdata)/"
     r"|(^|/)(test_[^/]*|[^/]*_tests?|tests?|conftest|bench_[^/]*)\.(py|pyx|pxd|c|cc|cpp|h|pyi)(\.src|\.in)?$"
     r"|(^|/)asv\.conf\.json$",
 )
+"""Paths of tests and what belongs to them."""
 _DOCS_FOLDER = re.compile(r"(^|/)(docs?|documentation|examples?|demos?|tutorials?)/|^(website|samples?|release)/", re.I)
 _DOCS = re.compile(
     r"(^|/)(README|CHANGE(S|LOG)|HISTORY|NEWS|AUTHORS|CONTRIBUT\w*|LICEN[CS]E|COPYING|THANKS|TODO|INSTALL|MAINTAINERS"
@@ -112,7 +113,7 @@ def role_of(path: str) -> FileRole:
     language = language_of(path)
     if _GENERATED.search(path):
         return "generated"
-    if _TEST.search(path):
+    if TESTS.search(path):
         return "test"
     if _BUILD.search(path):
         return "build"

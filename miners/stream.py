@@ -39,6 +39,8 @@ PATCHES = (*WALK, *PATCH, *DIFF_OPTIONS, FORMAT)
 """Every commit against its first parent, with renames found and the whole patch."""
 NAMES = (*WALK, "--no-renames", FORMAT)
 """The same without reading any blob."""
+HEADERS = (*WALK[:3], "-s", "-z", "--no-notes", FORMAT)
+"""The same without reading any tree."""
 NAMES_OF_TREES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "-M", "-l1000")
 """The raw entries between two commits."""
 
@@ -186,6 +188,7 @@ class LogReader:
             if end < len(self._pending) and self._pending[end] != 0x3A:
                 break
             if not self._fill():
+                start, end = self._at + 1, end - start + self._at + 1  # what was read before is gone
                 if end < len(self._pending) or not self._clean_end():
                     return False
                 break

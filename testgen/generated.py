@@ -8,14 +8,14 @@ rounds tries the scripts of the answers it has again; no question is asked twice
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from data.records import MEANING, Reason, Source, Workload, workload_id_of
+from data.records import MEANING, Reason, Source, Workload
 from llm.fences import Piece, fit
 from llm.prompts import Prompt
 from llm.request import Answer, Request
@@ -28,6 +28,8 @@ from testgen.trials import Trial, rows_of, try_scripts
 
 PROMPTS = Path(__file__).with_name("prompts")
 VERSION = "v1"
+VERSION_OF_WISHES = "v2"
+"""v1 with a place for wishes: answers to v1 stay those of all plain rounds."""
 TRIED_SHARE = 0.5
 """Tokens for what was tried, beside those for the change."""
 NOTE_CHARACTERS = 200
@@ -69,6 +71,8 @@ class Generated:
     """The source `generated`; `ask` is a client's (`llm.client.Client.ask`)."""
 
     ask: Ask
+    wishes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By change: what its scripts lacked so far. Such a change gets one more round, which asks for that."""
     name: ClassVar[Source] = "generated"
 
     def workloads(self, case: Case) -> list[Workload]:
@@ -85,12 +89,18 @@ class Generated:
         if not trace and not has_native_source(case.change):
             return []
         settings = case.settings.generated
+        lacking = self.wishes.get(case.change.change_id, ())
+        wanted = settings.wanted + (settings.samples if lacking else 0)
         rounds: dict[str, int] = {}
         trials: list[Trial] = []
-        for number in range(1, settings.rounds + 1):
-            answer = self.ask(request_of(case, number, trials))
+        enough = False
+        for number in range(1, settings.rounds + 1 + bool(lacking)):
+            wishes = lacking if number > settings.rounds else ()
+            if enough and not wishes:
+                continue
+            answer = self.ask(request_of(case, number, trials, wishes))
             if answer.value is None:
-                return _rows(case, trials, rounds) if trials else [_failed(case, answer, number)]
+                return _rows(case, trials, rounds, wanted) if trials else [_failed(case, answer, number)]
             samples = answer.value.scripts[: settings.samples]
             fresh = {
                 one.code: Script(one.code, self.name, _note(one.note)) for one in samples if one.code not in rounds
@@ -98,13 +108,16 @@ class Generated:
             rounds |= dict.fromkeys(fresh, number)
             trials += try_scripts(case, list(fresh.values()))
             usable = [trial for trial in without_duplicates(trials) if trial.reason is None]
-            if not fresh or len(usable) >= settings.wanted:
-                break
-        return _rows(case, trials, rounds)
+            enough = not fresh or len(usable) >= settings.wanted
+        return _rows(case, trials, rounds, wanted)
 
 
-def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samples]:
-    """The question of a round, from 1, when these scripts were tried before; their order is that of writing."""
+def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequence[str] = ()) -> Request[Samples]:
+    """The question of a round, from 1, when these scripts were tried before; their order is that of writing.
+
+    Args:
+        wishes: what the scripts lacked, as screening found; empty: a plain round.
+    """
     settings = case.settings.generated
     trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
     tokens = number * settings.context_tokens
@@ -114,7 +127,9 @@ def request_of(case: Case, number: int, trials: Sequence[Trial]) -> Request[Samp
         "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
         "wanted": settings.samples,
     }
-    prompt = Prompt(PROMPTS, "generate", VERSION)
+    if wishes:
+        values["wishes"] = "\n".join(f"- {wish}" for wish in wishes)
+    prompt = Prompt(PROMPTS, "generate", VERSION_OF_WISHES if wishes else VERSION)
     return prompt.request(Samples, "generate", case.change.change_id, values=values, max_tokens=settings.answer_tokens)
 
 
@@ -152,9 +167,9 @@ def _note(text: str) -> str:
     return " ".join(text.split())[:NOTE_CHARACTERS]
 
 
-def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int]) -> list[Workload]:
+def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int], wanted: int) -> list[Workload]:
     settings = case.settings.generated
-    chosen = choose(trials, settings.wanted)
+    chosen = choose(trials, wanted)
     kept = [trial.script.code for trial in chosen if trial.reason is None]
     roles = dict(zip(kept, roles_of(case.change.change_id, kept, settings.held_out), strict=True))
     return [
@@ -166,13 +181,5 @@ def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int]) -> list[W
 def _failed(case: Case, answer: Answer[Samples], number: int) -> Workload:
     """The row of a change for which the model wrote nothing that can be read."""
     reason = Reason.REFUSED if answer.status == "refused" else Reason.MALFORMED
-    return Workload(
-        **case.stamp.fields(),
-        workload_id=workload_id_of(case.change.change_id, Generated.name, ""),
-        change_id=case.change.change_id,
-        source=Generated.name,
-        status="rejected",
-        reason=reason,
-        detail=answer.detail,
-        round=number,
-    )
+    change_id = case.change.change_id
+    return Workload.of(case.stamp, change_id, Generated.name, reason=reason, detail=answer.detail, round=number)

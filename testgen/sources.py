@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from data.records import TELLING, Reason, Source, Workload, workload_id_of
+from data.records import TELLING, Reason, Source, Workload
 from testgen.case import Case
 
 
@@ -49,13 +49,10 @@ def _summary(case: Case, source: Source, rejected: Sequence[Workload]) -> Worklo
     """The row of a change for which no source has anything to keep or to say."""
     order = {str(reason): rank for rank, reason in enumerate(TELLING)}
     most = min(rejected, key=lambda row: order.get(str(row.reason), len(order)), default=None)
-    source = most.source if most else source
-    return Workload(
-        **case.stamp.fields(),
-        workload_id=workload_id_of(case.change.change_id, source, ""),
-        change_id=case.change.change_id,
-        source=source,
-        status="rejected",
+    return Workload.of(
+        case.stamp,
+        case.change.change_id,
+        most.source if most else source,
         reason=most.reason if most else Reason.NO_WORKLOADS,
         detail=f"{most.node}: {most.detail}" if most else "no source has a workload for it",
     )

@@ -28,7 +28,6 @@ LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
 SLACK = 10
 """Times that a traced or profiled call may take longer than others."""
-DETAIL_CHARACTERS = 4096
 _BROKEN = {"store": "store_result", "run_test": "run_test"}
 _MISSING = ("ModuleNotFoundError:", "ImportError:")
 _SYNTAX = ("SyntaxError:", "IndentationError:", "TabError:")
@@ -68,21 +67,18 @@ def rows_of(case: Case, trials: Sequence[Trial]) -> list[Workload]:
     rows: dict[str, Workload] = {}
     for trial in sorted(trials, key=lambda one: one.reason is not None):
         code = trial.script.code.encode("utf-8", "replace").decode()
-        identity = workload_id_of(case.change.change_id, trial.script.source, code)
-        row = Workload(
-            **case.stamp.fields(),
-            workload_id=identity,
-            change_id=case.change.change_id,
-            source=trial.script.source,
-            code=code,
-            status="kept" if trial.reason is None else "rejected",
+        row = Workload.of(
+            case.stamp,
+            case.change.change_id,
+            trial.script.source,
+            code,
             reason=trial.reason,
+            detail=trial.detail or trial.script.note,
             hits=trial.hits,
             seconds=trial.seconds,
             calls=trial.calls,
-            detail=(trial.detail or trial.script.note)[:DETAIL_CHARACTERS],
         )
-        rows.setdefault(identity, row)
+        rows.setdefault(row.workload_id, row)
     return list(rows.values())
 
 

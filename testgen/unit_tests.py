@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload, workload_id_of
+from data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
 from data.settings import GenerateSettings
 from harness.contracts import BuiltSide, Prober
 from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
@@ -44,7 +44,6 @@ PROFILE_SEED, CHECK_SEED = 2, 3
 SPARE = 6
 """Candidates checked besides the workloads wanted."""
 MAX_REJECTED = 50
-DETAIL_CHARACTERS = 4096
 # The first of them that any executing test shows tells most about a change.
 _TELLING = (
     Reason.FAILS_ON_HEAD,
@@ -233,15 +232,5 @@ class _Rows:
         first = next(one for one in rejected if one.reason == reason)
         return self.none(reason, f"{tallies}; {first.node}: {first.detail}")
 
-    def _row(self, code: str, *, reason: Reason | None = None, detail: str = "", **columns: Any) -> Workload:
-        return Workload(
-            **self._stamp.fields(),
-            workload_id=workload_id_of(self._change.change_id, SOURCE, code),
-            change_id=self._change.change_id,
-            source=SOURCE,
-            code=code,
-            status="kept" if reason is None else "rejected",
-            reason=reason,
-            detail=detail[:DETAIL_CHARACTERS],
-            **columns,
-        )
+    def _row(self, code: str, **columns: Any) -> Workload:
+        return Workload.of(self._stamp, self._change.change_id, SOURCE, code, **columns)

@@ -4,8 +4,25 @@ from data.records.attempt import Amendment, Attempt, Step
 from data.records.build import Build, Side
 from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
 from data.records.evidence import Evidence, SessionStatistics
+from data.records.finding import Finding, Severity
 from data.records.llm_call import CallMode, LlmCall
+from data.records.notice import Notice
+from data.records.problem import Problem, Setting
+from data.records.pull import (
+    RESOLVING,
+    Issue,
+    Link,
+    LinkKind,
+    Policy,
+    Pull,
+    PullCommit,
+    QuotedResult,
+    Remark,
+)
 from data.records.reasons import MEANING, TELLING, Reason
+from data.records.release import Recipe, ReleasedTask, ReleasedTiming
+from data.records.renewal import Renewal
+from data.records.revalidation import RevalidatedWorkload, Revalidation
 from data.records.row import Record, Row, Stamp, Status, content_id
 from data.records.task import Task
 from data.records.timing import Machine, Timing
@@ -14,6 +31,7 @@ from data.records.workload import Hit, Role, Source, Workload, node_of, workload
 
 __all__ = [
     "MEANING",
+    "RESOLVING",
     "TELLING",
     "Amendment",
     "Attempt",
@@ -25,14 +43,33 @@ __all__ = [
     "FileChange",
     "FileRole",
     "FileStatus",
+    "Finding",
     "Hit",
+    "Issue",
+    "Link",
+    "LinkKind",
     "LlmCall",
     "Machine",
+    "Notice",
+    "Policy",
+    "Problem",
+    "Pull",
+    "PullCommit",
+    "QuotedResult",
     "Reason",
+    "Recipe",
     "Record",
+    "ReleasedTask",
+    "ReleasedTiming",
+    "Remark",
+    "Renewal",
+    "RevalidatedWorkload",
+    "Revalidation",
     "Role",
     "Row",
     "SessionStatistics",
+    "Setting",
+    "Severity",
     "Side",
     "Signal",
     "Source",

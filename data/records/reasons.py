@@ -13,6 +13,14 @@ class Reason(StrEnum):
     EMPTY_DIFF = "empty_diff"
     MISSING_OBJECTS = "missing_objects"
     DIFF_TOO_LARGE = "diff_too_large"
+    PART_OF_PULL = "part_of_pull_request"
+    NO_PULL = "no_pull_request"
+    NOT_MERGED = "not_merged"
+    NO_ISSUE = "resolves_no_issue"
+    NO_LABEL = "no_performance_label"
+    NO_PATCH = "no_source_file"
+    NO_TEST_PATCH = "no_test_file"
+    NO_SUCH_ISSUE = "no_such_issue"
     # judge
     NO_SOURCE_CHANGE = "no_source_change"
     RENAME_ONLY = "rename_only"
@@ -72,6 +80,8 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"
     COLD_ONLY = "cold_only"
     TOO_FEW_SAMPLES = "too_few_samples"
+    # problem texts
+    TELLS_THE_FIX = "tells_the_fix"
     # calls of models
     MALFORMED = "malformed"
     REFUSED = "refused"
@@ -82,6 +92,14 @@ MEANING: dict[Reason, str] = {
     Reason.EMPTY_DIFF: "base and head have the same tree",
     Reason.MISSING_OBJECTS: "the clone lacks objects of the base or the head",
     Reason.DIFF_TOO_LARGE: "the diff is larger than the crawl reads",
+    Reason.PART_OF_PULL: "the commit came with a pull request, which is a change of its own",
+    Reason.NO_PULL: "no pull request brought the commit",
+    Reason.NOT_MERGED: "the pull request was not merged",
+    Reason.NO_ISSUE: "the pull request resolves no issue",
+    Reason.NO_LABEL: "the pull request has no label that speaks of performance",
+    Reason.NO_PATCH: "the pull request changes no source file",
+    Reason.NO_TEST_PATCH: "the pull request changes no test file",
+    Reason.NO_SUCH_ISSUE: "the number stands for no issue of the repository",
     Reason.NO_SOURCE_CHANGE: "only tests, docs, build files or generated files changed",
     Reason.RENAME_ONLY: "files were moved, their contents stayed",
     Reason.COMMENTS_ONLY: "only comments, docstrings or white space changed",
@@ -136,6 +154,7 @@ MEANING: dict[Reason, str] = {
     Reason.UNSTABLE: "base against base differs as much: the workload cannot be timed reliably here",
     Reason.COLD_ONLY: "only the first call in a process is faster",
     Reason.TOO_FEW_SAMPLES: "too few blocks were finished to decide",
+    Reason.TELLS_THE_FIX: "the text contains words or lines of the fix",
     Reason.MALFORMED: "the model's answer does not have the form asked for",
     Reason.REFUSED: "the model or its provider refused to answer",
 }

@@ -14,18 +14,18 @@ from data.records.workload import Role, node_of
 class TaskWorkload(Record):
     """One workload of a task with its published figures."""
 
-    workload_id: str
-    source: str
+    workload_id: str = Field(description="Content address of the change and the code.")
+    source: str = Field(description="unit-test, asv, generated or replay.")
     code: str = Field(description="Node id of a unit test, or the text of a script.")
-    base_seconds: float
-    head_seconds: float
-    speedup: float
-    low: float
-    high: float
-    delta: float
-    p_value: float
-    q_value: float
-    aa_delta: float | None = None
+    base_seconds: float = Field(description="Median of the base in the confirming session, seconds.")
+    head_seconds: float = Field(description="Median of the head in the confirming session, seconds.")
+    speedup: float = Field(description="Base time over head time, confirming session.")
+    low: float = Field(description="Lower end of the 95 % interval of `speedup`.")
+    high: float = Field(description="Upper end of the same.")
+    delta: float = Field(description="δ: smallest statistically significant gain (SWE-Perf, Algorithm 1).")
+    p_value: float = Field(description="One-sided Mann-Whitney U of the selecting session.")
+    q_value: float = Field(description="Benjamini-Hochberg over all workloads of the repository.")
+    aa_delta: float | None = Field(default=None, description="δ of base against base, the larger direction.")
     calls: list[str] = Field(default_factory=list, description="Realistic targets of this workload.")
     role: Role = Field(default="visible", description="visible: may be shown to the solver; hidden: only grades.")
 

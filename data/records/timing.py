@@ -13,12 +13,12 @@ class Machine(Record):
     """Facts of the machine a timing was taken on; timings of different machines are never pooled."""
 
     machine_id: str = Field(description="Content address of the facts that do not change between runs.")
-    system: str
-    kernel: str
-    cpu: str
-    cores: int
-    memory_bytes: int
-    governor: str | None = None
+    system: str = Field(description="Operating system.")
+    kernel: str = Field(description="Its release.")
+    cpu: str = Field(description="Model name of the processor.")
+    cores: int = Field(description="Logical cores.")
+    memory_bytes: int = Field(description="Bytes of memory.")
+    governor: str | None = Field(default=None, description="Frequency governor of the first core; null: unknown.")
     clock_resolution: float = Field(description="Resolution of the timer, seconds.")
     sandbox: str = Field(description="Name of the sandbox: bubblewrap, docker, process.")
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.row import Record, Row, content_id
+from data.records.row import Record, Row, Stamp, content_id
 
 Source = Literal["unit-test", "asv", "generated", "replay"]
 Role = Literal["visible", "hidden"]
 """visible: may be shown to who solves the task; hidden: only grades."""
+DETAIL_CHARACTERS = 4096
 
 
 class Hit(Record):
@@ -48,6 +49,24 @@ class Workload(Row):
     detail: str = Field(default="", description="End of the output that explains a rejection, at most 4 KiB.")
     role: Role = "visible"
     round: int = Field(default=0, description="Round in which a model wrote it, from 1; 0: no model did.")
+
+    @classmethod
+    def of(
+        cls, stamp: Stamp, change_id: str, source: Source, code: str = "", *,
+        reason: str | None = None, detail: str = "", **columns: Any,
+    ) -> Workload:  # fmt: skip
+        """The row of a piece of code, rejected when there is a reason; `detail` is cut."""
+        return cls(
+            **stamp.fields(),
+            workload_id=workload_id_of(change_id, source, code),
+            change_id=change_id,
+            source=source,
+            code=code,
+            status="kept" if reason is None else "rejected",
+            reason=reason,
+            detail=detail[:DETAIL_CHARACTERS],
+            **columns,
+        )
 
     @property
     def is_script(self) -> bool:

@@ -1,15 +1,14 @@
 """One partition's folder of immutable parts: how a part appears, is listed, is replaced and is removed.
 
-A part is written under a temporary name, forced to the disk and renamed. Its name orders
-it in time. A part that a compaction wrote carries the names of the parts it replaces;
-those are ignored from the moment it appears, whether or not they are removed already.
+A part appears whole (`places.appearing`). Its name orders it in time. A part that a
+compaction wrote carries the names of the parts it replaces; those are ignored from the
+moment it appears, whether or not they are removed already.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-import os
 import secrets
 import threading
 import time
@@ -24,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from data.errors import StoreError
+from data.errors import StoreError, StoreUnreachable
+from data.store.places import appearing
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Size of a row group in memory: the unit in which parts are written and read."""
@@ -96,16 +96,28 @@ class Partition:
         """Names of all parts, oldest first.
 
         A listing may miss a file that appears and one that goes while it is made. Two equal
-        ones in a row cannot have missed a compaction's part and a part it replaced.
+        ones in a row cannot have missed a compaction's part and a part it replaced. On an
+        object store, where a listing takes long, it is enough that nothing has gone in between:
+        what was there before a listing began is in it.
         """
-        before = None
-        while (names := sorted(filter(_is_part, (info.base_name for info in self._files())))) != before:
-            before = names
-        return names
+        before, names = self._listed(), self._listed()
+        while not (before == names if self._local else before <= names):
+            before, names = names, self._listed()
+        return sorted(names)
+
+    def _listed(self) -> set[str]:
+        return set(filter(_is_part, (info.base_name for info in self._files())))
 
     def _files(self) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self._folder, allow_not_found=True)
-        return [info for info in self._filesystem.get_file_info(selector) if info.type == fs.FileType.File]
+        try:
+            found = self._filesystem.get_file_info(selector)
+        except OSError as error:
+            raise self._broken(f"cannot list the parts in {self._folder}: {error}") from error
+        return [info for info in found if info.type == fs.FileType.File]
+
+    def _broken(self, text: str) -> StoreError:
+        return StoreError(text) if self._local else StoreUnreachable(text)
 
     def live(self) -> list[Part]:
         """The parts that no other part replaces, oldest first.
@@ -147,10 +159,18 @@ class Partition:
         except (FileNotFoundError, StoreError):
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise StoreError(
+            if not self._local and self._gone(path):  # an object store forgets what is being read
+                raise FileNotFoundError(path) from error
+            raise self._broken(
                 f"cannot read the part {path}: {error}. If the file is damaged, move it out of the table's folder "
                 "and run the stage again: the rows it held are then made anew."
             ) from error
+
+    def _gone(self, path: str) -> bool:
+        try:
+            return bool(self._filesystem.get_file_info(path).type == fs.FileType.NotFound)
+        except OSError:
+            return False
 
     def write(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, part: PartHead) -> str:
         """Writes a part, visible only when whole; memory holds one row group.
@@ -158,40 +178,15 @@ class Partition:
         Returns:
             Its name.
         """
-        temporary = f"{self._folder}/.{part.name}.tmp"
         metadata = {_TABLE: part.table, _VERSION: str(part.version), _REPLACES: json.dumps(sorted(part.replaces))}
         try:
-            self._filesystem.create_dir(self._folder, recursive=True)
-            with self._create(temporary) as sink:
+            with appearing(self._filesystem, self._folder, part.name) as sink:
                 _write_parquet(sink, batches, schema.with_metadata(metadata))
-            self._publish(temporary, f"{self._folder}/{part.name}")
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise StoreError(f"cannot write a part of the table {part.table} into {self._folder}: {error}") from error
+            raise self._broken(f"cannot write a part of the table {part.table} into {self._folder}: {error}") from error
         return part.name
-
-    @contextmanager
-    def _create(self, path: str) -> Iterator[IO[bytes] | Any]:
-        """A file to write to. Where the system has locks, one shows that its writer lives, and it ends on the disk."""
-        if not self._local:
-            with self._filesystem.open_output_stream(path) as stream:
-                yield stream
-            return
-        with Path(path).open("xb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _publish(self, temporary: str, path: str) -> None:
-        self._filesystem.move(temporary, path)
-        if self._local:  # the rename itself is on the disk only when the folder is
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes parts; those already gone are passed over."""
@@ -200,6 +195,8 @@ class Partition:
                 self._filesystem.delete_file(f"{self._folder}/{name}")
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise self._broken(f"cannot remove {self._folder}/{name}: {error}") from error
             self._footers.pop(name, None)
 
     def clean(self) -> int:

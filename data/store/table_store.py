@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from data.errors import InputError, StoreError
-from data.records import Row
+from data.records import Row, content_id
 from data.schema import arrow_schema, from_table, to_table
 from data.store import reading
 from data.store.compaction import compact
 from data.store.parts import PartHead, Partition, part_name
+from data.store.places import place_of
 from data.store.select import Query
 
 R = TypeVar("R", bound=Row)
@@ -35,15 +36,14 @@ class TableStore:
     expressions that do not fit the table.
 
     Args:
-        root: the folder of the tables (`Home.tables`), or a URI such as `s3://bucket/tables`.
-        filesystem: where `root` lies; the local disk by default.
+        root: the folder of the tables (`Home.tables`), or a URI such as `s3://bucket/tables`
+            (`data.store.places.place_of`).
+        filesystem: where `root` lies, if not where it says.
     """
 
     def __init__(self, root: Path | str, filesystem: fs.FileSystem | None = None) -> None:
-        if filesystem is None and "://" in str(root):
-            filesystem, root = fs.FileSystem.from_uri(str(root))
-        self._filesystem = filesystem or fs.LocalFileSystem()
-        self._root = str(root if filesystem else Path(root).resolve()).rstrip("/")
+        self._filesystem, path = (filesystem, str(root)) if filesystem else place_of(root)
+        self._root = path.rstrip("/")
         self._partitions: dict[tuple[str, str], Partition] = {}
 
     def append(self, rows: Sequence[Row]) -> int:
@@ -169,6 +169,18 @@ class TableStore:
         folders = self._filesystem.get_file_info(fs.FileSelector(f"{self._root}/{model.TABLE}", allow_not_found=True))
         names = [unquote(folder.base_name[5:]) for folder in folders if folder.base_name.startswith("repo=")]
         return sorted(name for name in names if self._partition(model, name).names())
+
+    def state(self, repo: str) -> str:
+        """Digest of the names of all parts of a repository: equal ones mean equal rows in all tables."""
+        found = self._filesystem.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        folders = sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        name = quote(repo, safe="")
+        parts = {table: Partition(self._filesystem, f"{self._root}/{table}/repo={name}").names() for table in folders}
+        return content_id(parts)
+
+    def parts(self, model: type[Row], repo: str) -> int:
+        """Number of parts: what compaction is for."""
+        return len(self._partition(model, repo).names())
 
     def compact(self, model: type[Row], repo: str) -> int:
         """Makes one part of many, in today's schema, without duplicates; readers and writers may go on meanwhile.

@@ -1,7 +1,8 @@
 """Runs scripts: texts with the six functions of GSO's tests, of which `experiment(data)` alone is timed.
 
 Each call gets data of its own from `setup()`. Where the request has 'store', the first result is
-stored there by the script's own `store_result`, and its `run_test` is tried as GSO calls it. Where it
+stored there by the script's own `store_result`, and its `run_test` is tried as GSO calls it; with
+'keep' = "last" only the last result remains, and `run_test` is not tried. Where it
 has 'references', each result is compared with the stored one by the script's own
 `check_equivalence`, which must not accept a damaged reference.
 """
@@ -75,10 +76,11 @@ class Script(object):
             result = loop.watch.wrap(module.experiment)(data)
         finally:
             loop.mode.teardown(self)
-        if loop.request["store"] and not self._kept:
+        if loop.request["store"] and (not self._kept or loop.request["keep"] == "last"):
             self._phase = "store"
             folder = os.path.join(loop.request["store"], self.nodeid)
-            os.makedirs(folder)
+            if not self._kept:
+                os.makedirs(folder)
             module.store_result(result, os.path.join(folder, RESULT))
             self._kept = True
         if loop.request["references"]:
@@ -108,7 +110,7 @@ class Script(object):
 
     def release(self):
         """Tries `run_test`, where results are stored; the failure's text, or None."""
-        if not self._loop.request["store"] or not self._passed:
+        if not self._loop.request["store"] or self._loop.request["keep"] == "last" or not self._passed:
             return None
         self._phase = "run_test"
         for arguments in ({"reference": True}, {"eqcheck": True}):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from data.errors import SandboxUnavailable
 from harness.contracts import Command, Completed
-from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
+from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, inside
 from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import supervise
@@ -109,7 +109,7 @@ def _options(bwrap: str, command: Command, for_installers: bool, private: Sequen
     if _can_disable_user_namespaces(bwrap):
         options.append("--disable-userns")
     if for_installers:
-        hidden = [path for path in hidden_paths() if path not in command.readable]
+        hidden = [path for path in _coverable() if path not in command.readable]
         options += ["--share-net", "--bind", "/", "/", *_hide(hidden, command.readable, "--bind")]
     else:
         options += ["--ro-bind", "/", "/", *_covers(command, size)]
@@ -133,13 +133,17 @@ def _covers(command: Command, size: str) -> list[str]:
     private = [path for path in PRIVATE if path.is_dir()]
     shown = inside(needed, private)
     # what lies in a private folder and is not shown there needs no cover
-    hidden = [path for path in hidden_paths() if path not in inside([path], private) or inside([path], shown)]
+    hidden = [path for path in _coverable() if path not in inside([path], private) or inside([path], shown)]
     options: list[str] = []
     for path in private:
         options += ["--perms", "1777", "--size", size, "--tmpfs", str(path)]
     for path in shown:
         options += ["--ro-bind", str(path), str(path)]
     return [*options, *_hide(hidden, needed)]
+
+
+def _coverable() -> list[Path]:
+    return [path for path in hidden_paths() if not closed_to_namespaces(path)]
 
 
 def _hide(hidden: Sequence[Path], needed: Sequence[Path], bind: str = "--ro-bind") -> list[str]:

@@ -64,6 +64,21 @@ def hidden_paths() -> list[Path]:
     return sorted(path for path in targets if not targets.intersection(path.parents))
 
 
+def closed_to_namespaces(path: Path) -> bool:
+    """Whether a folder above it keeps out whoever has only this user's own rights.
+
+    In a user namespace, root has no power over files of users that the namespace lacks: neither can what is there
+    be reached, nor can it be covered.
+    """
+    mine, groups = os.geteuid(), {os.getegid(), *os.getgroups()}
+    for folder in path.parents:
+        facts = folder.stat()
+        shift = 6 if facts.st_uid == mine else 3 if facts.st_gid in groups else 0
+        if not facts.st_mode >> shift & 1:
+            return True
+    return False
+
+
 def listening_sockets() -> list[Path]:
     """Socket files that somebody serves here: neither a namespace nor a read-only mount keeps one from connecting."""
     try:

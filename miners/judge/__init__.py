@@ -12,6 +12,7 @@ from data.settings import JudgeSettings
 from llm.client import Client, ModelSpec
 from miners.judge.heuristic import Heuristic
 from miners.judge.model import ModelJudge, Questions
+from miners.pulls.discussion import Discussions
 
 __all__ = ["CASCADE", "STAGE_VERSION", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 
@@ -61,6 +62,7 @@ def make_judge(
     client: Client | None = None,
     clone: Path | None = None,
     at_once: int | None = None,
+    discussions: Discussions | None = None,
 ) -> Judge:
     """The judge that the settings name; those that ask a model need its `client` (see `ModelJudge`).
 
@@ -69,8 +71,8 @@ def make_judge(
     """
     spec = spec_of(settings)
     if spec is None:
-        return Heuristic(settings, stamp)
+        return Heuristic(settings, stamp, discussions.results if discussions else None)
     if client is None:
         raise InputError(f"the judge {settings.judge} needs a client of {spec}")
     name = f"{ModelSpec.parse(spec).kind}:{client.model}"
-    return ModelJudge(name, settings, stamp, client, clone, at_once)
+    return ModelJudge(name, settings, stamp, client, clone, at_once, discussions)

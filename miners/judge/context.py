@@ -20,6 +20,7 @@ from miners.functions import touched
 from miners.git import git_of, output
 from miners.history import crawl
 from miners.judge.hunks import Hunk, hunks_of
+from miners.pulls.discussion import Discussion
 from miners.roles import language_of, role_of
 from miners.scopes import MODULE, Span, spans
 
@@ -27,6 +28,8 @@ _WHOLE_PATCH = 1024 * 1024
 """Bytes of a patch that is read again from the clone because the table has only its beginning."""
 _MESSAGE, _DIFF, _CALLS = 0.15, 0.5, 0.1
 """Most of the tokens that message, diff and calls may take; what they leave goes to the functions."""
+_PULL, _ISSUES, _REMARKS, _RESULTS, _NOTES = 0.1, 0.1, 0.06, 0.03, 0.03
+"""The same of what was said of the change."""
 _NAMES = 5
 """Changed functions whose calls are looked for."""
 _CALLS_OF_NAME = 3
@@ -50,6 +53,34 @@ class Context:
     files: int
     pull: int | None
     issues: list[int]
+    said: Said | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said of the change outside of the repository; texts of strangers, too, each cut to its share."""
+
+    pull: str
+    issues: str
+    remarks: str
+    results: str
+    notes: str
+
+    @classmethod
+    def within(cls, discussion: Discussion, tokens: int) -> Said:
+        """What fits."""
+        return cls(
+            pull=fit(discussion.pull, int(_PULL * tokens)),
+            issues=fit(discussion.issues, int(_ISSUES * tokens)),
+            remarks=fit(discussion.remarks, int(_REMARKS * tokens)),
+            results=fit(discussion.results, int(_RESULTS * tokens)),
+            notes=fit(discussion.notes, int(_NOTES * tokens)),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """How many it takes, about."""
+        return sum(map(about_tokens, (self.pull, self.issues, self.remarks, self.results, self.notes)))
 
 
 class _Function(NamedTuple):
@@ -64,7 +95,7 @@ class _Function(NamedTuple):
         return outer[-1] if outer and last in ("__init__", "__new__", "__call__") else last
 
 
-def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
+def context_of(clone: Path | None, change: Change, tokens: int, discussion: Discussion | None = None) -> Context:
     """What fits into `tokens`; the diff alone without a clone, or as far as the clone lacks objects."""
     change = _whole(clone, change)
     hunks = hunks_of(change.patch)
@@ -75,9 +106,11 @@ def context_of(clone: Path | None, change: Change, tokens: int) -> Context:
     functions = _functions(clone, change, hunks) if clone else []
     lines = _calls(clone, change.head_sha, functions) if clone else []
     calls = fit([Piece(line, -at, "") for at, line in enumerate(lines)], int(_CALLS * tokens))
-    left = tokens - sum(map(about_tokens, (message, diff, calls)))
+    said = Said.within(discussion, tokens) if discussion else None
+    left = tokens - sum(map(about_tokens, (message, diff, calls))) - (said.tokens if said else 0)
     shown = [one.piece for one in functions if one.piece.text]
-    return Context(message, diff, fit(shown, left), calls, len(change.files), change.pull_number, change.issues[:10])
+    code = fit(shown, max(0, left))
+    return Context(message, diff, code, calls, len(change.files), change.pull_number, change.issues[:10], said)
 
 
 def _paragraphs(message: str) -> list[str]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from data.records import MEANING as REASONS
-from data.records import Change, Reason, Signal, Stamp, Verdict
+from data.records import Change, QuotedResult, Reason, Signal, Stamp, Verdict
 from data.settings import JudgeSettings
 from miners.judge import code, rules, shape, words
 from miners.judge.diff import Diff, parse
 from miners.judge.finding import Finding
 from miners.judge.meaning import MEANING
+from miners.pulls.results import gains
 
 NAME = "heuristic"
 WEIGHTS = Path(__file__).with_name("weights.json")
@@ -49,11 +50,21 @@ def observe(change: Change, diff: Diff) -> list[Finding]:
 
 
 class Heuristic:
-    """Judges by words, kinds of code change and shape; needs neither network nor a clone."""
+    """Judges by words, kinds of code change and shape; needs neither network nor a clone.
+
+    Args:
+        settings: thresholds.
+        stamp: of the verdicts.
+        quoted: measurements that were quoted when a change was discussed, where discussions are known. A gain
+            among them is the signal that figures in the message are, and weighs as much: it is the same evidence.
+    """
 
     name = NAME
 
-    def __init__(self, settings: JudgeSettings, stamp: Stamp) -> None:
+    def __init__(
+        self, settings: JudgeSettings, stamp: Stamp, quoted: Callable[[Change], Sequence[QuotedResult]] | None = None
+    ) -> None:
+        self._quoted = quoted
         self._settings = settings
         self._stamp = stamp
         self._weights = weights()
@@ -70,13 +81,22 @@ class Heuristic:
             return self._verdict(change, 0.0, [], reason)
         intercept, by_signal = self._weights
         signals = [
-            Signal(name=n, weight=round(by_signal.get(n, 0.0) * v, 4), evidence=e) for n, v, e in observe(change, diff)
+            Signal(name=n, weight=round(by_signal.get(n, 0.0) * v, 4), evidence=e)
+            for n, v, e in self._observe(change, diff)
         ]
         probability = 1 / (1 + math.exp(-max(min(intercept + sum(s.weight for s in signals), 30.0), -30.0)))
         shown = sorted((s for s in signals if abs(s.weight) >= _SHOWN), key=lambda s: (-abs(s.weight), s.name))[:_MOST]
         return self._verdict(
             change, probability, shown, None if probability >= self._settings.keep_from else Reason.UNLIKELY
         )
+
+    def _observe(self, change: Change, diff: Diff) -> list[Finding]:
+        found = observe(change, diff)
+        gained = gains(self._quoted(change)) if self._quoted else []
+        if not gained:
+            return found
+        told = Finding("measured", 1.0, gained[0].line[:80])
+        return [*(finding for finding in found if finding.name != "measured"), told]
 
     def _verdict(self, change: Change, probability: float, signals: list[Signal], reason: Reason | None) -> Verdict:
         answer: Literal["yes", "no", "unsure"] = "yes" if probability >= self._settings.yes_from else "unsure"

@@ -17,9 +17,10 @@ from llm.request import Answer, Request, Usage
 from miners.judge.context import context_of
 from miners.judge.heuristic import Heuristic
 from miners.judge.opinion import Opinion, Vote, log_odds, most, probability_of
+from miners.pulls.discussion import Discussions
 
 PROMPTS = Path(__file__).with_name("prompts")
-VERSION = "v1"
+VERSION, VERSION_WITH_DISCUSSION = "v1", "v2"
 _WHY = 600
 """Characters of a model's words in a verdict."""
 _QUOTE = 200
@@ -49,12 +50,16 @@ class Questions:
             no hard rule rejects.
         stamp: of the verdicts.
         clone: where functions and calls are read; None: the diff alone is shown.
+        discussions: what was said of changes; None: nothing of it is shown.
     """
 
-    def __init__(self, settings: JudgeSettings, stamp: Stamp, clone: Path | None) -> None:
-        self._settings, self._clone = settings, clone
-        self._heuristic = Heuristic(settings, stamp)
+    def __init__(
+        self, settings: JudgeSettings, stamp: Stamp, clone: Path | None, discussions: Discussions | None = None
+    ) -> None:
+        self._settings, self._clone, self._discussions = settings, clone, discussions
+        self._heuristic = Heuristic(settings, stamp, discussions.results if discussions else None)
         self._prompt = Prompt(PROMPTS, "judge", VERSION)
+        self._prompt_with_discussion = Prompt(PROMPTS, "judge", VERSION_WITH_DISCUSSION)
 
     def sort(self, change: Change) -> tuple[Verdict, bool]:
         """The heuristic's verdict, and whether a model is asked."""
@@ -67,8 +72,10 @@ class Questions:
 
     def about(self, change: Change, before: Verdict) -> Question:
         """What is asked about a change."""
-        context = context_of(self._clone, change, self._settings.context_tokens)
-        request = self._prompt.request(
+        said = self._discussions.of(change) if self._discussions else None
+        context = context_of(self._clone, change, self._settings.context_tokens, said)
+        prompt = self._prompt_with_discussion if said else self._prompt
+        request = prompt.request(
             Opinion,
             "judge",
             change.change_id,
@@ -106,6 +113,7 @@ class ModelJudge:
         client: asks the model.
         clone: see `Questions`.
         at_once: questions made and asked together; None: all of them (batches and exchanged files).
+        discussions: see `Questions`.
     """
 
     def __init__(
@@ -116,12 +124,13 @@ class ModelJudge:
         client: Client,
         clone: Path | None,
         at_once: int | None = None,
+        discussions: Discussions | None = None,
     ) -> None:
         self.name = name
         self.usage: dict[str, Usage] = {}
         """Tokens by change, those from a cache included."""
         self._settings, self._stamp, self._client = settings, stamp, client
-        self._questions = Questions(settings, stamp, clone)
+        self._questions = Questions(settings, stamp, clone, discussions)
         self._at_once = at_once
 
     def judge(self, change: Change) -> Verdict:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from data.records import Reason, Source, Workload, workload_id_of
+from data.records import Reason, Source, Workload
 from harness.recording import Recorded
 from testgen.case import Case
 from testgen.replay.classes import unchanged
@@ -72,16 +72,7 @@ def _why(recordings: Recordings) -> str:
 
 
 def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
-    return Workload(
-        **case.stamp.fields(),
-        workload_id=workload_id_of(case.change.change_id, "replay", code),
-        change_id=case.change.change_id,
-        source="replay",
-        code=code,
-        status="rejected",
-        reason=reason,
-        detail=detail[:4096],
-    )
+    return Workload.of(case.stamp, case.change.change_id, "replay", code, reason=reason, detail=detail)
 
 
 def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:

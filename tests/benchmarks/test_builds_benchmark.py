@@ -66,7 +66,7 @@ def test_trials_are_kept_and_not_repeated(tmp_path: Path) -> None:
     assert good.status == "kept" and good.built and "::" in good.test
     assert bad.status == "rejected" and not bad.built and bad.reason and bad.log
 
-    text = section({"demo": both}, {"demo": 3}, 1)
+    text = section("demo", both, 3, 1)
     assert "| 3 | 2 | 1 (50%) | 1 (50%) | 9%–91% |" in text and f"{bad.reason} 1" in text
     write_failures({"demo": both}, tmp_path / "failures.md")
     assert bad.head_sha in (tmp_path / "failures.md").read_text()

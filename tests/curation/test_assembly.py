@@ -126,7 +126,7 @@ def test_a_change_without_kept_workloads_says_why(timings, reason):
 
 def test_every_reason_of_the_stage_has_its_place():
     reasons = list(Reason)
-    stage = reasons[reasons.index(Reason.WORKLOAD_FAILED) : reasons.index(Reason.MALFORMED)]
+    stage = reasons[reasons.index(Reason.WORKLOAD_FAILED) : reasons.index(Reason.TELLS_THE_FIX)]
     assert [most_telling([reason]) for reason in stage] == stage
     assert most_telling([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
 

@@ -8,8 +8,9 @@ from simulated_timings import MACHINE, STAMP, session_rows, timing
 
 from curation.blocks import runs_of
 from curation.evidence import decide, passed_selection
-from data.records import Reason
+from data.records import Reason, Timing
 from data.settings import SelectSettings
+from data.store import TableStore
 
 SETTINGS = SelectSettings()
 
@@ -133,6 +134,19 @@ def test_machines_are_never_pooled():
     assert "1 other machine(s) left out" in evidence.detail
     unfinished = session_rows("w", 1, speedup=1.2, machine=other, created_at=new)
     assert only(first + unfinished).speedup == pytest.approx(1.5, rel=0.02)
+
+
+def test_tables_in_which_a_second_machine_wrote_over_a_part_of_the_first_decide_by_one_machine(tmp_path):
+    """Rows have the same keys on every machine: what the newer ones leave of the older run is no part of theirs."""
+    other = MACHINE.model_copy(update={"machine_id": "m2"})
+    old, new = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    store = TableStore(tmp_path)
+    store.append(both("w", speedup=1.5, created_at=old))
+    second = session_rows("w", 1, speedup=1.0, blocks=12, machine=other, created_at=new)
+    store.append(second)
+    evidence = only(list(store.records(Timing, "sample")))
+    assert evidence.sessions == only(second).sessions
+    assert (evidence.reason, evidence.speedup) == (Reason.NO_GAIN, pytest.approx(1.0, abs=0.02))
 
 
 def test_a_block_value_is_the_median_of_its_samples():

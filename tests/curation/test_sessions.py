@@ -10,7 +10,7 @@ from simulated_timings import MACHINE, STAMP, session_rows
 
 from curation.blocks import runs_of
 from curation.evidence import decide
-from curation.sessions import futile, measure
+from curation.sessions import futile, in_turn, measure
 from data.records import Reason, Timing
 from data.settings import MeasureSettings, SelectSettings
 from harness.contracts import BuiltSide
@@ -120,3 +120,16 @@ def test_futility_is_failure_only():
         *session_rows("early", 1, blocks=3),
     ]
     assert futile(rows, 0.05) == {"hopeless"}
+
+
+def test_each_source_and_role_gets_its_turn():
+    def made(name: str, **columns: str):
+        return workload(name).model_copy(update={"code": name, **columns})
+
+    tests = [made(f"test {number}") for number in range(5)]
+    visible = [made(f"visible {number}", source="generated") for number in range(2)]
+    hidden = [made("hidden", source="generated", role="hidden")]
+    assert [one.code for one in in_turn([*tests, *visible, *hidden], 6)] == [
+        "test 0", "visible 0", "hidden", "test 1", "visible 1", "test 2",
+    ]  # fmt: skip
+    assert in_turn(tests, 12) == tests

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pyarrow.compute as pc
 import pytest
@@ -14,6 +15,8 @@ from pyarrow import fs
 from data.errors import InputError, StoreError
 from data.records import Build, Change, FileChange, Stamp, Timing, Verdict, Workload
 from data.store import TableStore
+from data.store.places import place_of
+from tests.real_servers import BUCKET
 
 ROOT = Path(__file__).resolve().parents[2]
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="aa")
@@ -50,9 +53,24 @@ def verdict(number: int, *, stamp: Stamp = STAMP, **values: object) -> Verdict:
     return Verdict.model_validate(given)
 
 
+@pytest.fixture(params=["local", "s3"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the tables lie: every store passes the same tests."""
+    if request.param == "local":
+        return tmp_path / "tables"
+    request.getfixturevalue("s3")
+    return f"s3://{BUCKET}/{uuid.uuid4().hex}/tables"
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> TableStore:
-    return TableStore(tmp_path / "tables")
+def store(root: Path | str) -> TableStore:
+    return TableStore(root)
+
+
+def parts(root: Path | str) -> list[PurePosixPath]:
+    filesystem, folder = place_of(root)
+    found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return [PurePosixPath(info.path).relative_to(folder) for info in found if info.type == fs.FileType.File]
 
 
 def test_rows_come_back_as_they_were_in_the_order_of_their_appending(store: TableStore) -> None:
@@ -86,12 +104,12 @@ def test_rows_of_several_tables_and_repositories_are_sorted_into_their_folders(s
 
 
 @pytest.mark.parametrize("repo", ["..", ".", "a/b", "a=b", "ü \n%2F", "https://x.org/a?b#c", "x" * 200])
-def test_odd_names_stay_inside_the_root(store: TableStore, tmp_path: Path, repo: str) -> None:
+def test_odd_names_stay_inside_the_root(store: TableStore, root: Path | str, repo: str) -> None:
     row = change(1, stamp=STAMP.model_copy(update={"repo": repo}))
     store.append([row])
     assert list(store.records(Change, repo)) == [row]
     assert store.repositories(Change) == [repo]
-    assert [path.parent.parent for path in tmp_path.rglob("*.parquet")] == [tmp_path / "tables" / "changes"]
+    assert [str(path.parent.parent) for path in parts(root)] == ["changes"]
 
 
 def test_a_name_no_folder_can_have_is_refused(store: TableStore) -> None:
@@ -135,6 +153,15 @@ def test_rows_are_chosen_by_configuration_version_and_condition(store: TableStor
         store.scan(Change, "demo", columns=["colour"])
     with pytest.raises(InputError, match="does not fit"):
         store.count(Change, "demo", where=pc.field("title") > 3)
+
+
+def test_parts_are_counted_and_compacted(store: TableStore) -> None:
+    for number in range(3):
+        store.append([change(number), change(9, title=f"written {number}")])
+    assert (store.parts(Change, "demo"), store.parts(Verdict, "demo")) == (3, 0)
+    assert store.compact(Change, "demo") == 3
+    assert store.parts(Change, "demo") == 1
+    assert [row.title for row in store.records(Change, "demo")] == ["change 0", "change 1", "change 2", "written 2"]
 
 
 def test_one_row_is_found_by_its_key(store: TableStore) -> None:
@@ -237,10 +264,10 @@ for column in ("title", "patch"):
 """
 
 
-def test_only_the_columns_asked_for_are_read(store: TableStore, tmp_path: Path) -> None:
+def test_only_the_columns_asked_for_are_read(store: TableStore, root: Path | str) -> None:
     """Reading titles beside 60 MB of patches takes little memory: Arrow's own peak, in a process of its own."""
     store.append([change(number, patch=f"{number:06d}" * 10_000) for number in range(1000)])
-    arguments = [sys.executable, "-c", PEAKS, str(tmp_path / "tables")]
+    arguments = [sys.executable, "-c", PEAKS, str(root)]
     said = subprocess.run(arguments, check=True, capture_output=True, text=True, cwd=ROOT).stdout
     narrow, wide = map(int, said.split())
     assert narrow < 8_000_000 < 60_000_000 < wide

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -526,6 +527,21 @@ def test_sockets_and_password_files_of_the_host_are_hidden(bubblewrap: Sandbox, 
         try: print(len(open("/etc/shadow").read()))
         except OSError: print(0)"""
     assert python(bubblewrap, code, folder).stdout == b"[]\n0\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user's")
+def test_a_socket_in_a_folder_of_another_user_stops_no_installer(bubblewrap: Sandbox, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{place}/s")
+        server.listen()
+        os.chown(place, 65534, 65534)
+        Path(place).chmod(0o700)
+        code = f"""
+            import socket
+            try: socket.socket(socket.AF_UNIX).connect("{place}/s")
+            except OSError as error: print(type(error).__name__)"""
+        done = python(BubblewrapSandbox(for_installers=True), code, folder)
+    assert done.stdout == b"PermissionError\n"
 
 
 # Choice

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.system.commands import command
 
 QUICK = """
 [generate]
@@ -26,11 +27,6 @@ min_timed_seconds = 0.005
 [select]
 min_blocks = 4
 """
-
-
-def command(home: Path | None, *arguments: str) -> list[str]:
-    place = ["--home", str(home)] if home else []
-    return [sys.executable, "-m", "flows.cli", *arguments, *place]
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Facts)
 
 
 def test_the_run_is_on_the_local_server(curated: tuple[Path, Any, int]) -> None:
-    assert curated[2] == 7  # curate and its six stages
+    assert curated[2] == 8  # curate and its seven stages
 
 
 def test_tasks_funnel_and_run_tell_the_same(curated: tuple[Path, Any, int], facts: Facts) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import command
 
 from data.demo import expected
 from data.records import Attempt, Build, Change, Evidence, Row, Task, Timing, Verdict, Workload
 from data.store import TableStore
+from tests.system.commands import command
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "speedup", "low", "high", "delta", "p_value"}
 """Columns that tell of the clock, not of the work."""

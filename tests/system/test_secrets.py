@@ -21,12 +21,12 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from conftest import command
 
 from data.home import Home
 from data.records import Build, Reason, Workload
 from data.store import TableStore
 from harness.sandbox import choose_sandbox
+from tests.system.commands import command
 from tests.system.hostile.host import ROOT
 
 PREFIX = "pqcanary"

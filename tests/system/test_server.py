@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import command
 
 from data.home import Home
 from flows.server import address
+from tests.system.commands import command
 
 
 def states(home: Path) -> Counter[str]:
@@ -40,6 +40,8 @@ def test_a_killed_run_is_marked_as_crashed_by_the_next(tmp_path: Path, perfquarr
     while not states(tmp_path)["RUNNING"]:
         assert first.poll() is None and time.monotonic() < deadline, "no flow run was seen"
         time.sleep(0.2)
+    api = address(Home(tmp_path))
+    assert api and httpx.get(f"{api.removesuffix('/api')}/ui-settings", trust_env=False).json()["api_url"] == api
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     assert states(tmp_path)["RUNNING"], "a killed run still shows as running"
@@ -47,12 +49,3 @@ def test_a_killed_run_is_marked_as_crashed_by_the_next(tmp_path: Path, perfquarr
     after = states(tmp_path)
     assert after["RUNNING"] == after["PENDING"] == 0
     assert after["CRASHED"] >= 1 and after["COMPLETED"] >= 1
-
-
-@pytest.mark.timeout(200)
-def test_the_server_ends_when_nobody_uses_it(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
-    perfquarry(tmp_path, "mine", "demo")
-    deadline = time.monotonic() + 90
-    while address(Home(tmp_path)):
-        assert time.monotonic() < deadline, "the server outlived its grace time"
-        time.sleep(0.5)

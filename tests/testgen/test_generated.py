@@ -92,6 +92,7 @@ class Sampling:
     def __init__(self, folder: Path, prober: SandboxProber, **settings: Any) -> None:
         self.home, self.exchange = Home(folder / "home"), folder / "exchange"
         self.store = TableStore(self.home.tables)
+        self.wishes: dict[str, tuple[str, ...]] = {}
         sides = {}
         for side, files in (("base", BASE), ("head", BASE | HEAD)):
             for path, text in files.items():
@@ -108,7 +109,7 @@ class Sampling:
 
     def rows(self) -> list[Workload]:
         with open_client(f"exchange:{self.exchange}", self.home, self.store, STAMP) as client:
-            return Generated(client.ask).workloads(self.case)
+            return Generated(client.ask, self.wishes).workloads(self.case)
 
     def requests(self) -> list[dict[str, Any]]:
         files = sorted(self.exchange.glob("requests-*.jsonl"))
@@ -178,6 +179,19 @@ def test_no_further_round_once_enough_are_kept(tmp_path: Path, prober: SandboxPr
     rows = sampling.rows()
     assert sorted(str(row.reason) for row in rows) == ["None", "None", "surplus"]
     assert len(sampling.requests()) == 1
+
+
+def test_what_scripts_lack_is_asked_for_in_one_more_round(tmp_path: Path, prober: SandboxProber) -> None:
+    sampling = Sampling(tmp_path, prober, samples=2, wanted=1)
+    sampling.wishes = {sampling.case.change.change_id: ("No input repeats.",), "another": ("Larger inputs.",)}
+    assert "shortcomings" not in sampling.asked()
+    sampling.answer(MANY)
+    wished = sampling.asked()
+    assert "- No input repeats." in wished and "Larger inputs" not in wished and "## kept: one list" in wished
+    sampling.answer(NUMBERS)
+    assert outcomes(sampling.rows()) == {MANY["code"]: (1, None), NUMBERS["code"]: (3, None)}
+    versions = [row.prompt_version for row in sampling.store.records(LlmCall, "lib")]
+    assert versions[0] == "v1" and set(versions) == {"v1", "v2"}
 
 
 def test_more_scripts_than_asked_for_and_the_same_text_again(tmp_path: Path, prober: SandboxProber) -> None:

@@ -1,0 +1,61 @@
+"""Two workers against one on forty changes of the demo, build and generate; both give the same rows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.same_tables import content
+from data.demo import build_demo
+from data.records import Attempt, Build, Workload
+from flows.options import Options
+from flows.run import Run
+from flows.runner import run_stages
+
+REPOSITORIES = ("demo-a", "demo-b")
+TABLES = (Attempt, Build, Workload)
+
+
+def work(home: Path, sources: Path, stages: list[str]) -> None:
+    """What one worker does: the stages of both repositories, one batch at a time."""
+    for name in REPOSITORIES:
+        run = Run.open(Options(repo=str(sources / name), home=str(home), jobs=1).model_dump_json())
+        run_stages(run, stages)
+        run.close()
+
+
+def together(number: int, home: Path, sources: Path) -> float:
+    """Seconds until all of so many workers have ended."""
+    command = [sys.executable, "-m", "benchmarks.scale_workers", str(home), str(sources)]
+    began = time.monotonic()
+    pair = [subprocess.Popen(command) for _ in range(number)]
+    assert [process.wait() for process in pair] == [0] * number
+    return time.monotonic() - began
+
+
+def workers(folder: Path) -> str:
+    """The section's text."""
+    sources, judged = folder / "sources", folder / "judged"
+    for name in REPOSITORIES:
+        build_demo(sources / name)
+    work(judged, sources, ["mine", "judge"])
+    homes = {number: folder / str(number) for number in (1, 2)}
+    for home in homes.values():
+        shutil.copytree(judged / "tables", home / "tables")
+        shutil.copytree(judged / "repositories", home / "repositories")
+    taken = {number: together(number, home, sources) for number, home in homes.items()}
+    one, two = ([content(home, name, TABLES) for name in REPOSITORIES] for home in homes.values())
+    assert one == two, "two workers gave other tables than one"
+    changes = sum(len({row[0] for row in tables["builds"]}) for tables in two)
+    return (
+        f"Build and generate of {changes} changes (the demo twice), one batch at a time a worker, one home: "
+        f"{taken[1]:.0f} s with one worker, {taken[2]:.0f} s with two, {taken[1] / taken[2]:.2f}×. "
+        "Environments, trees and process starts are included. The tables are the same."
+    )
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]), Path(sys.argv[2]), ["build", "generate"])

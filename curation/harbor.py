@@ -1,0 +1,204 @@
+"""Tasks in Harbor's format (schema 1.4): the texts of a task's folder, and what its grader is told.
+
+The trees come from `harness.task_folder`; docs/harbor.md says what the reward means.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from data.records import Record, Task
+from data.settings import MeasureSettings
+from harness.task_folder import ExpertFiles
+
+Network = Literal["no-network", "public"]
+
+TESTBED = "/testbed"
+"""Where the solver works on the repository."""
+WORK = "/perfquarry"
+"""Where the grader puts its trees, in a container of its own."""
+ARTIFACT = "/logs/verifier"
+SAVED_SECONDS = 0.06
+"""What a process as fast as the expert's saves: ten times the noise of a process's wall time on a quiet machine."""
+_UNIT_TEST = "unit-test"
+_SCHEMA = "1.4"
+
+
+class Runnable(Record):
+    """How a task's base is run."""
+
+    python: str
+    """The environment's interpreter, in the image."""
+    image: str
+    """Image with interpreter and dependencies, without the repository."""
+    source_roots: list[str]
+    """Folders for sys.path, relative to the tree."""
+    tests: list[str]
+    """Test files that have to pass."""
+    protected: str
+    """Expression of the paths that stay the base's."""
+
+
+def task_toml(task: Task, network: Network, version: str) -> str:
+    """`task.toml`; nothing of it is shown to the solver.
+
+    The verifier's container is a fresh one of the same image, and the folder the solver worked in is
+    brought into it as an artifact: no program of the solver's container has a part in that.
+    """
+    published = {"speedup": task.speedup, "low": task.low, "high": task.high, "delta": task.delta}
+    hidden = sum(one.role == "hidden" for one in task.workloads)
+    provenance = {
+        "repo": task.codebase,
+        "url": task.url,
+        "base_sha": task.base_sha,
+        "head_sha": task.head_sha,
+        "created_at": task.created_at_commit.isoformat(),
+        "licence": task.licence,
+        "python": task.python,
+        "requirements": task.requirements,
+        "workloads": len(task.workloads),
+        "hidden_workloads": hidden,
+        "machine_id": task.machine_id,
+        "perfquarry": version,
+        **{name: value for name, value in published.items() if value is not None},
+    }
+    environment = {"network_mode": network, "cpus": 2, "memory_mb": 8192, "workdir": TESTBED}
+    tables: dict[str, Mapping[str, Any]] = {
+        "task": {
+            "name": f"perfquarry/{task.task_id}",
+            "description": f"Make code of {task.codebase} faster",
+            "keywords": ["performance", "python"],
+        },
+        "metadata": provenance,
+        "agent": {"timeout_sec": 3600.0},
+        "verifier": {"environment_mode": "separate", "timeout_sec": _limit(task)},
+        "environment": environment,
+    }
+    top = {"schema_version": _SCHEMA, "artifacts": [TESTBED]}
+    lines = [f"{key} = {_toml(value)}" for key, value in top.items()]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def instruction(task: Task, problem: str = "") -> str:
+    """What the solver reads: the problem and the rules; a visible script, where the task has one.
+
+    Args:
+        task: the task.
+        problem: a text that names the problem; empty: the task's own, end to end where it has one.
+    """
+    text = problem or task.problem_realistic or task.problem_oracle
+    visible = [one for one in task.workloads if one.role == "visible"]
+    scripts = [one.code.rstrip() for one in visible if one.source != _UNIT_TEST][:1]
+    tests = [f"- `{one.code}`" for one in visible if one.source == _UNIT_TEST]
+    parts = [text.rstrip(), f"The repository is `{TESTBED}`; `python` there has what it needs."]
+    if scripts:
+        parts.append(f"One script that is timed (its `experiment`):\n\n```python\n{scripts[0]}\n```")
+    elif tests:
+        parts.append("\n".join(["Tests that are timed:", "", *tests]))
+    if any(one.role == "hidden" for one in task.workloads):
+        parts.append("Others are timed as well, with other inputs.")
+    parts.append(_GRADING)
+    return "\n\n".join(parts) + "\n"
+
+
+_GRADING = """\
+How it is graded: your folder is compared with the base; changes of tests and of their configuration, \
+and compiled files, do not count. Base, your version and the version of the project's own developers are \
+timed in turns in fresh processes. The change has to make first calls faster, too, where theirs does \
+(a memo of earlier calls does not), must give the same results, and must reach 95 % of their speedup. \
+Code that inspects frames, `sys.modules`, `/proc` or the test runner, that replaces what the standard \
+library holds, or that uses `exec`, `eval`, `ctypes` where it did not before, is not accepted."""
+
+
+def dockerfile(runnable: Runnable) -> str:
+    """The environment: interpreter and dependencies from an image, the repository from the archive beside it."""
+    roots = ":".join(str(PurePosixPath(TESTBED) / root) for root in runnable.source_roots)
+    programs = f"{PurePosixPath(runnable.python).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return (
+        f"FROM {runnable.image}\n"
+        f"ADD repository.tar.gz {TESTBED}/\n"
+        f"ENV PATH={programs}\n"
+        f"ENV PYTHONPATH={roots}\n"
+        f"WORKDIR {TESTBED}\n"
+    )
+
+
+def test_script(runnable: Runnable) -> str:
+    """`tests/test.sh`: the grader, by the environment's interpreter without anything of the environment."""
+    python = shlex.quote(runnable.python)
+    return f"#!/bin/sh\nchmod 700 /tests\nexec {python} -E -s -S /tests/grader/grade.py /tests/task.json\n"
+
+
+def solution(files: ExpertFiles) -> str:
+    """`solution/solve.sh`: the expert's files put in place."""
+    lines = [f"rm -f {shlex.quote(path)}" for path in files.deleted]
+    if files.written:
+        lines.append('cp -R "$here/files/." .')
+    return "\n".join(["#!/bin/sh", "set -e", 'here=$(cd "$(dirname "$0")" && pwd)', f"cd {TESTBED}", *lines]) + "\n"
+
+
+def grading(task: Task, runnable: Runnable, deleted: Sequence[str], settings: MeasureSettings) -> dict[str, Any]:
+    """`tests/task.json`: all that the grader (`harness/grader`) is told."""
+    workloads = [
+        {
+            "node": one.node,
+            "script": one.source != _UNIT_TEST,
+            "code": one.code if one.source != _UNIT_TEST else "",
+            "hidden": one.role == "hidden",
+        }
+        for one in task.workloads
+    ]
+    return {
+        "task_id": task.task_id,
+        "testbed": TESTBED,
+        "work": WORK,
+        "logs": ARTIFACT,
+        "base": "base.tar.gz",
+        "gold": "gold.tar.gz",
+        "gold_deleted": list(deleted),
+        "python": runnable.python,
+        "source_roots": runnable.source_roots,
+        "protected": runnable.protected,
+        "tests": runnable.tests,
+        "workloads": workloads,
+        "threshold": 0.95,
+        "schedule": {
+            "futility_blocks": max(8, settings.futility_blocks),
+            "blocks": settings.blocks,
+            "more_blocks": 10,
+            "most_blocks": 3 * settings.blocks,
+        },
+        "wall_seconds": settings.max_process_seconds,
+        "memory_bytes": settings.memory_bytes,
+        "limits": {
+            "warmups": settings.warmups,
+            "min_timed_seconds": _timed_seconds(task),
+            "max_calls": 1000,
+            "max_seconds": settings.max_process_seconds * 0.6,
+            "test_timeout": 60.0,
+            "result_bytes": 16 * 1024**2,
+        },
+    }
+
+
+def _timed_seconds(task: Task) -> float:
+    """Seconds a process spends in the calls of a workload at the base: enough for its saving to show from outside."""
+    gain = 1 - 1 / max(task.speedup or 1.0, 1.05)
+    return round(min(1.0, max(0.2, SAVED_SECONDS / gain)), 3)
+
+
+def _limit(task: Task) -> float:
+    """Time limit of a grading, seconds: three times as long as 60 blocks should take; most take a third of that."""
+    process = 1.0 + sum(_timed_seconds(task) + 5 * one.base_seconds for one in task.workloads)
+    return round(300 + 3 * 200 * process)
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML; JSON's texts, numbers and lists are TOML's, too, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,65 @@
+"""Problem texts made of templates: GSO's specification, SWE-Perf's oracle and realistic settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from curation.formats import gso_row, harness_texts
+from curation.problems.leaks import Fix
+from curation.targets import BOILERPLATE, RULES
+from data.records import Problem, Reason, Setting, Stamp, Task
+
+_GSO = """\
+The script below shows how {codebase} is used. Change the repository so that `experiment` runs faster:
+
+```python
+{script}
+```
+
+Only the call of `experiment` is timed. Improve the code for such use in general, not for this input: other \
+inputs are timed, too.
+
+{rules}"""
+_CONTRACT = "reference_result current_result load_result store_result check_equivalence run_test eqcheck"
+EXEMPT = frozenset(re.findall(r"\w+", f"{_GSO} {BOILERPLATE} {_CONTRACT} {harness_texts()}"))
+"""Words of the templates themselves and of GSO's contract: they stand in any text, so they tell nothing of one fix."""
+WRITTEN: tuple[Setting, ...] = ("gso", "oracle", "realistic")
+"""Settings that a solver may be shown."""
+
+
+def templates(task: Task, fix: Fix, stamp: Stamp) -> list[Problem]:
+    """The texts of a task by template, each checked for the fix; no row of a setting that the task has nothing for."""
+    texts: dict[Setting, str] = {
+        "gso": gso_text(task),
+        "oracle": task.problem_oracle,
+        "realistic": task.problem_realistic,
+    }
+    return [problem_of(task, setting, text, fix, stamp) for setting, text in texts.items() if text]
+
+
+def gso_text(task: Task) -> str:
+    """GSO's specification: the visible performance test as the precise target (GSO §3); empty without any."""
+    script = gso_row(task)["prob_script"]
+    return _GSO.format(codebase=task.codebase, script=script.strip(), rules=RULES) if script else ""
+
+
+def problem_of(task: Task, setting: Setting, text: str, fix: Fix, stamp: Stamp, author: str = "template") -> Problem:
+    """The row of a text: rejected when it contains something of the fix. A plan is the fix in words: never checked."""
+    leaks = [] if setting == "plan" else fix.leaks_in(text, EXEMPT)
+    return Problem(
+        **stamp.fields(),
+        task_id=task.task_id,
+        change_id=task.change_id,
+        setting=setting,
+        author=author,
+        text=text,
+        leaks=leaks,
+        status="rejected" if leaks else "kept",
+        reason=Reason.TELLS_THE_FIX if leaks else None,
+    )
+
+
+def shown(problems: Iterable[Problem]) -> list[Problem]:
+    """Those a solver may see: kept ones, and never a plan."""
+    return [one for one in problems if one.status == "kept" and one.setting in WRITTEN]

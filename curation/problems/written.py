@@ -1,0 +1,107 @@
+"""Problem texts and plans written by a model.
+
+Who writes a problem text is shown nothing but the base: what it was never told it can hardly tell. Plans are
+made of the fix itself (back-translation, GSO appendix H) for analysis; they never reach a solver.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import harmonic_mean
+from typing import Any, Protocol
+
+from pydantic import BaseModel, Field
+
+from curation.formats import gso_row
+from curation.patch import changed_lines
+from curation.problems.leaks import Fix
+from curation.problems.texts import gso_text, problem_of
+from data.records import Problem, Setting, Stamp, Task
+from llm.fences import Piece, fit
+from llm.prompts import Prompt
+from llm.request import Answer, Request
+
+PROMPTS = Path(__file__).with_name("prompts")
+STAGE = "screen"
+_DIFF_TOKENS = 12_000
+_SCRIPT_TOKENS = 4_000
+_PLAN_CHARACTERS = 20_000
+
+
+class Statements(BaseModel):
+    """What a model answers for a task; empty where it was given nothing."""
+
+    gso: str = Field(description="Refers to the script that is appended.")
+    oracle: str = Field(description="Names the functions to change.")
+    realistic: str = Field(description="Names the functions that end users call.")
+
+
+class Plan(BaseModel):
+    """What a model answers of a fix."""
+
+    plan: str = Field(description="At most ten points.", min_length=1)
+
+
+class Ask(Protocol):
+    """A client's `ask`."""
+
+    def __call__(self, request: Request[Any]) -> Answer[Any]:
+        """The answer, or why there is none."""
+
+
+def write(task: Task, fix: Fix, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
+    """Texts of the three settings in a model's words, each checked for the fix; none of an answer that cannot be read.
+
+    Raises:
+        PerfquarryError: the model cannot be asked now (budget, server, answers awaited).
+    """
+    answer = ask(statements_request(task))
+    if answer.value is None:
+        return []
+    values: Statements = answer.value
+    texts: dict[Setting, str] = {
+        "gso": f"{values.gso.strip()}\n\n{_script_of(gso_text(task))}" if values.gso.strip() and gso_text(task) else "",
+        "oracle": values.oracle.strip() if task.oracle_targets else "",
+        "realistic": values.realistic.strip() if task.realistic_targets else "",
+    }
+    return [problem_of(task, setting, text, fix, stamp, author) for setting, text in texts.items() if text]
+
+
+def plan(task: Task, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
+    """The plan of a task's fix (setting 'plan'); none of an answer that cannot be read.
+
+    Raises:
+        PerfquarryError: the model cannot be asked now.
+    """
+    answer = ask(plan_request(task))
+    if answer.value is None:
+        return []
+    return [problem_of(task, "plan", answer.value.plan[:_PLAN_CHARACTERS], Fix(), stamp, author)]
+
+
+def statements_request(task: Task) -> Request[Statements]:
+    """The question for problem texts: nothing in it is of the head."""
+    script = gso_row(task)["prob_script"]
+    seconds = harmonic_mean([one.base_seconds for one in task.workloads]) if task.workloads else 0.0
+    values = {
+        "codebase": task.codebase,
+        "script": fit([Piece(script, 1.0)], _SCRIPT_TOKENS) if script else "",
+        "oracle": "\n".join(task.oracle_targets),
+        "realistic": "\n".join(task.realistic_targets),
+        "milliseconds": float(f"{seconds * 1e3:.1g}"),
+    }
+    return Prompt(PROMPTS, "problem", "v1").request(Statements, STAGE, task.change_id, values=values, max_tokens=4000)
+
+
+def plan_request(task: Task) -> Request[Plan]:
+    """The question for a plan: the message and the expert's patch."""
+    sections = task.patch.split("\ndiff --git ")
+    pieces = [Piece(text, float(len(changed_lines(text)) > 0), "") for text in sections]
+    values = {"codebase": task.codebase, "message": task.message, "diff": fit(pieces, _DIFF_TOKENS)}
+    return Prompt(PROMPTS, "plan", "v1").request(Plan, STAGE, task.change_id, values=values, max_tokens=4000)
+
+
+def _script_of(text: str) -> str:
+    """The fenced script of a GSO text."""
+    begin = text.index("```python")
+    return text[begin : text.rindex("```") + 3]

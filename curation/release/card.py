@@ -1,0 +1,145 @@
+"""The texts of a release: dataset card, columns, changelog."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+from curation.release.changelog import Changes, why_changed
+from curation.release.manifest import Manifest, Source
+from curation.release.templates import render
+from data.records import ReleasedTask, Revalidation
+
+TITLE = "# Changelog\n"
+_FOREIGN = {
+    "instance_id": "`task_id`.",
+    "base_commit": "Commit the solver starts from.",
+    "opt_commit": "Commit of the expert.",
+    "head_commit": "Commit of the expert.",
+    "repo": "'owner/name' of the repository.",
+    "api": "A public API that shows the change, else the first target.",
+    "prob_script": "The performance test that a solver may see: the visible one of the smallest id.",
+    "tests": "Performance tests under GSO's contract, `prob_script` first.",
+    "hints_text": "The expert's message; tells the fix.",
+    "setup_commands": "Shell commands that fetch the base from upstream.",
+    "install_commands": "Shell commands that make the environment and the native parts.",
+    "created_at": "When the fix became public, UTC.",
+    "gt_commit_message": "Equal to `hints_text`.",
+    "gt_diff": "The expert's whole diff.",
+    "arch": "Architecture of the machine.",
+    "instance_image_tag": "Always 'latest'.",
+    "patch": "The expert's patch without test files.",
+    "test_patch": "The part of the expert's diff that touches test files.",
+    "version": "Version of the package at the base.",
+    "duration_changes": "JSON: one element, {test: {'base': [s…], 'head': [s…]}}, block values of the confirming "
+    "session.",
+    "efficiency_test": "Node ids of the unit tests that are timed.",
+    "patch_functions": "JSON: functions that the patch changes, by file.",
+    "problem_statement_oracle": "Problem text that names the functions to make faster.",
+    "test_functions": "JSON: functions that the tests call, by file.",
+    "problem_statement_realistic": "Problem text that names only what end users call.",
+    "human_performance": "Mean δ over `efficiency_test`.",
+}
+"""Columns of the formats of others."""
+
+
+def card(
+    manifest: Manifest,
+    rows: Sequence[ReleasedTask],
+    configurations: Sequence[str],
+    plots: Sequence[str],
+    revalidations: Sequence[Revalidation] = (),
+) -> str:
+    """The dataset card; its YAML header names the configurations."""
+    licences: dict[str, list[str]] = defaultdict(list)
+    for source in manifest.sources:
+        licences[source.licence].append(source.codebase)
+    return render(
+        "release_card.md.jinja",
+        manifest=manifest,
+        rows=rows,
+        configurations=configurations,
+        plots=plots,
+        licences=sorted(licences.items()),
+        statistics=[
+            _statistics(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
+        ],
+        measured_again=measured_again(revalidations),
+        lines_median=f"{median(row.lines_changed for row in rows):g}" if rows else "–",
+        size_category="n<1K" if len(rows) < 1000 else "1K<n<10K",
+    )
+
+
+def measured_again(revalidations: Sequence[Revalidation]) -> list[dict[str, Any]]:
+    """Of each revalidation, oldest first: when and where, how many tasks, and how many of them held."""
+    runs: dict[str, list[Revalidation]] = defaultdict(list)
+    for row in revalidations:
+        runs[row.run_id].append(row)
+    found = [
+        {
+            "at": min(row.created_at for row in run),
+            "machine": run[0].machine,
+            "tasks": len(run),
+            "held": sum(row.status == "kept" for row in run),
+            "load": median(row.foreign_load for row in run),
+            "fallen": sorted(f"{row.task_id} ({row.reason})" for row in run if row.status != "kept"),
+        }
+        for run in runs.values()
+    ]
+    return sorted(found, key=lambda one: one["at"])
+
+
+def _statistics(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:
+    speedups = [row.speedup for row in rows]
+    return {
+        "codebase": source.codebase,
+        "licence": source.licence,
+        "tasks": len(rows),
+        "median": f"{median(speedups):.2f}×" if rows else "–",
+        "range": f"{min(speedups):.2f}× to {max(speedups):.2f}×" if rows else "–",
+        "delta": f"{median(row.delta for row in rows):.2f}" if rows else "–",
+        "workloads": sum(len(row.workloads) for row in rows),
+        "tests": sum(len(row.tests) for row in rows),
+    }
+
+
+def schema_page(configurations: Mapping[str, pa.Schema]) -> str:
+    """Every column of every configuration, those within structures too ('workloads[].speedup')."""
+    return render(
+        "release_schema.md.jinja",
+        configurations={name: _columns(schema) for name, schema in configurations.items()},
+    )
+
+
+def _columns(fields: pa.Schema | pa.StructType, prefix: str = "") -> list[dict[str, Any]]:
+    columns: list[dict[str, Any]] = []
+    for field in fields:
+        what = (field.metadata or {}).get(b"description", b"").decode() or _FOREIGN.get(field.name, "")
+        many = pa.types.is_list(field.type)
+        kind = field.type.value_type if many else field.type
+        struct = pa.types.is_struct(kind)
+        name = f"{prefix}{field.name}{'[]' if many and struct else ''}"
+        text = "struct" if struct else str(kind).replace("[us, tz=UTC]", ", UTC")
+        columns.append(
+            {"name": name, "type": f"list of {text}" if many else text, "nullable": field.nullable, "what": what}
+        )
+        if struct:
+            columns += _columns(kind, f"{name}.")
+    return columns
+
+
+def changelog(manifest: Manifest, changes: Changes, previous: Path | None) -> str:
+    """The entry of this version above those of the previous release."""
+    sections = {
+        "Added": changes.added,
+        "Removed": [f"{task_id}: {why}" for task_id, why in changes.removed.items()],
+        "Changed": [f"{task_id}: {why_changed(columns)}" for task_id, columns in changes.changed.items()],
+    }
+    entry = render("release_changelog.md.jinja", manifest=manifest, changes=changes, sections=sections)
+    earlier = (previous / "CHANGELOG.md").read_text(encoding="utf-8").removeprefix(TITLE) if previous else ""
+    return f"{TITLE}\n{entry}{earlier}"

@@ -1,0 +1,51 @@
+"""What changed between two releases, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from data.records import Record, ReleasedTask
+
+REMEASURED = frozenset({"workloads", "speedup", "low", "high", "delta", "q_value", "machine_id", "tests"})
+
+
+class Changes(Record):
+    """One entry of the changelog; lists are of task_ids with reasons or columns."""
+
+    added: list[str]
+    removed: dict[str, str]
+    """Why, by task_id."""
+    changed: dict[str, list[str]]
+    """Columns, by task_id."""
+
+
+def compare(before: Sequence[ReleasedTask], after: Sequence[ReleasedTask], why_gone: Mapping[str, str]) -> Changes:
+    """Added, removed and changed tasks.
+
+    Args:
+        before: tasks of the previous release.
+        after: tasks of this one.
+        why_gone: by task_id, why a task that exists is not in this release.
+    """
+    old = {task.task_id: task for task in before}
+    new = {task.task_id: task for task in after}
+    unknown = "not among the accepted tasks of the repositories of this release"
+    return Changes(
+        added=[task_id for task_id in new if task_id not in old],
+        removed={task_id: why_gone.get(task_id, unknown) for task_id in old if task_id not in new},
+        changed={
+            task_id: columns for task_id in new if task_id in old and (columns := _differ(old[task_id], new[task_id]))
+        },
+    )
+
+
+def _differ(one: ReleasedTask, other: ReleasedTask) -> list[str]:
+    return [name for name in ReleasedTask.model_fields if getattr(one, name) != getattr(other, name)]
+
+
+def why_changed(columns: Sequence[str]) -> str:
+    """In words: 'measured again (speedup, low)', 'other texts or facts (title)'."""
+    again = [name for name in columns if name in REMEASURED]
+    others = [name for name in columns if name not in REMEASURED]
+    parts = [f"measured again ({', '.join(again)})"] if again else []
+    return "; ".join(parts + ([f"other texts or facts ({', '.join(others)})"] if others else []))

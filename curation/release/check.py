@@ -1,0 +1,309 @@
+"""The gate of a release: a table of checks, each with what it found wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pydantic import Field
+
+from curation.formats import gso_row, sweperf_row, unit_tests
+from curation.private import addresses_in, secrets_in
+from curation.release import folder as files
+from curation.release import sources
+from curation.release.leaks import changed_lines, fix_in
+from curation.release.manifest import Manifest
+from curation.release.selection import as_task
+from data.errors import GitFailed, InputError
+from data.records import Record, ReleasedTask
+from harness.git import MissingObjects, git
+
+SHOWN = 20
+"""Most problems that are told of one check."""
+_RECIPE = ("python", "requirements", "install_commands", "source_roots", "environment_id")
+
+
+class Check(Record):
+    """One line of the gate."""
+
+    name: str
+    what: str
+    ok: bool
+    problems: list[str] = Field(default_factory=list)
+    skipped: str = ""
+    """Why it was not done; it is not passed then, nor failed."""
+
+
+class GoldRun(Record):
+    """A task that was made and run from the release alone, with the expert's patch and with none."""
+
+    task_id: str
+    gold: bool
+    """With the patch, all tests pass and a workload is accepted by the rule that made the task."""
+    gold_detail: str
+    null: bool
+    """Without any patch, no workload is accepted."""
+    null_detail: str
+    speedup: float | None = None
+    """Harmonic mean over the workloads accepted here."""
+    low: float | None = None
+    high: float | None = None
+    accepted: int = 0
+    """Workloads accepted here, of those of the task."""
+    workloads: int = 0
+    seconds: float = 0.0
+
+
+class GoldRunner(Protocol):
+    """Makes a task from the release alone and runs it."""
+
+    def run_gold(self, task: ReleasedTask) -> GoldRun:
+        """The outcome; a task that cannot be made here fails.
+
+        Raises:
+            InfrastructureError: the machine's own fault.
+        """
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A release whose manifest can be read; the rest may be damaged."""
+
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return Manifest.read(self.folder)
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        found = {}
+        for name in files.CONFIGURATIONS:
+            try:
+                found[name] = pq.read_table(files.parquet_of(self.folder, name), partitioning=None)
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"data/{name} cannot be read: {error}") from error
+        return found
+
+    @cached_property
+    def tasks(self) -> list[ReleasedTask]:
+        return files.read_tasks(self.folder)
+
+
+def check(
+    folder: Path, runner: GoldRunner | None, progress: Callable[[GoldRun], None] = lambda run: None
+) -> tuple[list[Check], list[GoldRun]]:
+    """All checks, in order; the running ones only when no other failed and a runner is given.
+
+    Args:
+        folder: of the release.
+        runner: None leaves the running out.
+        progress: called with each task that was run.
+
+    Raises:
+        InputError: the folder is no release.
+        InfrastructureError: the machine's own fault while tasks were run.
+    """
+    opened = _Opened(folder)
+    _ = opened.manifest
+    checks = [_done(name, what, opened, problems) for name, (what, problems) in _STATIC.items()]
+    skipped = "not asked for (--no-run)" if runner is None else "the files are not in order"
+    if runner is None or not all(one.ok for one in checks):
+        running = [Check(name=name, what=what, ok=False, skipped=skipped) for name, what in _RUNNING.items()]
+        return checks + running, []
+    runs = []
+    for task in opened.tasks:
+        runs.append(runner.run_gold(task))
+        progress(runs[-1])
+    gold = [f"{run.task_id}: {run.gold_detail}" for run in runs if not run.gold]
+    null = [f"{run.task_id}: {run.null_detail}" for run in runs if not run.null]
+    for name, problems in (("gold passes", gold), ("null patch fails", null)):
+        checks.append(Check(name=name, what=_RUNNING[name], ok=not problems, problems=problems))
+    return checks, runs
+
+
+def read_failed(path: Path) -> dict[str, str]:
+    """By task_id why it did not pass, from what `release check --json` printed: these tasks are not to be released.
+
+    Raises:
+        InputError: the file cannot be read or is none of these.
+    """
+    try:
+        runs = [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
+    return {
+        run.task_id: run.null_detail if run.gold else run.gold_detail for run in runs if not (run.gold and run.null)
+    }
+
+
+def passed(checks: Iterable[Check]) -> bool:
+    """Whether nothing failed; what was skipped has not."""
+    return all(one.ok or one.skipped for one in checks)
+
+
+def _done(name: str, what: str, opened: _Opened, problems: Callable[[_Opened], Iterator[str]]) -> Check:
+    found: list[str] = []
+    try:
+        found.extend(problems(opened))
+    except InputError as error:
+        found.append(str(error))
+    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return Check(name=name, what=what, ok=not found, problems=found[:SHOWN] + more)
+
+
+def _checksums(opened: _Opened) -> Iterator[str]:
+    sums = files.read_sums(opened.folder)
+    there = [name for name in files.files_of(opened.folder) if name != files.SUMS]
+    for name in sorted({*sums, *there}):
+        if name not in there:
+            yield f"{name} is missing"
+        elif name not in sums:
+            yield f"{name} is not in {files.SUMS}"
+        elif files.digest(opened.folder / name) != sums[name]:
+            yield f"{name} is not what was written"
+
+
+def _schema(opened: _Opened) -> Iterator[str]:
+    for name, schema in files.CONFIGURATIONS.items():
+        found = opened.tables[name].schema
+        if not found.equals(schema):
+            different = [field.name for field in schema if field not in list(found)]
+            extra = [column for column in found.names if column not in schema.names]
+            yield f"{name}: columns differ: {', '.join(different + extra) or 'their order'}"
+    header = _header(opened.folder)
+    named = {one["config_name"]: one["data_files"][0]["path"] for one in header.get("configs", [])}
+    for name in files.CONFIGURATIONS:
+        if not list(opened.folder.glob(named.get(name, "-"))):
+            yield f"README.md: the configuration {name} names no file"
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """YAML header of the card."""
+    try:
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        header = yaml.safe_load(text.split("---\n")[1])
+    except (OSError, IndexError, yaml.YAMLError) as error:
+        raise InputError(f"README.md has no YAML header that can be read: {error}") from error
+    return header if isinstance(header, dict) else {}
+
+
+def _rows(opened: _Opened) -> Iterator[str]:
+    ids = [task.task_id for task in opened.tasks]
+    if len(set(ids)) != len(ids):
+        yield "a task_id occurs twice"
+    tasks = [as_task(task) for task in opened.tasks]
+    yield from _foreign(opened, "gso", [gso_row(task) for task in tasks], apart=("arch",))
+    with_tests = [sweperf_row(task) for task in tasks if unit_tests(task)]
+    yield from _foreign(opened, "sweperf", with_tests, apart=("duration_changes",))
+    for row in opened.tables["sweperf"].to_pylist():
+        sessions = json.loads(row["duration_changes"])
+        if not sessions or any(set(session) != set(row["efficiency_test"]) for session in sessions):
+            yield f"{row['instance_id']}: duration_changes has not the tests of efficiency_test"
+    counts = {name: table.num_rows for name, table in opened.tables.items()}
+    if counts != opened.manifest.rows:
+        yield f"release.json counts {opened.manifest.rows}, there are {counts}"
+
+
+def _foreign(opened: _Opened, name: str, expected: list[dict[str, Any]], apart: tuple[str, ...]) -> Iterator[str]:
+    """Whether a configuration in the format of others says what `default` does, columns `apart` aside."""
+    rows = opened.tables[name].to_pylist()
+    if [row["instance_id"] for row in rows] != [row["instance_id"] for row in expected]:
+        yield f"{name}: other tasks than default"
+        return
+    for row, wanted in zip(rows, expected, strict=True):
+        different = [key for key in wanted if key not in apart and row.get(key) != wanted[key]]
+        yield from (f"{name}: {row['instance_id']}: {key} is not what default says" for key in different)
+    file = opened.folder / "jsonl" / f"{name}.jsonl"
+    if [json.loads(line) for line in file.read_bytes().split(b"\n") if line] != rows:
+        yield f"jsonl/{name}.jsonl differs from the Parquet"
+
+
+def _figures(opened: _Opened) -> Iterator[str]:
+    timed = (
+        opened.tables["timings"].select(["workload_id", "session", "side"]).group_by(["workload_id", "session", "side"])
+    )
+    seen = {(row["workload_id"], row["session"], row["side"]) for row in timed.aggregate([]).to_pylist()}
+    for task in opened.tasks:
+        if not (task.low <= task.speedup <= task.high and task.speedup > 1 and task.delta > 0):
+            yield f"{task.task_id}: its speedup is not above 1 within its interval"
+        for one in task.workloads:
+            if {(one.workload_id, session, side) for session in (1, 2) for side in ("base", "head")} - seen:
+                yield f"{task.task_id}: the timings of {one.node} are not all there"
+        if not task.workloads:
+            yield f"{task.task_id}: it has no workload"
+
+
+def _leaks(opened: _Opened) -> Iterator[str]:
+    for task in opened.tasks:
+        yield from (f"{task.task_id}: {what}" for what in _told(task))
+    for name, text in _texts(opened):
+        yield from (f"{name}: seems to hold a secret ({one.kind})" for one in secrets_in(text))
+    for name, table in opened.tables.items():
+        yield from (f"{name}.{one}: plans are never released" for one in table.column_names if "plan" in one)
+
+
+def _told(task: ReleasedTask) -> Iterator[str]:
+    """What the texts of a task tell that they must not."""
+    told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic")}
+    for name, text in told.items():
+        for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
+            yield f"the problem text '{name}' tells the fix: {what}"
+    public = [*told.values(), task.title, task.message, changed_lines(task.patch + task.test_patch), *task.warnings]
+    yield from (f"e-mail address {address}" for address in addresses_in("\n".join(public)))
+
+
+def _texts(opened: _Opened) -> Iterator[tuple[str, str]]:
+    """All text of a release with its place; `sources/` is what upstream publishes."""
+    for name in files.files_of(opened.folder):
+        if name.endswith((".md", ".json", ".jsonl", ".svg")):
+            yield name, (opened.folder / name).read_text(encoding="utf-8")
+    for name, table in opened.tables.items():
+        for column in table.column_names:
+            yield f"{name}.{column}", json.dumps(table[column].to_pylist(), default=str, ensure_ascii=False)
+
+
+def _recipes(opened: _Opened) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as scratch:
+        clones: dict[str, Path] = {}
+        for task in opened.tasks:
+            yield from (
+                f"{task.task_id}: the recipe lacks {name}" for name in _RECIPE if not getattr(task.recipe, name)
+            )
+            if not task.licence:
+                yield f"{task.task_id}: no licence"
+            if not re.fullmatch(r"(sha256:[0-9a-f]{64})?", task.recipe.image_digest):
+                yield f"{task.task_id}: {task.recipe.image_digest!r} is no digest of an image"
+            clone = clones.setdefault(task.repo, Path(scratch, f"{task.repo}.git"))
+            sources.unpack(sources.pack_of(opened.folder, task.repo), clone)
+            try:
+                git(clone, "ls-tree", "-r", task.recipe.tree)
+                git(clone, "rev-list", "--objects", task.recipe.tree)
+            except (MissingObjects, GitFailed):
+                yield f"{task.task_id}: sources/{task.repo}.pack lacks files of its base"
+                continue
+            if sources.patched(clone, task.recipe.tree, task.patch) in (None, task.recipe.tree):
+                yield f"{task.task_id}: its patch does not apply to its base, or changes nothing"
+
+
+_STATIC: dict[str, tuple[str, Callable[[_Opened], Iterator[str]]]] = {
+    "checksums": ("every file is what was written", _checksums),
+    "schema": ("every configuration has its columns, and the card names its file", _schema),
+    "rows": ("configurations hold the same tasks and say the same of them", _rows),
+    "figures": ("every workload has its timings; speedups are within their intervals", _figures),
+    "no leak": ("no secret, no e-mail address, no plan, no fix in a problem's text", _leaks),
+    "recipes": ("every base is there with its recipe, and takes the expert's patch", _recipes),
+}
+_RUNNING = {
+    "gold passes": "with the expert's patch the tests pass, and the gain is significant again",
+    "null patch fails": "without a patch no workload gains",
+}

@@ -1,0 +1,153 @@
+"""The folder of a release: written whole, read back, its checksums.
+
+README.md      dataset card; its YAML header names the configurations
+SCHEMA.md      every column of every configuration
+CHANGELOG.md   what each version added, removed, changed
+release.json   the manifest
+SHA256SUMS     of all other files (`sha256sum -c SHA256SUMS`)
+data/CONFIGURATION/test-00000-of-00001.parquet
+jsonl/gso.jsonl, jsonl/sweperf.jsonl   for loaders that read files of lines
+plots/*.svg
+sources/REPO.pack   the bases' files (`curation.release.sources`)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
+from data.errors import InputError, StoreError
+from data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
+from data.schema import arrow_schema, from_table, to_table
+
+R = TypeVar("R", bound=Record)
+CONFIGURATIONS: dict[str, pa.Schema] = {
+    "default": arrow_schema(ReleasedTask),
+    "gso": GSO_SCHEMA,
+    "sweperf": SWEPERF_SCHEMA,
+    "timings": arrow_schema(ReleasedTiming),
+    "revalidations": arrow_schema(Revalidation),
+}
+LINES = ("gso", "sweperf")
+"""Configurations that are also written as lines of JSON."""
+SUMS = "SHA256SUMS"
+
+
+def parquet_of(folder: Path, configuration: str) -> Path:
+    """The file of a configuration."""
+    return folder / "data" / configuration / "test-00000-of-00001.parquet"
+
+
+def tables(
+    rows: Sequence[ReleasedTask],
+    tasks: Sequence[Task],
+    timings: Sequence[ReleasedTiming],
+    revalidations: Sequence[Revalidation] = (),
+) -> dict[str, pa.Table]:
+    """All configurations. SWE-Perf's has no row for a task without unit tests."""
+    with_tests = [task for task in tasks if unit_tests(task)]
+    return {
+        "default": to_table(rows, ReleasedTask),
+        "gso": pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA),
+        "sweperf": pa.Table.from_pylist([sweperf_row(task) for task in with_tests], schema=SWEPERF_SCHEMA),
+        "timings": to_table(timings, ReleasedTiming),
+        "revalidations": to_table(revalidations, Revalidation),
+    }
+
+
+def write_tables(folder: Path, parts: Mapping[str, pa.Table]) -> None:
+    """Writes the configurations as Parquet (zstd), two of them as lines of JSON, too."""
+    for name, table in parts.items():
+        file = parquet_of(folder, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, file, compression="zstd")
+    (folder / "jsonl").mkdir(exist_ok=True)
+    for name in LINES:
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in parts[name].to_pylist())
+        (folder / "jsonl" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
+def read(folder: Path, model: type[R], configuration: str) -> list[R]:
+    """The rows of a configuration as records.
+
+    Raises:
+        InputError: the file cannot be read, or a row is no valid record.
+    """
+    file = parquet_of(folder, configuration)
+    try:
+        return list(from_table(model, pq.read_table(file, partitioning=None)))
+    except (OSError, pa.ArrowException, StoreError) as error:
+        raise InputError(f"cannot read {file}: {error}") from error
+
+
+def read_tasks(folder: Path) -> list[ReleasedTask]:
+    """The tasks of a release.
+
+    Raises:
+        InputError: as `read`.
+    """
+    return read(folder, ReleasedTask, "default")
+
+
+@contextmanager
+def writing(to: Path) -> Iterator[Path]:
+    """A folder that becomes `to` when everything in it is written; an older release there is replaced.
+
+    Raises:
+        InputError: `to` is there and is no release, or cannot be written.
+    """
+    if to.exists() and not ((to / SUMS).is_file() or (to.is_dir() and not any(to.iterdir()))):
+        raise InputError(f"{to} is there and is no release: name another folder with --to")
+    partial = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        write_sums(partial)
+        if to.exists():
+            shutil.rmtree(to)
+        partial.rename(to)
+    except OSError as error:
+        raise InputError(f"cannot write the release {to}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_sums(folder: Path) -> None:
+    """Writes `SHA256SUMS` of all other files, in the form of sha256sum."""
+    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder) if name != SUMS]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Digests by file.
+
+    Raises:
+        InputError: there is no such list.
+    """
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"{folder} is no release: cannot read {SUMS}: {error.strerror or error}") from error
+    pairs = (line.partition("  ") for line in lines)
+    return {name: value for value, _, name in pairs}
+
+
+def files_of(folder: Path) -> list[str]:
+    """All files below a folder, relative, sorted."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def digest(file: Path) -> str:
+    """SHA-256 of a file."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

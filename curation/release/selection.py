@@ -1,0 +1,189 @@
+"""Which accepted tasks are released, in which words, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.private import addresses_in, secrets_in, without_addresses
+from curation.release.leaks import changed_lines, fix_in
+from curation.release.manifest import LeftOut
+from data.errors import InputError
+from data.records import Build, Finding, Problem, Recipe, ReleasedTask, Setting, Task, change_id_of
+
+ACCEPTED = "accept"
+_NO_OPINION = ("note", "undo")
+SETTINGS: tuple[Setting, ...] = ("gso", "oracle", "realistic")
+"""Texts that solvers may read; 'plan' is for analysis and never released."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An accepted task with what else the tables know of it."""
+
+    task: Task
+    base: Build | None
+    """The kept build of its base."""
+    tree: str
+    """Git id of the base's tree."""
+    tests: Sequence[str] = ()
+    """Kept unit tests of the change, whether they became workloads of the task or not."""
+    findings: Sequence[Finding] = ()
+    problems: Sequence[Problem] = ()
+
+
+@dataclass
+class Selection:
+    """Tasks to release, and those left out. `rows` and `tasks` belong together, place by place."""
+
+    rows: list[ReleasedTask] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    """The same as records of the pipeline, with the released words: what GSO's and SWE-Perf's rows are made of."""
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def select(candidates: Iterable[Candidate], reviews: Mapping[str, bool], failed: Mapping[str, str]) -> Selection:
+    """Leaves out what curators rejected, what screening blocks and no curator accepted, and what must not be public.
+
+    Args:
+        candidates: accepted tasks.
+        reviews: by task_id whether curators accepted it (`read_reviews`); tasks without an entry are not reviewed.
+        failed: by task_id what an earlier gate found when it ran them (`curation.release.check.read_failed`).
+    """
+    selection = Selection()
+    for candidate in sorted(candidates, key=lambda one: one.task.task_id):
+        review = reviews.get(candidate.task.task_id)
+        task = _in_public_words(candidate)
+        gate = f"the gate: {failed[task.task_id]}" if task.task_id in failed else ""
+        why = _why_not(candidate, task, review) or gate
+        if why:
+            selection.left_out.append(LeftOut(task_id=task.task_id, why=why))
+        else:
+            selection.tasks.append(task)
+            selection.rows.append(_row(candidate, task, reviewed=review is not None))
+    return selection
+
+
+def read_reviews(path: Path) -> dict[str, bool]:
+    """By task_id whether curators accepted it, of a Parquet file with `task_id`, `reviewer`, `decision` and `at`.
+
+    Of each reviewer the newest decision counts. Any other than 'accept' ('reject', 'more-tests') keeps the task out.
+    Where the file is a log with `uid` and `undoes`, what was undone counts no more.
+
+    Raises:
+        InputError: the file cannot be read or lacks a column.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read reviews from {path}: {error}") from error
+    wanted = ("task_id", "reviewer", "decision", "at")
+    if missing := [name for name in wanted if name not in table.column_names]:
+        raise InputError(f"{path} is no file of reviews: it lacks {', '.join(missing)}")
+    rows = table.sort_by("at").to_pylist()
+    undone = {row.get("undoes") for row in rows} - {None}
+    newest: dict[tuple[str, str], bool] = {}
+    for row in rows:
+        if row["decision"] not in _NO_OPINION and row.get("uid") not in undone:
+            newest[row["task_id"], row["reviewer"]] = row["decision"] == ACCEPTED
+    decisions: dict[str, bool] = {}
+    for (task_id, _), accepted in newest.items():
+        decisions[task_id] = decisions.get(task_id, True) and accepted
+    return decisions
+
+
+def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
+    blocking = [finding for finding in candidate.findings if finding.severity == "blocking"]
+    if review is False:
+        return "rejected by a curator"
+    if blocking and not review:
+        return f"screening: {'; '.join(f'{one.check}: {one.evidence}' for one in blocking)}"
+    if candidate.base is None:
+        return "its build is no longer in the tables: nobody could run it"
+    if not task.licence:
+        return "no licence was found in the repository"
+    public = [task.patch, task.test_patch, task.message, *(workload.code for workload in task.workloads)]
+    if secrets := [one.kind for text in public for one in secrets_in(text)]:
+        return f"its texts seem to hold a secret ({secrets[0]})"
+    if addresses_in(changed_lines(task.patch + task.test_patch)):
+        return "its patch adds or removes an e-mail address"
+    texts = "\n".join([task.problem_oracle, task.problem_realistic, *problem_texts(candidate.problems).values()])
+    if told := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
+        return f"its problem texts tell the fix ({told[0]})"
+    return ""
+
+
+def _in_public_words(candidate: Candidate) -> Task:
+    task = candidate.task
+    texts = problem_texts(candidate.problems)
+    return task.model_copy(
+        update={
+            "title": without_addresses(task.title),
+            "message": without_addresses(task.message),
+            "problem_oracle": texts.get("oracle", task.problem_oracle),
+            "problem_realistic": texts.get("realistic", task.problem_realistic),
+        }
+    )
+
+
+def problem_texts(problems: Iterable[Problem]) -> dict[Setting, str]:
+    """The text of each setting a solver may see: of the kept ones the newest, a model's before the template's."""
+    kept = [one for one in problems if one.status == "kept" and one.setting in SETTINGS]
+    ordered = sorted(kept, key=lambda one: (one.author != "template", one.created_at))
+    return {one.setting: one.text for one in ordered}
+
+
+def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
+    base = candidate.base
+    assert base is not None
+    warnings = [one for one in candidate.findings if one.severity == "warning"]
+    same = set(ReleasedTask.model_fields) & set(Task.model_fields)
+    return ReleasedTask.model_validate(
+        {
+            **{name: getattr(task, name) for name in same},
+            "base_commit": task.base_sha,
+            "head_commit": task.head_sha,
+            "created_at": task.created_at_commit,
+            "problem_gso": problem_texts(candidate.problems).get("gso", ""),
+            "tests": list(candidate.tests),
+            "recipe": Recipe(
+                tree=candidate.tree,
+                python=base.python,
+                requirements=base.requirements,
+                system_packages=base.system_packages,
+                setup_commands=task.setup_commands,
+                install_commands=task.install_commands,
+                source_roots=base.source_roots,
+                environment_id=base.environment_id,
+                image_digest=task.image_digest,
+            ),
+            "review": "accepted" if reviewed else "unreviewed",
+            "warnings": [f"{one.check}: {one.evidence}" for one in warnings],
+        }
+    )
+
+
+def as_task(row: ReleasedTask) -> Task:
+    """A released task as a record of the pipeline; block values and what only the pipeline knows are not in it."""
+    same = set(ReleasedTask.model_fields) & set(Task.model_fields)
+    return Task.model_validate(
+        {
+            **{name: getattr(row, name) for name in same},
+            "stage_version": "release",
+            "config_hash": "release",
+            "change_id": change_id_of(row.repo, row.base_commit, row.head_commit),
+            "base_sha": row.base_commit,
+            "head_sha": row.head_commit,
+            "created_at": row.created_at,
+            "created_at_commit": row.created_at,
+            "python": row.recipe.python,
+            "requirements": row.recipe.requirements,
+            "setup_commands": row.recipe.setup_commands,
+            "install_commands": row.recipe.install_commands,
+            "image_digest": row.recipe.image_digest,
+        }
+    )

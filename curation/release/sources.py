@@ -1,0 +1,96 @@
+"""The bases' files as one git pack a repository: trees and blobs, no commit, hence no author, date or history.
+
+Bases share most of their files, so that a pack of many is hardly larger than one. What is not in a
+base is not in the pack, the expert's version least of all, unless it is the base of a later task.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from data.errors import GitFailed, InputError
+from harness.git import MissingObjects, git
+
+
+def pack_of(folder: Path, repo: str) -> Path:
+    """The pack of a repository in a release."""
+    return folder / "sources" / f"{repo}.pack"
+
+
+def tree_of(clone: Path, commit: str) -> str:
+    """Id of a commit's tree.
+
+    Raises:
+        InputError: the clone lacks it.
+    """
+    try:
+        return git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
+    except (MissingObjects, GitFailed) as error:
+        raise InputError(f"{clone} lacks the commit {commit}: clone the repository anew ({error})") from error
+
+
+def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
+    """Writes a pack of trees and all they hold, the same for the same trees; returns its bytes.
+
+    Raises:
+        InputError: the clone lacks objects (it is a partial one).
+        GitFailed: git failed.
+    """
+    into.parent.mkdir(parents=True, exist_ok=True)
+    wanted = sorted(set(trees))
+    try:
+        objects = git(clone, "rev-list", "--objects", *wanted)  # names help to find what is alike
+        partial = into.with_name(f".{uuid.uuid4().hex}")
+        options = ("--threads=1", "--no-reuse-delta", "--quiet")
+        name = git(clone, "pack-objects", *options, str(partial), given=objects).decode().strip()
+    except MissingObjects as error:
+        raise InputError(f"{clone} lacks files of a base: clone the repository whole ({error})") from error
+    made = partial.with_name(f"{partial.name}-{name}.pack")
+    for rest in into.parent.glob(f"{partial.name}-{name}.*"):
+        if rest != made:
+            rest.unlink()
+    made.chmod(0o644)
+    made.replace(into)
+    return into.stat().st_size
+
+
+def unpack(file: Path, clone: Path) -> None:
+    """Makes a bare clone that holds a pack's objects, when it is not there already.
+
+    Raises:
+        InputError: the pack cannot be read or is damaged.
+    """
+    place = clone / "objects" / "pack" / f"pack-{file.stem}.pack"
+    if place.with_suffix(".idx").is_file() and place.read_bytes() == file.read_bytes():
+        return
+    clone.mkdir(parents=True, exist_ok=True)
+    git(clone, "init", "--bare", "--quiet", str(clone))
+    try:
+        place.with_suffix(".idx").unlink(missing_ok=True)  # of another version of the release
+        place.write_bytes(file.read_bytes())
+        git(clone, "index-pack", "--strict", str(place))
+    except (GitFailed, MissingObjects, OSError) as error:
+        raise InputError(f"{file} is no whole pack of a release: fetch it again ({error})") from error
+
+
+def patched(clone: Path, tree: str, patch: str) -> str | None:
+    """Id of the tree that a patch makes of another, written into the clone; None where it does not apply.
+
+    Raises:
+        GitFailed: git failed for another reason.
+    """
+    index = clone / f".{uuid.uuid4().hex}.index"
+    env = {"GIT_INDEX_FILE": str(index)}
+    try:
+        git(clone, "read-tree", tree, env=env)
+        if patch.strip():
+            try:
+                git(clone, "apply", "--cached", "--whitespace=nowarn", "-", env=env, given=patch.encode())
+            except (GitFailed, MissingObjects):
+                return None
+        return git(clone, "write-tree", env=env).decode().strip()
+    finally:
+        index.unlink(missing_ok=True)
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)

@@ -1,0 +1,139 @@
+"""A release on the Hugging Face Hub, or any server that speaks its API (`HF_ENDPOINT`)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.hf_api import RepoFile
+from pydantic import Field
+
+from curation.release import folder as files
+from curation.release.manifest import Manifest
+from data.errors import HubFailed, InputError, PerfquarryError
+from data.records import Record
+
+_KIND = "dataset"
+
+
+class Plan(Record):
+    """What an upload does, or would do."""
+
+    endpoint: str
+    repo_id: str
+    tag: str
+    files: dict[str, int] = Field(description="Bytes of each file to upload.")
+    unchanged: list[str] = Field(description="Files that the Hub has already.")
+    removed: list[str] = Field(description="Files of the Hub that the release has no more.")
+    commit: str = Field(default="", description="Address of the commit; empty: nothing was sent.")
+
+
+def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool = False) -> Plan:
+    """Makes the repository's files those of a release, in one commit, with the version as its tag.
+
+    Large files go first and by their content: what an upload that broke off has sent already is not sent
+    again, and nothing is to be seen of it before the commit. The token is `huggingface_hub`'s own
+    (HF_TOKEN, or its file).
+
+    Args:
+        folder: of the release.
+        repo_id: 'owner/name'.
+        dry_run: only look what would be done.
+        private: a repository that does not exist yet is made private.
+
+    Raises:
+        InputError: the folder is no release or not as it was written, the name is not valid, or the tag is
+            there with other files.
+        HubFailed: the Hub refused or could not be reached.
+    """
+    manifest = Manifest.read(folder)
+    digests = files.read_sums(folder)
+    if wrong := [name for name, value in digests.items() if not _is(folder / name, value)]:
+        raise InputError(f"{folder} is not as it was written ({wrong[0]}): make the release anew")
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    tag = f"v{manifest.version}"
+    with _told(f"uploading {folder} to {repo_id} at {api.endpoint}"):
+        plan = _plan(api, folder, repo_id, tag, digests)
+        if dry_run:
+            return plan
+        if tag in _tags(api, repo_id):
+            if not (plan.files or plan.removed):
+                return plan
+            raise InputError(f"{repo_id} has {tag} already, with other files: raise the version")
+        api.create_repo(repo_id, repo_type=_KIND, private=private, exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=repo_id,
+            repo_type=_KIND,
+            folder_path=folder,
+            commit_message=f"{manifest.name} {manifest.version}",
+            delete_patterns=plan.removed or None,
+        )
+        api.create_tag(repo_id, tag=tag, repo_type=_KIND, revision=commit.oid)
+    return plan.model_copy(update={"commit": commit.commit_url})
+
+
+def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str]) -> Plan:
+    """Compares the release with the newest revision."""
+    there = _there(api, repo_id)
+    mine = [*digests, files.SUMS]
+    unchanged = [name for name in mine if name in there and there[name] == _id_of(folder / name, there[name])]
+    return Plan(
+        endpoint=api.endpoint,
+        repo_id=repo_id,
+        tag=tag,
+        files={name: (folder / name).stat().st_size for name in mine if name not in unchanged},
+        unchanged=unchanged,
+        removed=[name for name in there if name not in mine and name != ".gitattributes"],
+    )
+
+
+def _there(api: HfApi, repo_id: str) -> dict[str, str]:
+    """The Hub's files: SHA-256 of large ones, git's blob id of others."""
+    try:
+        entries = list(api.list_repo_tree(repo_id, repo_type=_KIND, recursive=True))
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        return {}
+    found = [entry for entry in entries if isinstance(entry, RepoFile)]
+    return {entry.path: entry.lfs.sha256 if entry.lfs else entry.blob_id for entry in found}
+
+
+def _id_of(file: Path, like: str) -> str:
+    """The id of a file of the same kind as another id."""
+    if len(like) == len(files.digest(file)):
+        return files.digest(file)
+    content = file.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _tags(api: HfApi, repo_id: str) -> set[str]:
+    try:
+        return {tag.name for tag in api.list_repo_refs(repo_id, repo_type=_KIND).tags}
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        return set()
+
+
+def _is(file: Path, digest: str) -> bool:
+    return file.is_file() and files.digest(file) == digest
+
+
+@contextmanager
+def _told(doing: str) -> Iterator[None]:
+    """Translates the library's errors; their texts hold addresses and request ids, never the token."""
+    try:
+        yield
+    except PerfquarryError:
+        raise
+    except HFValidationError as error:
+        raise InputError(f"{doing}: {error}") from error
+    except HfHubHTTPError as error:
+        raise HubFailed(f"{doing}: {error.server_message or error}; run the same command again to go on") from error
+    except (httpx.HTTPError, OSError, RuntimeError, ValueError) as error:  # a lost connection; the card's header
+        cause = error.__cause__ or error
+        hint = "set HF_HUB_DISABLE_XET=1 for a server without Xet" if "xet-" in str(cause) else ""
+        raise HubFailed(f"{doing}: {error} ({cause}); {hint or 'run the same command again to go on'}") from error

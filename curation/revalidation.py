@@ -1,0 +1,160 @@
+"""Published tasks measured again: does each still hold, by the rules that accepted it?"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import harmonic_mean, median
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.stats import binomtest
+
+from curation.blocks import sessions_of
+from curation.evidence import decide
+from data.errors import InputError
+from data.records import Evidence, Reason, Revalidation, Stamp, Task, Timing, Workload
+from data.records.revalidation import RevalidatedWorkload
+from data.records.task import TaskWorkload
+from data.records.workload import Source
+from data.schema import from_table
+from data.settings import SelectSettings
+
+MOSTLY = 0.5
+"""Share of disturbed processes above which a row is told to be of little worth."""
+_NEEDED = frozenset({"task_id", "change_id", "base_sha", "head_sha", "python", "requirements", "workloads"})
+
+
+def read_tasks(path: Path) -> list[Task]:
+    """Kept tasks of a Parquet file with the columns of the table `tasks`, or of those in a release's folder.
+
+    Raises:
+        InputError: there is none, or it cannot be read.
+    """
+    files = [path] if path.is_file() else sorted(path.glob("data/*.parquet")) or sorted(path.rglob("*.parquet"))
+    found: dict[str, Task] = {}
+    try:
+        for file in files:
+            columns = set(pq.read_schema(file).names)
+            if columns >= _NEEDED:
+                known = [name for name in Task.model_fields if name in columns]
+                rows = from_table(Task, pq.ParquetFile(file).read(columns=known))
+                found |= {row.task_id: row for row in rows if row.status == "kept"}
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read the tasks in {path}: {error}") from error
+    if not found:
+        raise InputError(f"{path} holds no tasks: give a release's folder, or a Parquet file with the table `tasks`")
+    return list(found.values())
+
+
+def workloads_of(task: Task, stamp: Stamp) -> list[Workload]:
+    """The task's workloads as rows that can be measured."""
+    return [
+        Workload(
+            **stamp.fields(),
+            workload_id=one.workload_id,
+            change_id=task.change_id,
+            source=cast(Source, one.source),
+            code=one.code,
+            role=one.role,
+        )
+        for one in task.workloads
+    ]
+
+
+def judge_again(
+    task: Task,
+    timings: Sequence[Timing],
+    settings: SelectSettings,
+    stamp: Stamp,
+    run_id: str,
+    python: str,
+    seconds: float,
+) -> Revalidation:
+    """What new timings of a published task show; each workload is decided as it was at first.
+
+    The q-values are over the task's own workloads: what is measured again was named beforehand.
+
+    Raises:
+        InputError: there are no timings.
+    """
+    if not timings:
+        raise InputError(f"nothing was measured of {task.task_id}: its base fails before the first block")
+    evidence = {row.workload_id: row for row in decide(timings, settings, stamp)}
+    again = [_workload(one, evidence.get(one.workload_id)) for one in task.workloads]
+    lost = next((one for one in again if not one.held), None)
+    return Revalidation(
+        **stamp.fields(),
+        status="rejected" if lost else "kept",
+        reason=lost.reason if lost else None,
+        task_id=task.task_id,
+        change_id=task.change_id,
+        run_id=run_id,
+        published_speedup=task.speedup,
+        published_low=task.low,
+        published_high=task.high,
+        speedup=_harmonic([one.speedup for one in again]),
+        low=_harmonic([one.low for one in again]),
+        high=_harmonic([one.high for one in again]),
+        workloads=again,
+        durations=json.dumps(_durations(task, timings)),
+        foreign_load=median(row.foreign_load for row in timings),
+        disturbed=sum(row.disturbed for row in timings) / len(timings),
+        python=python,
+        machine=timings[-1].machine,
+        seconds=seconds,
+    )
+
+
+def share_that_holds(rows: Sequence[Revalidation]) -> tuple[float, float, float]:
+    """Share of the tasks that hold, and its exact 95 % interval (Clopper-Pearson).
+
+    Raises:
+        InputError: there are no rows.
+    """
+    if not rows:
+        raise InputError("no task was measured again")
+    held = sum(row.status == "kept" for row in rows)
+    interval = binomtest(held, len(rows)).proportion_ci(0.95, method="exact")
+    return held / len(rows), float(interval.low), float(interval.high)
+
+
+def outcome(row: Revalidation) -> str:
+    """What a row says, in words; a speedup that differs from the published one is told, and what others disturbed."""
+    said = "holds" if row.status == "kept" else f"does not hold: {row.reason}"
+    if None not in (row.low, row.high, row.published_low, row.published_high):
+        low, high = cast(float, row.low), cast(float, row.high)
+        if low > cast(float, row.published_high) or high < cast(float, row.published_low):
+            said += "; the speedup is another one here"
+    if row.disturbed > MOSTLY:
+        said += "; others disturbed most of it: measure again on a quiet machine"
+    return said
+
+
+def _workload(published: TaskWorkload, row: Evidence | None) -> RevalidatedWorkload:
+    figures = row.model_dump(include={"speedup", "low", "high", "delta"}) if row else {}
+    return RevalidatedWorkload(
+        workload_id=published.workload_id,
+        node=published.node,
+        held=row is not None and row.status == "kept",
+        reason=row.reason if row else Reason.TOO_FEW_SAMPLES,
+        published=published.speedup,
+        **figures,
+    )
+
+
+def _harmonic(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return harmonic_mean(known) if known and len(known) == len(values) else None
+
+
+def _durations(task: Task, timings: Sequence[Timing]) -> list[dict[str, dict[str, list[float]]]]:
+    nodes = {one.workload_id: one.node for one in task.workloads}
+    sessions: dict[int, dict[str, dict[str, list[float]]]] = defaultdict(dict)
+    for workload_id, node in nodes.items():
+        for session in sessions_of([row for row in timings if row.workload_id == workload_id]):
+            sessions[session.number][node] = {"base": session.base.tolist(), "head": session.head.tolist()}
+    return [values for _, values in sorted(sessions.items())]

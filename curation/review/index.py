@@ -1,0 +1,145 @@
+"""Candidates of all repositories of a home, in the database: what the queue searches and sorts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+from sqlalchemy import Engine, delete, insert, select, text
+
+from curation.review.database import candidates
+from curation.review.tables import newest_screening
+from data.records import Evidence, Finding, Reason, Task, content_id
+from data.store import TableStore
+
+NewestDecision = Callable[[TableStore, str], str | None]
+"""The configuration hash that the rows of a repository's newest decision share."""
+
+NEAR = frozenset({Reason.NOT_SIGNIFICANT, Reason.NOT_CONFIRMED, Reason.UNSTABLE, Reason.TOO_FEW_SAMPLES})
+"""Reasons of candidates that show a gain and break one rule."""
+
+_MESSAGE = 4000
+"""Characters of a message that are searched."""
+_COLUMNS = (
+    "task_id", "change_id", "config_hash", "status", "reason", "title", "message", "pull_number", "speedup", "low",
+    "high", "created_at_commit", "head_sha", "base_sha", "patch", "oracle_targets", "workloads",
+)  # fmt: skip
+
+
+class Index:
+    """Keeps table `candidates` in step with the home's tables.
+
+    Args:
+        engine: of `open_database`.
+        store: the tables.
+        newest: tells the newest decision of a repository.
+        near: whether rejected candidates near the threshold belong to the queue, and from which δ on those without
+            an accepted gain do; None: only accepted ones.
+    """
+
+    def __init__(self, engine: Engine, store: TableStore, newest: NewestDecision, *, near: float | None = None) -> None:
+        self.engine, self.store, self.newest, self.near = engine, store, newest, near
+
+    def refresh(self, repo: str | None = None) -> int:
+        """Reads the tables of one repository, or of all, again; returns the number of its candidates."""
+        names = [repo] if repo else self.store.repositories(Task)
+        rows = {name: list(self._rows(name)) for name in names}
+        with self.engine.begin() as connection:
+            if self.engine.dialect.name == "postgresql":  # another server may do the same
+                connection.execute(text("LOCK TABLE candidates IN SHARE ROW EXCLUSIVE MODE"))
+            if repo is None:
+                connection.execute(delete(candidates))
+            else:
+                connection.execute(delete(candidates).where(candidates.c.repo == repo))
+            unique = {row["task_id"]: row for name in names for row in rows[name]}
+            if unique:
+                connection.execute(insert(candidates), list(unique.values()))
+        return len(unique)
+
+    def repositories(self) -> list[str]:
+        """Names of the repositories with candidates."""
+        with self.engine.connect() as connection:
+            return list(connection.scalars(select(candidates.c.repo).distinct().order_by(candidates.c.repo)))
+
+    def _rows(self, repo: str) -> Iterator[dict[str, Any]]:
+        newest = self.newest(self.store, repo)
+        if newest is None:
+            return
+        wanted = pc.field("status").isin(["kept"] if self.near is None else ["kept", "rejected"])
+        best = self._best(repo, newest) if self.near is not None else {}
+        found = self._findings(repo)
+        table = self.store.scan(Task, repo, columns=_COLUMNS, config_hash=newest, where=wanted)
+        for batch in table.to_batches(max_chunksize=500):
+            for task in batch.to_pylist():
+                figures = best.get(task["change_id"])
+                if task["status"] == "rejected":
+                    if figures is None or not self._is_near(task["reason"], figures["delta"]):
+                        continue
+                    task |= {name: figures[name] for name in ("speedup", "low", "high")}
+                yield _row(repo, task, found[task["task_id"]])
+
+    def _best(self, repo: str, newest: str) -> dict[str, dict[str, Any]]:
+        """Of each change the figures of the workload that gains most."""
+        columns = ["change_id", "speedup", "low", "high", "delta"]
+        table = self.store.scan(Evidence, repo, columns=columns, config_hash=newest).sort_by("delta")
+        return {row["change_id"]: row for row in table.to_pylist() if row["delta"] is not None}
+
+    def _is_near(self, reason: str, delta: float) -> bool:
+        return reason in NEAR or (reason == Reason.NO_GAIN and self.near is not None and delta >= self.near)
+
+    def _findings(self, repo: str) -> dict[str, Counter[str]]:
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        screening = newest_screening(self.store, repo)
+        table = self.store.scan(Finding, repo, columns=["task_id", "check", "severity"], config_hash=screening)
+        for row in table.to_pylist():
+            counts[row["task_id"]][row["severity"]] += row["check"] != "screened"
+        return counts
+
+
+def _row(repo: str, task: dict[str, Any], found: Counter[str]) -> dict[str, Any]:
+    merged: datetime = task["created_at_commit"].astimezone(UTC)
+    return {
+        "task_id": task["task_id"],
+        "repo": repo,
+        "change_id": task["change_id"],
+        "config_hash": task["config_hash"],
+        "fingerprint": fingerprint_of(task),
+        "status": task["status"],
+        "reason": task["reason"],
+        "title": task["title"],
+        "pull_number": task["pull_number"],
+        "speedup": task["speedup"],
+        "low": task["low"],
+        "high": task["high"],
+        "workloads": len(task["workloads"]),
+        "merged_at": merged.isoformat(),
+        "blocking": found["blocking"],
+        "warnings": found["warning"],
+        "search": _searched(repo, task),
+        "by_speedup": -(task["speedup"] or 0.0),
+        "by_date": -merged.timestamp(),
+    }
+
+
+def fingerprint_of(task: dict[str, Any]) -> str:
+    """Content address of what a reviewer judges: the patch, the workloads and their times."""
+    figures = [(one["workload_id"], one["base_seconds"], one["head_seconds"]) for one in task["workloads"]]
+    return content_id(task["patch"], figures, task["status"], task["reason"], task["speedup"])
+
+
+def _searched(repo: str, task: dict[str, Any]) -> str:
+    words: Iterable[str] = (
+        task["task_id"],
+        repo,
+        task["title"],
+        task["message"][:_MESSAGE],
+        task["head_sha"],
+        task["base_sha"],
+        f"#{task['pull_number']}" if task["pull_number"] else "",
+        *task["oracle_targets"],
+        *(one["code"][:200] for one in task["workloads"]),
+    )
+    return "\n".join(words).casefold().replace("\x00", "")

@@ -1,0 +1,138 @@
+"""The pages: what each template gets."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+
+from curation.review.agreement import agreements_in
+from curation.review.decisions import Conflict, counts
+from curation.review.desk import Desk
+from curation.review.diff import side_by_side
+from curation.review.guard import COOKIE, Guard
+from curation.review.plots import block_plots, forest
+from curation.review.queue import PAGE, Filter
+from curation.review.rendering import render
+from curation.review.tables import Details
+from curation.review.vocabulary import OUTCOMES
+
+LOG_LINES = 500
+
+
+class Pages:
+    """Renders answers.
+
+    Args:
+        desk: what is shown.
+        guard: for the tokens of forms.
+    """
+
+    def __init__(self, desk: Desk, guard: Guard) -> None:
+        self._desk, self._guard = desk, guard
+
+    def queue(self, request: Request, reviewer: str, wanted: Filter) -> Response:
+        """The list of candidates."""
+        queue = self._desk.queue(reviewer)
+        total, numbers = queue.count(wanted), queue.counts()
+        return self._page(
+            request,
+            "queue.html.jinja",
+            reviewer,
+            wanted,
+            entries=queue.page(wanted),
+            total=total,
+            counts={outcome: numbers.get(outcome, 0) for outcome in OUTCOMES},
+            repositories=self._desk.index.repositories(),
+            pages=max(1, -(-total // PAGE)),
+            agreements=agreements_in(self._desk.index.engine),
+        )
+
+    def task(
+        self,
+        request: Request,
+        reviewer: str,
+        wanted: Filter,
+        task_id: str,
+        conflict: Conflict | None = None,
+        draft: tuple[str, str, str] = ("", "", ""),
+    ) -> Response:
+        """One candidate in full; after a conflict with what others did, and what was to be written."""
+        version = self._desk.decisions.version(task_id)  # first: whatever comes later is a conflict
+        details = self._desk.details(task_id)
+        fingerprint = self._desk.find(task_id).fingerprint
+        queue = self._desk.queue(reviewer)
+        before, after = queue.neighbours(wanted, task_id)
+        opinions = self._desk.decisions.opinions(task_id)
+        return self._page(
+            request,
+            "task.html.jinja",
+            reviewer,
+            wanted,
+            409 if conflict else 200,
+            details=details,
+            task=details.task,
+            version=version,
+            near=queue.around(wanted, task_id),
+            before=before,
+            after=after,
+            opinions=[(one, counts(one, fingerprint), one.fingerprint != fingerprint) for one in opinions],
+            log=self._desk.decisions.log(task_id),
+            diff=side_by_side(details.task.patch, details.task.oracle_targets),
+            tests=side_by_side(details.task.test_patch),
+            runs=self._desk.sending.of(task_id),
+            forest=forest(
+                (one.name.partition("::")[2] or one.name, one.workload_id, one.evidence) for one in details.workloads
+            ),
+            evidence=self._evidence(details) if self._desk.tables.has_sessions(details.task) else None,
+            conflict=conflict,
+            draft=draft,
+        )
+
+    def evidence(self, task_id: str) -> Response:
+        """The plots and codes of a candidate's workloads: the part of its page that takes longest."""
+        details = self._desk.details(task_id)
+        return HTMLResponse(render("evidence.html.jinja", workloads=self._evidence(details)))
+
+    def runs(self, task_id: str) -> Response:
+        """How the flows of a candidate fare."""
+        return HTMLResponse(render("runs.html.jinja", runs=self._desk.sending.of(task_id), task_id=task_id))
+
+    def log(self, request: Request, reviewer: str) -> Response:
+        """The end of the audit log, newest event first."""
+        log, total = self._desk.decisions.newest(LOG_LINES)
+        return self._page(request, "log.html.jinja", reviewer, Filter(), events=log, total=total)
+
+    def _evidence(self, details: Details) -> list[dict[str, Any]]:
+        sessions = self._desk.tables.sessions(details.task)
+        return [
+            {
+                "tried": one,
+                "plots": block_plots(sessions.get(one.workload_id, ()), one.evidence),
+                "code": one.code if one.source != "unit-test" else self._desk.tables.test_code(details.task, one.code),
+            }
+            for one in details.workloads
+        ]
+
+    def _page(
+        self, request: Request, template: str, reviewer: str, wanted: Filter, status: int = 200, **context: Any
+    ) -> Response:
+        session = request.cookies.get(COOKIE, "")
+        fresh = "" if session or self._guard.sign_in else secrets.token_urlsafe(24)
+        text = render(
+            template,
+            reviewer=reviewer,
+            several=self._guard.sign_in,
+            csrf=self._guard.csrf(session or fresh),
+            wanted=wanted,
+            link=wanted.link,
+            last=self._desk.decisions.last(reviewer),
+            required=self._desk.decisions.required,
+            **context,
+        )
+        answer = HTMLResponse(text, status)
+        if fresh:
+            answer.set_cookie(COOKIE, fresh, httponly=True, samesite="lax")
+        return answer

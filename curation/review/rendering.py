@@ -1,0 +1,89 @@
+"""Templates: everything that is written into a page is escaped, and treacherous characters are made visible."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from curation.review.colours import code_html, visible
+from curation.review.plots import HEIGHT, seconds, times
+from curation.review.vocabulary import OUTCOME_TEXT, REASON_TEXT
+from data.records import MEANING, Reason
+
+STATIC = Path(__file__).with_name("static")
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _path_part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _day(text: str) -> str:
+    return datetime.fromisoformat(text).strftime("%Y-%m-%d")
+
+
+def _minute(text: str) -> str:
+    return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
+
+
+def _meaning(reason: str | None) -> str:
+    return MEANING.get(Reason(reason), reason) if reason in set(Reason) and reason else reason or ""
+
+
+def web_address(url: str, *parts: str) -> str:
+    """An https address below a repository's; '' where it is no web address."""
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or not split.hostname or split.username:
+        return ""
+    return "/".join([url.removesuffix(".git").rstrip("/"), *(quote(part, safe="") for part in parts)])
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+
+
+def _static(name: str) -> str:
+    return f"/static/{name}?v={_digest(name)}"
+
+
+@cache
+def environment() -> Environment:
+    """The templates of this folder."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters |= {
+        "part": _path_part, "day": _day, "minute": _minute, "seconds": seconds, "times": times, "code": code_html,
+        "meaning": _meaning,
+    }  # fmt: skip
+    made.globals |= {
+        "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT, "HEIGHT": HEIGHT,
+    }  # fmt: skip
+    return made
+
+
+def warm() -> None:
+    """Compiles all templates, so that the first page is no slower than others."""
+    for name in environment().list_templates():
+        environment().get_template(name)
+
+
+def render(template: str, **context: Any) -> str:
+    """A page or a part of one."""
+    return environment().get_template(template).render(**context)

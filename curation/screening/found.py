@@ -1,0 +1,49 @@
+"""What a check found, and the row of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from data.records import Finding, Severity, Stamp, Task
+
+SCREENED = "screened"
+"""The check of the row that says which checks were made: 'static' or 'run' as its subject."""
+_EVIDENCE = 2000
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding before it is a row."""
+
+    check: str
+    evidence: str
+    subject: str = ""
+    severity: Severity = "warning"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def rows_of(task: Task, found: Iterable[Found], stamp: Stamp) -> list[Finding]:
+    """Rows of what was found of a task, in order; of equal check and subject the first."""
+    rows: dict[tuple[str, str], Finding] = {}
+    for one in found:
+        row = Finding(
+            **stamp.fields(),
+            task_id=task.task_id,
+            change_id=task.change_id,
+            check=one.check,
+            subject=one.subject,
+            severity=one.severity,
+            evidence=one.evidence[:_EVIDENCE],
+            details=json.dumps(one.details, sort_keys=True, ensure_ascii=False, default=str),
+        )
+        rows.setdefault((one.check, one.subject), row)
+    return list(rows.values())
+
+
+def screened(kind: str, checks: Iterable[str]) -> Found:
+    """The row that says that a task was screened: what is not found and was looked for."""
+    names = list(checks)
+    return Found(SCREENED, f"{kind} checks made: {', '.join(names)}", kind, "info", {"checks": names})

@@ -1,0 +1,96 @@
+"""Workloads that say little: too short, alone in their gain, or with results and times of chance."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from curation.screening.found import Found
+from data.records import Evidence, Severity, Task
+from data.settings import ScreenSettings
+
+_CHANCE = {
+    "time": ("sleep", "time", "perf_counter", "monotonic", "now", "utcnow", "today", "time_ns"),
+    "random": ("random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss",
+               "urandom", "uuid1", "uuid4", "token_hex", "rand", "randn", "standard_normal", "permutation"),
+    "network": ("socket", "create_connection", "urlopen", "fetch", "HTTPConnection", "http_client"),
+    "threads": ("Thread", "ThreadPoolExecutor", "Process", "Pool", "fork"),
+}  # fmt: skip
+_SEED = re.compile(r"\bseed\s*\(|\b(?:Random|RandomState|default_rng|Generator)\s*\(\s*\S")
+_DISAGREE = 1.05
+"""Ratio of the nearest ends of two sessions' intervals from which they disagree."""
+_REASONS = ("workload_failed", "workload_timeout")
+
+
+def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> Iterator[Found]:
+    """Calls too short to be timed by a solver, a gain that only one workload shows."""
+    yield from _short(task, settings)
+    measured = len({row.workload_id for row in evidence}) or len(task.workloads)
+    gains = sorted(((max(math.log(one.speedup), 0.0), one) for one in task.workloads), key=lambda pair: -pair[0])
+    if len(task.workloads) == 1:
+        best = task.workloads[0]
+        text = f"the gain comes from one workload only, of {measured} measured: {best.node} ({best.speedup:.2f}×)"
+        severity: Severity = "warning" if measured > 1 else "info"
+        yield Found("single-workload", text, best.node, severity, {"measured": measured})
+    elif gains and (total := sum(gain for gain, _ in gains)):
+        share, best = gains[0][0] / total, gains[0][1]
+        if share >= settings.dominant_share:
+            others = ", ".join(f"{one.speedup:.2f}×" for _, one in gains[1:6])
+            text = f"{best.node} has {share:.0%} of the log gain ({best.speedup:.2f}×; the others {others})"
+            yield Found("uneven-gain", text, best.node, "info", {"share": round(share, 3), "measured": measured})
+
+
+def _short(task: Task, settings: ScreenSettings) -> Iterator[Found]:
+    short = {one.node: one.base_seconds for one in task.workloads if one.base_seconds < settings.short_seconds}
+    if short:
+        everything = len(short) == len(task.workloads)
+        times = ", ".join(f"{seconds * 1e6:.3g} µs" for seconds in sorted(short.values())[:6])
+        text = (
+            f"{len(short)} of {len(task.workloads)} workloads are calls of less than "
+            f"{settings.short_seconds * 1e6:g} µs at the base: {times}"
+        )
+        yield Found("too-short", text, "", "warning" if everything else "info", {"base_seconds": short})
+
+
+def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[str, str]) -> Iterator[Found]:
+    """Workloads whose text draws on chance, that failed while timed, or whose two sessions disagree."""
+    accepted = {one.workload_id: one.node for one in task.workloads}
+    for row in evidence:
+        name = accepted.get(row.workload_id)
+        if name and len(row.sessions) > 1:
+            first, last = row.sessions[0], row.sessions[-1]
+            if max(first.low / last.high, last.low / first.high) > _DISAGREE:
+                text = (
+                    f"the two sessions disagree: {first.speedup:.2f}× [{first.low:.2f}, {first.high:.2f}] and then "
+                    f"{last.speedup:.2f}× [{last.low:.2f}, {last.high:.2f}]"
+                )
+                yield Found("sessions-disagree", text, name, "info")
+        elif not name and row.reason in _REASONS:
+            text = f"a workload of the change failed while it was timed ({row.reason}): {row.detail}"
+            yield Found("non-determinism", text, row.workload_id, "info")
+    for one in task.workloads:
+        words = chance_in(tests.get(one.code, "") if one.source == "unit-test" else one.code)
+        if one.source != "unit-test":
+            words.pop("time", None)  # the contract's run_test reads the clock
+        if words:
+            told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in words.items())
+            yield Found("non-determinism", f"its text calls {told}", one.node, "info", {"calls": words})
+
+
+def chance_in(source: str) -> dict[str, list[str]]:
+    """Names that a Python text calls whose outcome or duration is a matter of chance, by kind; seeds excuse numbers."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return {}
+    called = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+    }
+    found = {kind: sorted(called.intersection(names)) for kind, names in _CHANCE.items()}
+    if _SEED.search(source):
+        found.pop("random")
+    return {kind: names for kind, names in found.items() if names}

@@ -1,0 +1,116 @@
+"""Statistics of tasks as GSO's and SWE-Perf's papers print them, test files left out.
+
+SWE-Perf (arXiv 2507.12415), table 1; GSO (arXiv 2505.23671), table 2, figure 9 and appendix C.2: lines, files,
+hunks, functions and languages of the expert's patch, depth of calls, speedup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Protocol
+
+from pydantic import Field
+
+from curation.patch import files_of
+from data.records import Change, Record, Task
+
+
+class Size(Protocol):
+    """Source files of a tree and their lines."""
+
+    @property
+    def files(self) -> int:
+        """Number of files."""
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+
+
+class Profile(Record):
+    """Figures of one task. Test files count nowhere."""
+
+    task_id: str
+    codebase_files: int
+    codebase_lines: int
+    lines: int = Field(description="Lines added and deleted by the expert.")
+    files: int
+    hunks: int = Field(description="Of the patch as it is published: moves are a deletion and an addition.")
+    functions: int = Field(description="Functions edited: those of the oracle problem.")
+    realistic: int = Field(description="Functions that the workloads call directly.")
+    languages: list[str] = Field(description="Of the changed source files, the most frequent first.")
+    workloads: int
+    base_seconds: float = Field(description="One call at the base, mean over the workloads.")
+    speedup: float
+    gain: float = Field(description="δ, SWE-Perf's ratio of performance.")
+    depth: int | None = Field(
+        default=None, description="Calls from a workload down to the nearest changed function; null: not measured."
+    )
+
+
+class Line(Record):
+    """One line of the overview; values are null where they have no meaning."""
+
+    category: str
+    metric: str
+    mean: float | None = None
+    median: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def profile_of(task: Task, change: Change, size: Size, depth: int | None = None) -> Profile:
+    """Figures of an accepted task; `size` is that of its base."""
+    sources = [file for file in change.files if file.role == "source"]
+    languages = [file.language for file in sources if file.language]
+    return Profile(
+        task_id=task.task_id,
+        codebase_files=size.files,
+        codebase_lines=size.lines,
+        lines=task.lines_changed,
+        files=task.files_changed,
+        hunks=sum(file.hunks for file in files_of(task.patch)),
+        functions=len(task.oracle_targets),
+        realistic=len(task.realistic_targets),
+        languages=sorted(set(languages), key=lambda one: (-languages.count(one), one)),
+        workloads=len(task.workloads),
+        base_seconds=fmean(one.base_seconds for one in task.workloads),
+        speedup=task.speedup or 1.0,
+        gain=task.delta or 0.0,
+        depth=depth,
+    )
+
+
+def overview(profiles: Sequence[Profile]) -> list[Line]:
+    """The table: mean, median, least and most of each figure; of languages how many tasks have each."""
+    lines = [Line(category="Size", metric="tasks", mean=float(len(profiles)))]
+    if not profiles:
+        return lines
+    for category, metric, name in _FIGURES:
+        values = [float(value) for one in profiles if (value := getattr(one, name)) is not None]
+        if values:
+            figures = {"mean": fmean(values), "median": median(values), "low": min(values), "high": max(values)}
+            lines.append(Line(category=category, metric=metric, **figures))
+    languages = [language for one in profiles for language in one.languages]
+    for language in sorted(set(languages), key=lambda one: (-languages.count(one), one)):
+        lines.append(Line(category="Languages", metric=f"tasks with {language}", mean=float(languages.count(language))))
+    several = sum(len(one.languages) > 1 for one in profiles)
+    return [*lines, Line(category="Languages", metric="tasks with several", mean=float(several))]
+
+
+_FIGURES = (
+    ("Codebase", "files (non-test)", "codebase_files"),
+    ("Codebase", "lines (non-test)", "codebase_lines"),
+    ("Expert patch", "lines edited", "lines"),
+    ("Expert patch", "files edited", "files"),
+    ("Expert patch", "hunks", "hunks"),
+    ("Expert patch", "functions edited", "functions"),
+    ("Tests", "workloads", "workloads"),
+    ("Tests", "original runtime / s", "base_seconds"),
+    ("Functions", "oracle", "functions"),
+    ("Functions", "realistic", "realistic"),
+    ("Functions", "call depth", "depth"),
+    ("Performance", "speedup", "speedup"),
+    ("Performance", "gain (δ)", "gain"),
+)

@@ -1,0 +1,93 @@
+"""What a release is made of: configuration `default` (ReleasedTask) and `timings` (ReleasedTiming).
+
+These are the canonical columns; `curation.release` writes them, and its page SCHEMA.md is made of their descriptions.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from data.records.row import Record
+from data.records.task import TaskWorkload
+from data.records.timing import Machine
+
+
+class Recipe(Record):
+    """How the base is made runnable again from the release alone."""
+
+    tree: str = Field(description="Git id of the base's tree, in `sources/<repo>.pack`.")
+    python: str = Field(description="Version of the interpreter, 'X.Y.Z'.")
+    requirements: list[str] = Field(description="Everything that was installed, 'name==version'.")
+    system_packages: list[str] = Field(description="Debian packages beside compiler and interpreter.")
+    setup_commands: list[str] = Field(description="Shell commands that fetch the base from upstream.")
+    install_commands: list[str] = Field(description="Shell commands that make the environment and the native parts.")
+    source_roots: list[str] = Field(description="Folders put on sys.path, relative to the tree.")
+    environment_id: str = Field(description="Content address of interpreter and dependencies.")
+    image_digest: str = Field(description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists.")
+
+
+class ReleasedTask(Record):
+    """One task: what a solver gets, what grades it, what the expert reached."""
+
+    task_id: str = Field(description="'owner__name-<first 10 digits of the head>'; stable across releases.")
+    repo: str = Field(description="Short name of the repository.")
+    codebase: str = Field(description="'owner/name' of the repository.")
+    url: str = Field(description="Where the repository can be cloned from; empty for the demo.")
+    base_commit: str = Field(description="Commit the solver starts from.")
+    head_commit: str = Field(description="Commit of the expert.")
+    created_at: datetime = Field(description="When the fix became public: compare with a model's training data.")
+    version: str = Field(description="Version of the package at the base, where the tree states it.")
+    title: str = Field(description="First line of the expert's message, without addresses. Tells the fix.")
+    message: str = Field(description="The expert's message, without e-mail addresses. Tells the fix.")
+    pull_number: int | None = Field(description="Number of the pull request, where there was one.")
+    issues: list[int] = Field(description="Issues the message refers to.")
+    patch: str = Field(description="The expert's patch without test files; applies to the base with git apply.")
+    test_patch: str = Field(description="The part of the expert's diff that touches test files.")
+    problem_gso: str = Field(description="Problem text, setting 'gso': a performance test is the target; may be empty.")
+    problem_oracle: str = Field(description="Problem text, setting 'oracle': names the functions to make faster.")
+    problem_realistic: str = Field(description="Problem text, setting 'realistic': names only what end users call.")
+    apis: list[str] = Field(description="Public APIs that reach what the patch changes.")
+    oracle_targets: list[str] = Field(description="'path::Class.method' that the patch changes.")
+    realistic_targets: list[str] = Field(description="'path::Class.method' that the workloads call.")
+    tests: list[str] = Field(
+        description="Node ids of unit tests that execute changed lines, are not changed themselves and passed three "
+        "times on both sides: a solver's version must pass them."
+    )
+    workloads: list[TaskWorkload] = Field(description="What is timed, with the expert's figures.")
+    speedup: float = Field(description="The expert's: harmonic mean over the workloads of base time over head time.")
+    low: float = Field(description="Lower end of the 95 % interval of `speedup`.")
+    high: float = Field(description="Upper end of the same.")
+    delta: float = Field(description="Mean δ over the workloads (SWE-Perf's human_performance).")
+    q_value: float = Field(description="Smallest q-value of the workloads.")
+    lines_changed: int = Field(description="Lines added and deleted outside tests.")
+    files_changed: int = Field(description="Files changed outside tests.")
+    licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")
+    recipe: Recipe = Field(description="How the base is made runnable again.")
+    machine_id: str = Field(description="The machine of the timings: see the configuration `timings`.")
+    review: Literal["accepted", "unreviewed"] = Field(description="Whether a curator accepted it.")
+    warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")
+
+
+class ReleasedTiming(Record):
+    """One process that ran one workload on one side."""
+
+    task_id: str = Field(description="The task it belongs to.")
+    workload_id: str = Field(description="The workload within `workloads` of the task.")
+    session: int = Field(description="1: the session that selects; 2: the confirming one, whose figures are published.")
+    block: int = Field(description="Number of the block within the session, from 0; it runs base and head once.")
+    attempt: int = Field(description="0, or the number of times the block was repeated before.")
+    position: int = Field(description="Place of the process in its block, from 0.")
+    side: Literal["base", "head"] = Field(description="Which code ran.")
+    aa: bool = Field(description="The base once more, in the role of the head (A/A).")
+    samples: list[float] = Field(description="Seconds of each timed call.")
+    cold: float | None = Field(description="Seconds of the first call of the process.")
+    outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")
+    wall_seconds: float = Field(description="Wall time of the process seen from outside.")
+    hash_seed: int = Field(description="PYTHONHASHSEED, shared by the block.")
+    core: int | None = Field(description="The core the process was pinned to.")
+    foreign_load: float = Field(description="CPU seconds per second used by others on that core during the block.")
+    disturbed: bool = Field(description="Foreign load was over the limit; the block was repeated.")
+    machine: Machine = Field(description="Facts of the machine.")

@@ -1,0 +1,80 @@
+"""`perfquarry schedule` and `perfquarry worker`: nightly deployments, and what does their runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NamesArgument = Annotated[list[str] | None, typer.Argument(help="Names in the registry; all without.")]
+HomeOption = Annotated[
+    Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
+
+schedule = typer.Typer(
+    no_args_is_help=True, help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.add_typer(schedule, name="schedule")
+    app.command()(worker)
+
+
+@schedule.command("list")
+def show(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List what is deployed, with its next and its last run."""
+    from flows.options import home_of
+    from flows.schedules import show as show_deployed
+
+    show_deployed(home_of(home), as_json=as_json)
+
+
+@schedule.command()
+def apply(repositories: NamesArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Create or update the nightly deployments of repositories of the registry."""
+    from flows.options import home_of
+    from flows.schedules import apply as apply_deployments
+
+    apply_deployments(home_of(home), repositories or [], as_json=as_json)
+
+
+@schedule.command()
+def remove(
+    repositories: NamesArgument = None,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove nightly deployments; runs that are under way go on."""
+    from data.errors import InputError
+    from flows.options import home_of
+    from flows.schedules import remove as remove_deployments
+
+    if bool(repositories) == everything:
+        raise InputError("name the repositories whose deployments go, or give --all")
+    remove_deployments(home_of(home), repositories or [], as_json=as_json)
+
+
+@schedule.command("yaml")
+def print_yaml() -> None:
+    """Print `prefect.yaml`, made from the registry: for `prefect deploy --all`."""
+    from flows.deployments import prefect_yaml
+
+    typer.echo(prefect_yaml(), nl=False)
+
+
+def worker(
+    limit: Annotated[int, typer.Option(min=1, help="Runs at once; their timings wait for each other anyway.")] = 1,
+    name: Annotated[str | None, typer.Option(help="The worker's name on the page.", show_default="host's")] = None,
+    settings: Annotated[Path | None, typer.Option(help="Settings file of runs that name none.")] = None,
+    home: HomeOption = None,
+) -> None:
+    """Do the runs of the deployments in this home, until Ctrl-C: a process worker of Prefect."""
+    from flows.options import home_of
+    from flows.schedules import work
+
+    work(home_of(home), limit, name, settings)

@@ -1,0 +1,123 @@
+"""`perfquarry export --format harbor`: a folder a task."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow.compute as pc
+from rich.console import Console
+
+from curation import harbor
+from data.errors import InputError
+from data.home import Home
+from data.records import Build, Problem, Task
+from data.settings import MeasureSettings
+from data.store import TableStore
+from flows.images import reopen
+from harness.contracts import BuiltSide
+from harness.images import Images
+from harness.task_folder import pack_base, pack_expert, pack_grader, pack_repository
+from miners.roles import TESTS, role_of
+
+_MOST_TESTS = 20
+
+
+def export(
+    home: Home, store: TableStore, tasks: Sequence[Task], to: Path, base_image: str, network: harbor.Network
+) -> list[Path]:
+    """Writes the folders of the tasks; returns those written, in their order.
+
+    Tasks whose two sides need different native builds are left out: the grader does not build.
+
+    Raises:
+        InputError: `to` holds something else than such folders.
+        SandboxUnavailable: no engine or no base image.
+        EnvironmentFailed: a base cannot be made again here.
+    """
+    written = []
+    for task in tasks:
+        rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
+        newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
+        if len({row.build_id for row in newest.values()}) > 1:
+            said = f"{task.task_id} is left out: its change needs a native build of its own, which the grader cannot do"
+            Console(stderr=True).print(said, highlight=False, markup=False)
+            continue
+        base, _ = reopen(home, store, task)
+        image = Images(home, base_image).environment(base)
+        folder = to / task.task_id
+        partial = to / f".{task.task_id}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        write_task(task, base, image, partial, network, _problem(store, task))
+        if folder.exists() and not (folder / "task.toml").is_file():
+            raise InputError(f"{folder} is in the way: it is no exported task")
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+        written.append(folder)
+    return written
+
+
+def write_task(
+    task: Task,
+    base: BuiltSide,
+    image: str,
+    folder: Path,
+    network: harbor.Network = "no-network",
+    problem: str = "",
+    settings: MeasureSettings | None = None,
+) -> None:
+    """Writes the folder of one task from its built base and the image with its environment."""
+    for name in ("environment", "tests", "solution/files"):
+        (folder / name).mkdir(parents=True)
+    tests = folder / "tests"
+    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", folder / "solution" / "files")
+    runnable = harbor.Runnable(
+        python=str(base.python),
+        image=image,
+        source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
+        tests=tests_of(task, base.tree),
+        protected=TESTS.pattern,
+    )
+    pack_repository(base.tree, task.created_at_commit, folder / "environment" / "repository.tar.gz")
+    pack_base(base.tree, tests / "base.tar.gz")
+    pack_grader(tests)
+    told = harbor.grading(task, runnable, expert.deleted, settings or MeasureSettings())
+    (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    (folder / "task.toml").write_text(harbor.task_toml(task, network, version("perfquarry")), encoding="utf-8")
+    (folder / "instruction.md").write_text(harbor.instruction(task, problem), encoding="utf-8")
+    (folder / "environment" / "Dockerfile").write_text(harbor.dockerfile(runnable), encoding="utf-8")
+    (folder / "solution" / "expert.patch").write_bytes(task.patch.encode())
+    for path, text in ((tests / "test.sh", harbor.test_script(runnable)), (_solve(folder), harbor.solution(expert))):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+
+def tests_of(task: Task, tree: Path) -> list[str]:
+    """Test files that have to pass: those of the timed tests, then those named after a changed module."""
+    timed = {one.code.partition("::")[0] for one in task.workloads if one.source == "unit-test"}
+    changed = {Path(target.partition("::")[0]).stem for target in task.oracle_targets} - {"__init__"}
+    named = {
+        str(path.relative_to(tree))
+        for stem in changed
+        for pattern in (f"test_{stem}.py", f"{stem}_test.py")
+        for path in tree.rglob(pattern)
+        if role_of(str(path.relative_to(tree))) == "test"
+    }
+    return [*sorted(timed), *sorted(named - timed)][:_MOST_TESTS]
+
+
+def _solve(folder: Path) -> Path:
+    return folder / "solution" / "solve.sh"
+
+
+def _problem(store: TableStore, task: Task) -> str:
+    """The newest kept text for solvers of the task, end to end; never a plan."""
+    rows = [
+        row
+        for row in store.records(Problem, task.repo, where=pc.field("task_id") == task.task_id)
+        if row.status == "kept" and row.setting == "realistic"
+    ]
+    return max(rows, key=lambda row: row.created_at).text if rows else ""

@@ -1,0 +1,19 @@
+"""What screening asks of the generator of workloads."""
+
+from __future__ import annotations
+
+from curation.screening.demands import Demand, demands
+from flows.decisions import newest_findings, newest_tasks
+from flows.run import Run
+
+
+def demands_of(run: Run) -> list[Demand]:
+    """Of the tasks of the newest decision, as the newest screening sees them; none before the first."""
+    tasks = [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
+    findings = newest_findings(run.store, run.name)
+    return demands(tasks, findings) if findings else []
+
+
+def wishes_of(run: Run) -> dict[str, tuple[str, ...]]:
+    """By change, what its workloads lack."""
+    return {one.change_id: one.wishes for one in demands_of(run)}

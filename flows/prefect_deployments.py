@@ -1,0 +1,120 @@
+"""Nightly deployments on the server of PREFECT_API_URL. Import this only when it is set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+import httpx
+from prefect import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags, FlowRunFilter
+from prefect.client.schemas.filters import FlowRunFilterDeploymentId as OfDeployment
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import ObjectAlreadyExists, PrefectException
+from prefect.types.entrypoint import EntrypointType
+
+from data.errors import ServerUnavailable
+from data.records import Record
+from flows.deployments import POOL, Nightly
+
+
+class Deployed(Record):
+    """A deployment as the server knows it."""
+
+    repository: str
+    cron: str
+    active: bool
+    next_run: datetime | None = None
+    last_run: datetime | None = None
+    last_state: str = ""
+
+
+@contextmanager
+def _told(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except (PrefectException, httpx.HTTPError) as error:
+        raise ServerUnavailable(f"the Prefect server failed while {doing}: {error}") from error
+
+
+def apply(wanted: Sequence[Nightly]) -> None:
+    """Creates or updates the deployments, and the work pool where there is none.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
+    from flows.scheduled import nightly
+
+    async def create() -> None:
+        async with get_client() as client:
+            with suppress(ObjectAlreadyExists):
+                await client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+        for one in wanted:
+            deployment = await nightly.ato_deployment(
+                name=one.repository,
+                schedules=[CronSchedule(cron=one.cron, timezone="UTC")],
+                parameters={"repo": one.repository},
+                description=one.description,
+                tags=one.tags,
+                concurrency_limit=ConcurrencyLimitConfig(
+                    limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+                ),
+                entrypoint_type=EntrypointType.MODULE_PATH,
+                work_pool_name=POOL,
+            )
+            await deployment.aapply()
+
+    with _told("deployments were created"):
+        asyncio.run(create())
+
+
+def listed() -> list[Deployed]:
+    """The deployments of ours, by repository.
+
+    Raises:
+        ServerUnavailable: the server did not answer.
+    """
+    found = []
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
+    with _told("deployments were listed"), get_client(sync_client=True) as client:
+        for one in client.read_deployments(deployment_filter=ours, limit=200):
+            runs = client.read_flow_runs(
+                flow_run_filter=FlowRunFilter(deployment_id=OfDeployment(any_=[one.id])),
+                sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+                limit=50,
+            )
+            coming = [run.expected_start_time for run in runs if run.state and run.state.is_scheduled()]
+            past = [run for run in runs if run.start_time]
+            schedule = one.schedules[0] if one.schedules else None
+            found.append(
+                Deployed(
+                    repository=one.name,
+                    cron=getattr(schedule.schedule, "cron", "") if schedule else "",
+                    active=bool(schedule and schedule.active and not one.paused),
+                    next_run=min(filter(None, coming), default=None),
+                    last_run=past[0].start_time if past else None,
+                    last_state=past[0].state_name or "" if past else "",
+                )
+            )
+    return sorted(found, key=lambda one: one.repository)
+
+
+def remove(repositories: Sequence[str]) -> list[str]:
+    """Deletes the deployments of these repositories, all of ours without names; returns those that were there.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
+    gone = []
+    with _told("deployments were removed"), get_client(sync_client=True) as client:
+        for one in client.read_deployments(deployment_filter=ours, limit=200):
+            if not repositories or one.name in repositories:
+                client.delete_deployment(one.id)
+                gone.append(one.name)
+    return sorted(gone)

@@ -1,0 +1,168 @@
+"""`perfquarry release`: what the tables hold → a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow.compute as pc
+
+from curation.release.changelog import Changes
+from curation.release.check import read_failed
+from curation.release.making import make
+from curation.release.manifest import Family, Manifest, Source
+from curation.release.selection import Candidate, read_reviews, select
+from curation.release.sources import tree_of
+from data.errors import InputError
+from data.funnel import funnel
+from data.home import Home
+from data.records import (
+    Build,
+    Change,
+    Evidence,
+    Finding,
+    Problem,
+    ReleasedTask,
+    ReleasedTiming,
+    Revalidation,
+    Row,
+    Task,
+    Timing,
+    Workload,
+)
+from data.registry import resolve
+from data.store import TableStore
+from flows.decisions import newest_tasks
+
+R = TypeVar("R", bound=Row)
+
+
+def release(
+    homes: Sequence[Home],
+    repos: Sequence[str],
+    version: str,
+    name: str,
+    to: Path,
+    reviews: Path | None,
+    checked: Path | None,
+    previous: Path | None,
+) -> tuple[Manifest, Changes]:
+    """Makes a release of the accepted tasks of repositories, each of the first home that holds it.
+
+    Raises:
+        InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
+    """
+    decisions = read_reviews(reviews) if reviews else {}
+    failed = read_failed(checked) if checked else {}
+    places = dict(_place(homes, repo) for repo in repos)
+    candidates: list[Candidate] = []
+    sources: list[Source] = []
+    for repo, home in places.items():
+        store = TableStore(home.tables)
+        accepted = [task for task in newest_tasks(store, repo) if task.status == "kept"]
+        candidates += _candidates(store, repo, accepted, _clone(home, repo))
+        sources.append(_source(store, repo, accepted))
+    selection = select(candidates, decisions, failed)
+    timings = [row for repo, home in places.items() for row in _timings(home, repo, selection.rows)]
+    manifest = Manifest(
+        name=name,
+        version=version,
+        made_at=datetime.now(UTC),
+        made_by=f"perfquarry {installed_version('perfquarry')}",
+        sources=sources,
+        machines=[],
+        rows={},
+        accepted_by_curators=0,
+        left_out=[],
+        oldest=None,
+        newest=None,
+    )
+    clones = {repo: _clone(home, repo) for repo, home in places.items()}
+    released = {row.task_id for row in selection.rows}
+    every = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
+    again = [row for row in every if row.task_id in released]
+    return make(to, manifest, selection, timings, clones, previous, again)
+
+
+def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
+    name = resolve(repo).name
+    for home in homes:
+        if any(task.status == "kept" for task in newest_tasks(TableStore(home.tables), name)):
+            return name, home
+    where = ", ".join(str(home.root) for home in homes)
+    raise InputError(f"no accepted task of {name} in {where}: run `perfquarry curate {repo}` first")
+
+
+def _clone(home: Home, repo: str) -> Path:
+    clone = home.repositories / f"{repo}.git"
+    if not clone.is_dir():
+        raise InputError(f"the clone of {repo} is not in {home.root}: run `perfquarry mine {repo}` first")
+    return clone
+
+
+def _candidates(store: TableStore, repo: str, tasks: Sequence[Task], clone: Path) -> Iterator[Candidate]:
+    about = _about(tasks)
+    builds = {row.change_id: row for row in _newest(store.records(Build, repo, where=about)) if row.side == "base"}
+    workloads = list(_newest(store.records(Workload, repo, where=about)))
+    findings = list(_newest(store.records(Finding, repo, where=about)))
+    problems = list(store.records(Problem, repo, where=about))
+    for task in tasks:
+        base = builds.get(task.change_id)
+        yield Candidate(
+            task=task,
+            base=base if base and base.status == "kept" else None,
+            tree=tree_of(clone, task.base_sha),
+            tests=sorted(
+                row.code
+                for row in workloads
+                if row.change_id == task.change_id and row.status == "kept" and not row.is_script
+            ),
+            findings=[row for row in findings if row.task_id == task.task_id],
+            problems=[row for row in problems if row.task_id == task.task_id],
+        )
+
+
+def _about(tasks: Sequence[Task]) -> Any:
+    return pc.field("change_id").isin([task.change_id for task in tasks])
+
+
+def _newest(rows: Iterable[R]) -> Iterator[R]:
+    """Of each change the rows of that configuration which wrote its newest row."""
+    every: dict[str, list[R]] = {}
+    for row in rows:
+        every.setdefault(row.change_id, []).append(row)  # type: ignore[attr-defined]  # all of these tables have it
+    for group in every.values():
+        newest = max(group, key=lambda row: row.created_at)
+        origin = (newest.stage_version, newest.config_hash)
+        yield from (row for row in group if (row.stage_version, row.config_hash) == origin)
+
+
+def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
+    first = accepted[0]
+    evidence = list(store.records(Evidence, repo, config_hash=first.config_hash, stage_version=first.stage_version))
+    dates = store.scan(Change, repo, columns=["merged_at"])["merged_at"]
+    return Source(
+        repo=repo,
+        codebase=first.codebase,
+        url=first.url,
+        licence=first.licence,
+        tasks=len(accepted),
+        mined_until=pc.max(dates).as_py(),
+        funnel=funnel(store, repo),
+        family=Family.of(evidence),
+    )
+
+
+def _timings(home: Home, repo: str, rows: Sequence[ReleasedTask]) -> Iterator[ReleasedTiming]:
+    """Of the released workloads, on the machine whose figures are published."""
+    owners = {workload.workload_id: row for row in rows if row.repo == repo for workload in row.workloads}
+    where = pc.field("workload_id").isin(list(owners))
+    for timing in _newest(TableStore(home.tables).records(Timing, repo, where=where)):
+        owner = owners[timing.workload_id]
+        if timing.machine.machine_id == owner.machine_id:
+            same = set(ReleasedTiming.model_fields) & set(Timing.model_fields)
+            facts = {name: getattr(timing, name) for name in same}
+            yield ReleasedTiming.model_validate({"task_id": owner.task_id, **facts})

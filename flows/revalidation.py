@@ -1,0 +1,137 @@
+"""`perfquarry revalidate`: published tasks measured again on this machine, from their recipes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds, workloads_of
+from curation.sessions import measure
+from data.errors import EnvironmentFailed, GitFailed, InputError
+from data.home import Home
+from data.records import Revalidation, Stamp, Task, content_id
+from data.registry import names
+from data.settings import Settings
+from data.store import TableStore
+from flows.decisions import newest_tasks
+from flows.options import Options
+from flows.reports import times
+from flows.run import Run
+from flows.runner import RunFailed
+from harness.machine import measurement_lock
+from harness.remade import builds_of_recipe
+
+STAGE_VERSION = "1"
+
+
+def revalidate(
+    home: Home, source: str, clone_from: str | None, only: Sequence[str], settings: Settings, *, as_json: bool
+) -> None:
+    """Measures the tasks of a release or a home again, a row each, and shows how many hold.
+
+    Tasks that cannot be made runnable here are told, and are no rows: nothing is known of them.
+
+    Raises:
+        InputError: no such tasks, or one clone for several repositories.
+        RunFailed: some tasks could not be tried.
+    """
+    tasks = [task for task in _tasks(home, source) if not only or task.task_id.startswith(tuple(only))]
+    if not tasks:
+        raise InputError(f"no task of {source} begins with {', '.join(only)}")
+    if clone_from and len({task.repo for task in tasks}) > 1:
+        raise InputError("--source is one repository, and these tasks are of several: give --tasks of one of them")
+    console, store = Console(stderr=as_json), TableStore(home.tables)
+    run_id = content_id("revalidation", source, datetime.now(UTC).isoformat())
+    rows: list[Revalidation] = []
+    untried: dict[str, str] = {}
+    for number, task in enumerate(tasks, 1):
+        try:
+            row = _again(home, task, clone_from, settings, run_id)
+        except (EnvironmentFailed, GitFailed) as error:
+            untried[task.task_id] = str(error)
+            continue
+        store.append([row])
+        rows.append(row)
+        console.print(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", highlight=False, markup=False)
+    _report(rows, untried, as_json=as_json)
+    if untried:
+        first, why = next(iter(untried.items()))
+        raise RunFailed(f"{len(untried)} of {len(tasks)} tasks could not be tried here; {first}: {why}")
+
+
+def _tasks(home: Home, source: str) -> list[Task]:
+    path = Path(source).expanduser()
+    if path.is_file() or (path.is_dir() and next(path.rglob("*.parquet"), None)):
+        return read_tasks(path)
+    store = TableStore(home.tables)
+    kept = [task for task in newest_tasks(store, source) if task.status == "kept"]
+    if not kept:
+        raise InputError(f"{source!r} is no release's folder, and {home.tables} has no tasks of such a repository")
+    return kept
+
+
+def _again(home: Home, task: Task, clone_from: str | None, settings: Settings, run_id: str) -> Revalidation:
+    repo = task.repo if task.repo in names() else task.url
+    run = Run.open(
+        Options(repo=repo, source=clone_from, home=str(home.root), jobs=1, settings=settings).model_dump_json()
+    )
+    config = settings.select.config_hash(settings.measure.config_hash())
+    stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=config)
+    builds = builds_of_recipe(
+        home,
+        run.clone,
+        run.repository,
+        stamp,
+        task.change_id,
+        (task.base_sha, task.head_sha),
+        task.python,
+        task.requirements,
+    )
+    base, head = run.builder.reopen(builds)
+    workloads = workloads_of(task, stamp)
+    with measurement_lock():
+        begin = time.monotonic()
+        timings = measure(
+            task.change_id, workloads, base, head, run.prober, run.machine, settings.measure, settings.select, stamp
+        )
+        seconds = time.monotonic() - begin
+    return judge_again(task, timings, settings.select, stamp, run_id, builds[0].python, seconds)
+
+
+def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: bool) -> None:
+    share = share_that_holds(rows) if rows else None
+    if as_json:
+        summary = dict(zip(("share", "low", "high"), share, strict=True)) if share else None
+        held = sum(row.status == "kept" for row in rows)
+        facts = {"tasks": len(rows), "held": held, "share": summary, "untried": untried}
+        print(json.dumps({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}))
+        return
+    table = Table(box=None, title_justify="left")
+    for name in ("published", "95 % interval", "here", "95 % interval", "load", "task and outcome"):
+        table.add_column(name, justify="left" if name.startswith("task") else "right")
+    for row in rows:
+        table.add_row(
+            times(row.published_speedup),
+            f"\\[{times(row.published_low)}, {times(row.published_high)}]",
+            times(row.speedup),
+            f"\\[{times(row.low)}, {times(row.high)}]",
+            f"{row.foreign_load:.2f}",
+            f"{row.task_id}\n{outcome(row)}",
+        )
+    console = Console()
+    console.print(table)
+    if share:
+        held = sum(row.status == "kept" for row in rows)
+        part, low, high = (100 * value for value in share)
+        machine = rows[-1].machine
+        console.print(
+            f"\n{held} of {len(rows)} tasks hold: {part:.0f} % (95 % interval {low:.0f} to {high:.0f} %) "
+            f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}",
+            highlight=False,
+        )

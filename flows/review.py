@@ -1,0 +1,152 @@
+"""The review queue of a home: opened, served, exported."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from rich.console import Console
+from sqlalchemy import Engine
+
+from curation.review.app import create_app
+from curation.review.database import open_database
+from curation.review.decisions import Decisions
+from curation.review.desk import Desk
+from curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
+from curation.review.index import Index
+from curation.review.tables import Tables
+from curation.review.transfer import export_decisions, export_log, import_decisions
+from data.errors import InputError
+from data.home import Home
+from data.store import TableStore
+from flows.decisions import newest_decision
+from flows.options import Options
+from flows.send_back import SendBackRunner
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Where the page is served, and to whom."""
+
+    host: str
+    port: int
+    reviewers: tuple[str, ...]
+    allowed: tuple[str, ...]
+
+
+def database_of(home: Home) -> Engine:
+    """`PERFQUARRY_DATABASE`, or SQLite in the home."""
+    file = home.root / "review" / "reviews.db"
+    return open_database(os.environ.get("PERFQUARRY_DATABASE") or f"sqlite:///{file}")
+
+
+def transfer(
+    home: Home, export_to: Path | None, log_to: Path | None, import_from: Path | None, *, as_json: bool
+) -> None:
+    """Adds what a file holds, then writes the decisions that stand, and the log."""
+    engine = database_of(home)
+    decisions = Decisions(engine)
+    facts: dict[str, object] = {}
+    if import_from:
+        total, new = import_decisions(decisions, import_from)
+        facts |= {"imported_from": str(import_from), "events": total, "new": new}
+    if export_to:
+        facts |= {"exported_to": str(export_to), "exported": export_decisions(decisions, export_to)}
+    if log_to:
+        facts |= {"log": str(log_to), "logged": export_log(decisions, log_to)}
+    engine.dispose()
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if import_from:
+        console.print(f"{import_from}: {facts['events']} events, {facts['new']} of them new")
+    if export_to:
+        console.print(f"{export_to}: {facts['exported']} decisions")
+    if log_to:
+        console.print(f"{log_to}: {facts['logged']} events")
+
+
+def serve(
+    options: Options,
+    arguments: list[str],
+    bind: Bind,
+    sources: list[str],
+    *,
+    required: int,
+    near: bool,
+    as_json: bool,
+) -> None:
+    """Serves the page until Ctrl-C, and prints where it is.
+
+    Raises:
+        InputError: a name or source does not fit, or the address cannot be bound.
+    """
+    home = Home(Path(options.home))
+    guard = guard_of(home, bind)
+    runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
+    with _bound(bind) as listener:
+        limit = options.settings.select.min_delta / 2 if near else None
+        desk = open_desk(home, runner, required=required, near=limit)
+        port = listener.getsockname()[1]
+        _announce(bind, port, guard, as_json=as_json)
+        config = uvicorn.Config(create_app(desk, guard), log_level="warning", server_header=False, ws="none")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> Desk:
+    """The queue of a home, in step with its tables."""
+    engine, store = database_of(home), TableStore(home.tables)
+    index = Index(engine, store, newest_decision, near=near)
+    return Desk(index, Decisions(engine, required), Tables(home, store), starter)
+
+
+def guard_of(home: Home, bind: Bind) -> Guard:
+    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine.
+
+    Raises:
+        InputError: nobody is named, or a name cannot be one.
+    """
+    remote = not is_loopback(bind.host)
+    names = tuple(dict.fromkeys(name.strip() for name in bind.reviewers)) or (getpass.getuser(),)
+    if bad := [name for name in names if not NAME.fullmatch(name)]:
+        raise InputError(f"{bad[0]!r} cannot be a reviewer's name: 1 to 60 characters without quotes and commas")
+    hosts = frozenset({*names_of(bind.host), *(name.lower() for name in bind.allowed)})
+    return Guard(secret_of(home.root / "review" / "secret"), names, hosts, sign_in=remote or len(names) > 1)
+
+
+def _bound(bind: Bind) -> socket.socket:
+    family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
+    try:
+        return socket.create_server((bind.host, bind.port), family=family)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen on {bind.host}:{bind.port}: {error.strerror or error}; choose another --port"
+        ) from error
+
+
+def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
+    shown = socket.gethostname() if bind.host in ("0.0.0.0", "::") else bind.host  # noqa: S104 - compared
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+    links = {name: f"{address}sign-in?token={guard.token(name)}" for name in guard.reviewers} if guard.sign_in else {}
+    if as_json:
+        print(json.dumps({"address": address, "links": links}), flush=True)
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Review: {address}   (Ctrl-C ends it)")
+    for name, link in links.items():
+        console.print(f"{name}: {link}")
+    if not is_loopback(bind.host):
+        console.print("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, found, place = text.partition("=")
+    if not found or not name or not place:
+        raise InputError(f"--source {text!r}: NAME=PATH|URL is wanted")
+    return name, place

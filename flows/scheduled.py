@@ -1,0 +1,104 @@
+"""The flow of the nightly deployments. Import this only where PREFECT_API_URL names a server (a worker's process)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from uuid import UUID
+
+import httpx
+from prefect import flow, get_client
+from prefect.client.schemas.objects import State
+from prefect.exceptions import PrefectException
+from prefect.runtime import flow_run
+from prefect.states import Completed, Crashed
+from rich.console import Console
+
+from data.funnel import funnel
+from flows.artifacts import publish
+from flows.hooks import tell_failure
+from flows.options import Options, default_jobs, home_of, settings_file, settings_from
+from flows.prefect_flows import do_stages, error_of, outcome_of
+from flows.run import Run
+from flows.runner import RunFailed
+from flows.runs import runs_of, settle
+from flows.stages import STAGES
+from flows.work import perform
+
+_log = logging.getLogger("perfquarry.scheduled")
+
+
+@flow(
+    name="nightly",
+    flow_run_name="nightly-{repo}",
+    persist_result=False,
+    on_failure=[tell_failure],
+    on_crashed=[tell_failure],
+)
+def nightly(
+    repo: str,
+    source: str | None = None,
+    changes: str = "",
+    limit: int | None = None,
+    judge: str = "heuristic",
+    workloads: str = "unit-test",
+    llm: str | None = None,
+    budget_usd: float | None = None,
+    settings: str | None = None,
+) -> State[None]:
+    """All stages of one repository in the worker's home; costs what is new since the last run.
+
+    Args:
+        repo: name in the registry, git URL, or local path.
+        source: clone from this path or URL instead of the registry's.
+        changes: only these head commits, with commas.
+        limit: only the N most probable changes are built and timed.
+        judge: who judges (docs/judge.md).
+        workloads: sources of workloads, with commas.
+        llm: whom the cascade asks and who writes workloads.
+        budget_usd: most USD that calls of models may come to.
+        settings: TOML file on the worker's machine; without one, the worker's.
+    """
+    options = Options(
+        repo=repo,
+        source=source,
+        changes=tuple(filter(None, (change.strip() for change in changes.split(",")))),
+        limit=limit,
+        home=str(home_of(None).root),
+        jobs=default_jobs(),
+        settings=settings_from(settings_file(settings), judge, workloads, budget_usd, llm),
+    )
+    run = Run.open(options.model_dump_json())
+    _settle_killed(run)
+    state: State[None] = Completed(message="nothing new")
+
+    def execute(run: Run, stages: Sequence[str]) -> None:
+        nonlocal state
+        state = do_stages(run, stages)
+        if error := error_of(state):
+            raise error
+
+    names = [stage.name for stage in STAGES]
+    try:
+        counts = perform(run, names, nullcontext(execute), Console(file=sys.stderr), flow_run=str(flow_run.id))
+    except RunFailed as error:
+        counts, state = funnel(run.store, run.name, run.provenance), outcome_of(error)
+    publish(run, counts)
+    return state
+
+
+def _settle_killed(run: Run) -> None:
+    """Marks scheduled runs of this home and repository whose process was killed as crashed, once."""
+    for record in runs_of(run.home, run.name):
+        if record.outcome != "killed" or not record.flow_run:
+            continue
+        try:
+            with get_client(sync_client=True) as client:
+                old = client.read_flow_run(UUID(record.flow_run))
+                if old.state and not old.state.is_final():
+                    client.set_flow_run_state(old.id, Crashed(message="The process was killed."), force=True)
+            settle(run.home, run.name, record.run)
+        except (PrefectException, httpx.HTTPError) as error:
+            _log.warning("could not mark the killed run %s as crashed: %s", record.run, error)

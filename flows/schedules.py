@@ -1,0 +1,133 @@
+"""What `perfquarry schedule` and `perfquarry worker` do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from data.errors import InfrastructureError
+from data.home import Home
+from flows.deployments import POOL, chosen
+from flows.options import WORKER_SETTINGS, read_settings
+from flows.server import local_server, quiet
+
+IDLE_SECONDS = 5
+"""How long a worker that was told to end may go on without runs (seconds)."""
+
+
+@contextlib.contextmanager
+def connected(home: Home) -> Iterator[str]:
+    """PREFECT_API_URL names a server that answers: the user's, or the home's own, which stays up meanwhile."""
+    quiet()
+    if url := os.environ.get("PREFECT_API_URL"):
+        yield url
+        return
+    os.environ.setdefault("PREFECT_HOME", str(home.server))
+    with local_server(home) as server:
+        os.environ["PREFECT_API_URL"] = server.wait()
+        yield os.environ["PREFECT_API_URL"]
+
+
+def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
+    """Creates or updates the deployments of these repositories, all without names."""
+    wanted = chosen(repositories)
+    with connected(home) as url:
+        from flows.prefect_deployments import apply as create
+
+        create(wanted)
+    if as_json:
+        print(json.dumps([one.model_dump() for one in wanted], indent=2))
+    else:
+        text = f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"
+        Console().print(text, highlight=False, soft_wrap=True)
+
+
+def show(home: Home, *, as_json: bool) -> None:
+    """Prints what is deployed."""
+    with connected(home):
+        from flows.prefect_deployments import listed
+
+        deployed = listed()
+    if as_json:
+        print(json.dumps([one.model_dump(mode="json") for one in deployed], indent=2))
+        return
+    table = Table(title=f"{len(deployed)} deployment(s)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("repository", "cron, UTC", "next run, UTC", "last run, UTC", "ended"):
+        table.add_column(name, no_wrap=True)
+    for one in deployed:
+        cron = one.cron if one.active else f"[dim]{one.cron} (paused)[/]"
+        table.add_row(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
+    Console().print(table)
+
+
+def _minute(date: datetime | None) -> str:
+    return f"{date:%Y-%m-%d %H:%M}" if date else "–"
+
+
+def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
+    """Deletes deployments, all without names."""
+    with connected(home):
+        from flows.prefect_deployments import remove as delete
+
+        gone = delete(repositories)
+    if as_json:
+        print(json.dumps(gone))
+    else:
+        Console().print(f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}", highlight=False)
+
+
+def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
+    """Prefect's process worker on our pool, with this home, until it is told to end.
+
+    Raises:
+        InputError: the settings cannot be read.
+        InfrastructureError: the worker ended by itself.
+    """
+    read_settings(settings)
+    with connected(home):
+        environment = {**os.environ, "PERFQUARRY_HOME": str(home.root)}
+        if settings:
+            environment[WORKER_SETTINGS] = str(settings.resolve())
+        command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
+        command += ["--limit", str(limit), "--name", name or platform.node()]
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        told: list[int] = []
+
+        def end(number: int, _: object) -> None:
+            told.append(number)
+            process.send_signal(signal.SIGINT)
+
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, end)
+        code = _ended(process, told)
+    if not told:
+        raise InfrastructureError(f"Prefect's worker ended with exit code {code}: see what it said above")
+
+
+def _ended(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
+    """Waits for the worker; once it is told to end, until its runs have ended, or it is told again.
+
+    An idle worker of Prefect 3.8.8 outlives the first SIGINT: it is killed.
+    """
+    idle = 0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(1.0)
+        if told:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                idle = 0 if psutil.Process(process.pid).children() else idle + 1
+            if idle >= IDLE_SECONDS or len(told) > 1:
+                os.killpg(process.pid, signal.SIGKILL)

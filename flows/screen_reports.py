@@ -1,0 +1,192 @@
+"""The commands that screen tasks, and show findings, problem texts and statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from curation.problems import shown
+from curation.screening.demands import Demand
+from curation.screening.found import SCREENED
+from curation.statistics_of_tasks import Line, overview, profile_of
+from data.errors import InputError
+from data.records import Finding, Problem, Task
+from flows.decisions import newest_findings, newest_problems
+from flows.display import showing
+from flows.logs import log_to
+from flows.options import Options
+from flows.oversampling import demands_of
+from flows.run import Run
+from flows.runner import run_stages
+from flows.runs import run_name
+from flows.screening import accepted
+from flows.work import claiming
+from miners.vocabulary import size_at
+
+_ORDER = {"blocking": 0, "warning": 1, "info": 2}
+_COLOURS = {"blocking": "red", "warning": "yellow", "info": "dim"}
+
+
+def report_findings(options: Options, *, with_runs: bool, as_json: bool) -> None:
+    """Does what the screening still has to do, and shows the findings.
+
+    Raises:
+        InputError: the repository has no task.
+        RunFailed: some checks could not be made.
+    """
+    run, console = _opened(options, as_json)
+    with claiming(run, ["screen"], console), showing(console, silent=as_json):
+        run_stages(run, ["screen"])
+        if with_runs:
+            from flows.screen_runs import run_checks
+
+            run_checks(run, _wanted(run))
+    wanted = {task.task_id: task for task in _wanted(run)}
+    rows = [row for row in newest_findings(run.store, run.name) if row.task_id in wanted]
+    rows.sort(key=lambda row: (list(wanted).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
+    lacking = [one for one in demands_of(run) if one.task_id in wanted]
+    if as_json:
+        found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
+        print(json.dumps({"findings": found, "demands": [asdict(one) for one in lacking]}, indent=2))
+    else:
+        console.print(findings_table(run.name, rows, list(wanted.values())))
+        console.print(_sum_of(rows, options.repo, lacking), highlight=False, soft_wrap=True, markup=False)
+
+
+def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> str:
+    """How many tasks are blocked, which checks were made, and which tasks need more workloads."""
+    tasks, blocked = {row.task_id for row in rows}, {row.task_id for row in rows if row.severity == "blocking"}
+    made = sorted({row.subject for row in rows if row.check == SCREENED})
+    text = f"{len(tasks)} tasks, {len(blocked)} blocked; checks made: {', '.join(made)}"
+    text += "" if "run" in made else " (perfquarry screen --run also runs code)"
+    if lacking:
+        heads = ",".join(one.head_sha[:10] for one in lacking)
+        text += (
+            f"\n{len(lacking)} tasks need more workloads; the generator asks for what they lack:\n"
+            f"perfquarry curate {repo} --workloads …,generated --llm SPEC --changes {heads}"
+        )
+    return text
+
+
+def findings_table(name: str, rows: Sequence[Finding], tasks: Sequence[Task]) -> Table:
+    """Findings, worst first within a task."""
+    table = Table(title=f"Findings of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("task", "check", "evidence"):
+        table.add_column(column, overflow="fold")
+    for task in tasks:
+        own = [row for row in rows if row.task_id == task.task_id and row.check != SCREENED]
+        first = f"{escape(task.task_id)}\n[dim]{escape(task.title[:50])}[/]"
+        for row in own:
+            about = f"[dim]{escape(row.subject[-60:])}[/] " if row.subject and row.subject not in row.evidence else ""
+            colour = _COLOURS[row.severity]
+            table.add_row(first, f"[{colour}]{row.check}[/]", about + escape(" ".join(row.evidence.split())))
+            first = ""
+        if not own:
+            table.add_row(first, "[green]clean[/]", "")
+    return table
+
+
+def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: bool) -> None:
+    """Has texts or plans written where a model is named, and shows the texts; never a plan.
+
+    Raises:
+        InputError: the repository has no task, or the model is unknown.
+        PerfquarryError: the model cannot be asked now; what was written is in the table.
+    """
+    if plans and llm is None:
+        raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
+    run, console = _opened(options, as_json)
+    with claiming(run, ["screen"], console), showing(console, silent=as_json):
+        run_stages(run, ["screen"])
+        if llm is not None:
+            from flows.problem_writing import write_problems
+
+            write_problems(run, _wanted(run), llm, plans=plans)
+    wanted = {task.task_id for task in _wanted(run)}
+    rows = [row for row in newest_problems(run.store, run.name) if row.task_id in wanted]
+    visible = [row for row in rows if row.setting != "plan"]
+    if as_json:
+        print(json.dumps([row.model_dump(mode="json") for row in visible], indent=2))
+        return
+    for row in visible:
+        _print_problem(console, row)
+    told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
+    console.print(f"{told}; {len(rows) - len(visible)} plans in the table, not shown", highlight=False)
+
+
+def _print_problem(console: Console, row: Problem) -> None:
+    head = f"{row.task_id}  {row.setting} by {row.author}"
+    console.rule(escape(head), align="left")
+    if row.leaks:
+        console.print(f"[red]rejected:[/] {escape('; '.join(row.leaks))}")
+    console.print(row.text, markup=False, highlight=False, soft_wrap=True)
+
+
+def report_statistics(options: Options, *, as_json: bool) -> None:
+    """Statistics of the accepted tasks.
+
+    Raises:
+        InputError: the repository has no task.
+    """
+    run, console = _opened(options, as_json)
+    tasks = accepted(run)
+    changes = {task.task_id: run.change_of(task) for task in tasks}
+    depths = {
+        row.task_id: int(json.loads(row.details)["depth"])
+        for row in newest_findings(run.store, run.name)
+        if row.check == "call-depth"
+    }
+    profiles = [
+        profile_of(task, changes[task.task_id], size_at(run.clone, task.base_sha), depths.get(task.task_id))
+        for task in tasks
+    ]
+    lines = overview(profiles)
+    if as_json:
+        facts = {
+            "repository": run.name,
+            "overview": [line.model_dump() for line in lines],
+            "tasks": [one.model_dump() for one in profiles],
+        }
+        print(json.dumps(facts, indent=2))
+        return
+    console.print(_overview_table(run.name, lines))
+
+
+def _overview_table(name: str, lines: Sequence[Line]) -> Table:
+    table = Table(title=f"Tasks of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("category")
+    table.add_column("metric")
+    for column in ("mean", "median", "min", "max"):
+        table.add_column(column, justify="right", no_wrap=True)
+    category = ""
+    for line in lines:
+        figures = [_figure(value) for value in (line.mean, line.median, line.low, line.high)]
+        table.add_row("" if line.category == category else line.category, line.metric, *figures)
+        category = line.category
+    return table
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _wanted(run: Run) -> list[Task]:
+    heads = run.options.changes
+    return [task for task in accepted(run) if not heads or task.head_sha.startswith(heads)]
+
+
+def _opened(options: Options, as_json: bool) -> tuple[Run, Console]:
+    console = Console(stderr=as_json)
+    run = Run.open(options.model_dump_json())
+    log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)
+    if not accepted(run):
+        raise InputError(f"no task of {run.name} in {run.home.tables}: run `perfquarry curate {options.repo}` first")
+    return run, console

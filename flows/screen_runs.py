@@ -1,0 +1,57 @@
+"""`perfquarry screen --run`: the checks of tasks that run code, one task after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from curation.screening import rows_of
+from curation.screening.runs import try_out
+from data.records import Build, Task, Workload
+from flows.display import current
+from flows.run import Run
+from flows.runner import failed, run_stage
+from flows.screening import screened_tasks, stamp_of, summary
+from flows.stages import Batch, Stage
+from harness.machine import measurement_lock, quiet_core
+
+
+def run_checks(run: Run, tasks: Sequence[Task]) -> None:
+    """Does what is not done yet of the tasks; each is written when it is done.
+
+    Raises:
+        RunFailed: some tasks could not be run here.
+    """
+    by_id = {task.task_id: task for task in tasks}
+
+    def todo(run: Run) -> list[Batch]:
+        return [(name,) for name in by_id if name not in screened_tasks(run, "run")]
+
+    def work(run: Run, batch: Batch) -> None:
+        for name in batch:
+            _check(run, by_id[name])
+
+    failures = run_stage(run, Stage("run", todo, work, alone=True, summary=summary))
+    if failures:
+        raise failed(failures)
+
+
+def _check(run: Run, task: Task) -> None:
+    builds = list(run.store.records(Build, run.name, where=pc.field("change_id") == task.change_id))
+    newest = {build.side: build for build in builds if build.status == "kept"}
+    pair = [newest[side] for side in ("base", "head") if side in newest]
+    base, _ = run.builder.reopen(pair)
+    tools = run.tools(pair)["base"]
+    current().note(task.title)
+    lock = measurement_lock(on_wait=lambda waited: current().note(f"a timing runs here: {waited:.0f} s"))
+    settings, guards = run.options.settings.screen, _guards(run, task)
+    found = try_out(task, base, run.prober, settings, tools, quiet_core(), guards, lock)
+    run.store.append(rows_of(task, found, stamp_of(run)))
+
+
+def _guards(run: Run, task: Task) -> list[str]:
+    """Unit tests that execute the change and pass on both sides, and are no workloads of the task."""
+    own = {one.node for one in task.workloads}
+    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == task.change_id)
+    return sorted({row.node for row in rows if row.status == "kept" and not row.is_script} - own)

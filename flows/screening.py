@@ -1,0 +1,97 @@
+"""The stage `screen`: problem texts of the newest tasks, and the checks of them that run no code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from curation.problems import Fix, templates
+from curation.screening import Subject, look, rows_of
+from curation.screening.duplicates import Landing
+from curation.screening.found import SCREENED
+from curation.screening.sources import test_source
+from data.records import Change, Evidence, Finding, Stamp, Task, content_id
+from data.store import TableStore
+from flows.decisions import newest_decision, newest_findings, newest_tasks
+from flows.run import VERSIONS, Run
+from miners.vocabulary import content_at, only_at_head
+
+
+def accepted(run: Run) -> list[Task]:
+    """Tasks of the newest decision."""
+    return [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
+
+
+def stamp_of(run: Run) -> Stamp:
+    """Of findings and problem texts of the newest decision under the run's settings."""
+    decision = newest_decision(run.store, run.name) or ""
+    config = content_id(run.options.settings.screen.config_hash(), decision)
+    return Stamp(repo=run.name, stage_version=VERSIONS["screen"], config_hash=config)
+
+
+def screened_tasks(run: Run, kind: str) -> set[str]:
+    """Ids of the tasks whose checks of a kind ('static', 'run') were made."""
+    stamp = stamp_of(run)
+    made = run.store.scan(
+        Finding,
+        run.name,
+        columns=["task_id"],
+        where=(pc.field("check") == SCREENED) & (pc.field("subject") == kind),
+        stage_version=stamp.stage_version,
+        config_hash=stamp.config_hash,
+    )
+    return set(made["task_id"].to_pylist())
+
+
+def todo(run: Run) -> list[tuple[str, ...]]:
+    """One batch, all tasks together, unless they were screened."""
+    tasks = {task.task_id for task in accepted(run)}
+    return [(stamp_of(run).config_hash,)] if tasks - screened_tasks(run, "static") else []
+
+
+def screen(run: Run, _: tuple[str, ...]) -> None:
+    """Writes the texts and the findings."""
+    stamp, settings = stamp_of(run), run.options.settings.screen
+    subjects = [subject_of(run, task, stamp) for task in accepted(run)]
+    found = look(subjects, history_of(run.store, run.name), settings)
+    run.store.append([problem for one in subjects for problem in one.problems])
+    run.store.append([row for one in subjects for row in rows_of(one.task, found[one.task.task_id], stamp)])
+
+
+def summary(run: Run) -> str:
+    """'8 tasks, 2 with blocking findings'."""
+    rows = newest_findings(run.store, run.name)
+    counts = Counter(row.severity for row in rows if row.check != SCREENED)
+    blocked = {row.task_id for row in rows if row.severity == "blocking"}
+    told = ", ".join(f"{counts[severity]} {severity}" for severity in ("blocking", "warning", "info"))
+    return f"{len({row.task_id for row in rows})} tasks, findings: {told}; {len(blocked)} task(s) blocked"
+
+
+def subject_of(run: Run, task: Task, stamp: Stamp) -> Subject:
+    """A task with all that the static checks look at."""
+    fix = fix_of(run, task)
+    evidence = run.store.records(
+        Evidence, run.name, config_hash=task.config_hash, where=pc.field("change_id") == task.change_id
+    )
+    return Subject(task, fix, list(evidence), templates(task, fix, stamp), _tests(run.clone, task))
+
+
+def fix_of(run: Run, task: Task) -> Fix:
+    """What a text about the task must not say."""
+    return Fix.of(task, *only_at_head(run.clone, run.change_of(task)))
+
+
+def _tests(clone: Path, task: Task) -> dict[str, str]:
+    nodes = [one.code for one in task.workloads if one.source == "unit-test"]
+    contents = content_at(clone, task.base_sha, [node.partition("::")[0] for node in nodes]) if nodes else {}
+    texts = {path: content.decode("utf-8", "replace") for path, content in contents.items()}
+    return {node: test_source(texts[path], node) for node in nodes if (path := node.partition("::")[0]) in texts}
+
+
+def history_of(store: TableStore, repo: str) -> list[Landing]:
+    """The history as the table of changes has it."""
+    columns = ["head_sha", "parents", "title", "message", "patch_id", "merged_at"]
+    rows = {row["head_sha"]: row for row in store.scan(Change, repo, columns=columns).to_pylist()}
+    return [Landing(**{**row, "parents": tuple(row["parents"])}) for row in rows.values()]

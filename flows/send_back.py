@@ -1,0 +1,153 @@
+"""Candidates that curators sent back: the wish is written down, then the stages run as processes of their own.
+
+The wish (table `renewals`) is what makes the stages do the change once more, so a run that is
+interrupted is taken up by any later run of the same repository.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Literal
+
+import pyarrow.compute as pc
+
+from data.errors import InfrastructureError, InputError, PerfquarryError
+from data.records import Renewal, Task, Timing
+from data.registry import resolve
+from flows.decisions import newest_tasks
+from flows.options import Options
+from flows.reports import times
+from flows.run import Run
+from flows.sources import SOURCES
+
+Stage = Literal["generate", "measure", "select"]
+STAGES: Mapping[str, tuple[Stage, ...]] = {
+    "more-tests": ("generate", "measure", "select"),
+    "measure-again": ("measure", "select"),
+}
+
+
+class Interrupted(InfrastructureError):
+    """The review server ended while a flow ran."""
+
+
+class SendBackRunner:
+    """Starts `perfquarry STAGE REPO --changes SHA` with the options that the tasks were made with.
+
+    Args:
+        options: of the command: home, jobs, settings; their `repo` is passed over.
+        arguments: how the command line names the settings ('--settings', FILE, …).
+        sources: where to clone a repository from instead of the registry's URL.
+    """
+
+    def __init__(self, options: Options, arguments: list[str], sources: Mapping[str, str]) -> None:
+        self._options, self._arguments, self._sources = options, arguments, sources
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = threading.Event()
+
+    def run(
+        self, task: Task, action: Literal["more-tests", "measure-again"], wished_by: str, report: Callable[[str], None]
+    ) -> str:
+        """Does the work to its end.
+
+        Raises:
+            InputError: the task was made with other settings than these.
+            PerfquarryError: a stage ended with an error; its last line says which.
+        """
+        name = self._name_of(task)
+        run = Run(self._options.model_copy(update={"repo": name}))
+        self._check(run, task)
+        before = times(task.speedup)
+        run.store.append(self._wishes(run, task, action, wished_by))
+        for stage in STAGES[action]:
+            self._stage(stage, name, task, report)
+        after = next((one for one in newest_tasks(run.store, task.repo) if one.task_id == task.task_id), None)
+        if after is None:
+            raise InfrastructureError(f"{task.task_id} is no longer among the tasks: look at perfquarry funnel {name}")
+        outcome = times(after.speedup) if after.status == "kept" else f"rejected ({after.reason})"
+        return f"{before} before, {outcome} now; {len(after.workloads)} workloads kept (were {len(task.workloads)})"
+
+    def stop(self) -> None:
+        """Ends the stage that runs."""
+        self._stopped.set()
+        if (process := self._process) is not None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+
+    def _name_of(self, task: Task) -> str:
+        """What names the repository on the command line."""
+        for name in (task.repo, task.url):
+            with suppress(InputError):
+                if name and resolve(name).name == task.repo:
+                    return name
+        raise InputError(f"{task.repo} is neither in the registry nor to be found at {task.url or 'its path'}")
+
+    def _check(self, run: Run, task: Task) -> None:
+        of_change = pc.field("change_id") == task.change_id
+        if not run.store.count(Timing, task.repo, where=of_change, **run.where("measure")):
+            raise InputError(
+                "the timings of this task were taken with other settings: start `perfquarry review` with the "
+                "--settings, --workloads and --judge of the run that made it"
+            )
+
+    def _wishes(self, run: Run, task: Task, action: str, wished_by: str) -> list[Renewal]:
+        wished: list[Renewal] = []
+        for stage in STAGES[action]:
+            if stage != "select":
+                more = self._all_sources(run) if stage == "generate" else []
+                common = run.stamp(stage).fields() | {"change_id": task.change_id, "wished_by": wished_by}
+                wished.append(Renewal(**common, stage=stage, sources=more))
+        return wished
+
+    def _all_sources(self, run: Run) -> list[str]:
+        """Every source that can be asked: models only where one is named."""
+        model = run.options.settings.generate.generated.model
+        return [name for name in SOURCES if name != "generated" or model]
+
+    def _stage(self, stage: str, name: str, task: Task, report: Callable[[str], None]) -> None:
+        command = [sys.executable, "-m", "flows.cli", stage, name, "--home", self._options.home, "--no-server"]
+        command += ["--jobs", str(self._options.jobs), *self._arguments]
+        if stage != "select":
+            command += ["--changes", task.head_sha]
+        if source := self._sources.get(task.repo):
+            command += ["--source", source]
+        if self._stopped.is_set():
+            raise Interrupted("the review server ended; send it back again to go on")
+        report(f"{stage} …")
+        began = datetime.now(UTC)
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="backslashreplace",
+            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+            start_new_session=True,
+        ) as process:
+            self._process = process
+            last = _follow(process, stage, report)
+        self._process = None
+        if self._stopped.is_set():
+            raise Interrupted("the review server ended; send it back again to go on")
+        if process.returncode:
+            spent = (datetime.now(UTC) - began).total_seconds()
+            raise PerfquarryError(f"perfquarry {stage} ended with {process.returncode} after {spent:.0f} s: {last}")
+
+
+def _follow(process: subprocess.Popen[str], stage: str, report: Callable[[str], None]) -> str:
+    """Passes the stage's own lines on; returns the last line of all."""
+    assert process.stdout
+    last = ""
+    for line in process.stdout:
+        if text := line.strip():
+            last = text
+            if text.startswith(stage):
+                report(text)
+    return last

@@ -1,0 +1,133 @@
+"""The three sides: the base, the expert's, and the candidate's, made of the base and of what the solver may change.
+
+Nothing of the solver's folder is run or followed to get there: its regular files are compared, byte
+by byte, with the base's. Tests, configuration of tests, compiled files and modules that would stand
+before those of the standard library or of the environment stay the base's.
+"""
+
+import os
+import re
+import shutil
+import stat
+import sys
+import tarfile
+
+SKIPPED = frozenset([".git", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".venv", "node_modules"])
+COMPILED = re.compile(r"\.(py[co]|so|pyd|dll|dylib|o|a|egg-link|pth)$")
+CONFIGURATION = re.compile(
+    r"(^|/)(conftest\.py|pytest\.ini|\.pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|setup\.py|noxfile\.py"
+    r"|\.coveragerc|(site|user)customize(\.py)?|[^/]*\.pth)($|/)"
+)
+LARGEST = 32 * 1024**2
+MOST = 5000
+
+
+def extract(archive, folder):
+    """Unpacks an archive of ours."""
+    with tarfile.open(archive) as tar:
+        if sys.version_info >= (3, 12):
+            tar.extractall(folder, filter="tar")
+        else:
+            tar.extractall(folder)
+
+
+def make_sides(task, here, work):
+    """Fills work/base, work/gold and work/cand; returns the changed files and those left out with the reason."""
+    base, gold, cand = (os.path.join(work, name) for name in ("base", "gold", "cand"))
+    os.makedirs(base)
+    extract(os.path.join(here, task["base"]), base)
+    for other in (gold, cand):
+        shutil.copytree(base, other, symlinks=True)
+    extract(os.path.join(here, task["gold"]), gold)
+    for path in task["gold_deleted"]:
+        os.remove(os.path.join(gold, path))
+    return apply_changes(task, base, cand)
+
+
+def apply_changes(task, base, cand):
+    """Puts into `cand` what the solver's folder has otherwise than the base, where that is allowed."""
+    testbed = task["testbed"]
+    protected = re.compile(task["protected"])
+    taken = foreign_modules(task["python"])
+    ours, theirs = regular_files(base), regular_files(testbed)
+    changed, left_out = [], {}
+    for path in sorted(set(ours) | set(theirs), key=lambda path: (path in theirs, path)):  # deletions make room
+        if path in ours and path in theirs and same(os.path.join(base, path), os.path.join(testbed, path)):
+            continue
+        why = refusal(path, path in ours, theirs.get(path), protected, task["source_roots"], taken)
+        if not why:
+            if len(changed) >= MOST:
+                raise ValueError("more than %d files were changed" % MOST)
+            try:
+                put(os.path.join(testbed, path) if path in theirs else None, os.path.join(cand, path))
+                changed.append(path)
+            except OSError as error:
+                why = "cannot be there: %s" % error.strerror
+        if why:
+            left_out[path] = why
+    return sorted(changed), left_out
+
+
+def refusal(path, known, size, protected, roots, taken):
+    """Why a changed file is not taken over; None when it is."""
+    if COMPILED.search(path):
+        return "compiled files are made, not taken"
+    if protected.search(path) or CONFIGURATION.search(path):
+        return "tests and their configuration stay the base's"
+    if size is not None and size > LARGEST:
+        return "larger than %d bytes" % LARGEST
+    if any(character in path for character in "\0\n\r"):
+        return "its name"
+    if not known:
+        for root in roots:
+            inside = os.path.relpath(path, root)
+            if not inside.startswith(os.pardir) and inside.split(os.sep)[0].split(".")[0] in taken:
+                return "would be imported in place of another module"
+    return None
+
+
+def regular_files(folder):
+    """Size by path of the regular files below a folder; links are neither files nor followed."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        for name in files:
+            path = os.path.join(place, name)
+            facts = os.lstat(path)
+            if stat.S_ISREG(facts.st_mode):
+                found[os.path.relpath(path, folder)] = facts.st_size
+    return found
+
+
+def same(one, other):
+    """Whether two files hold the same."""
+    if os.path.getsize(one) != os.path.getsize(other):
+        return False
+    with open(one, "rb") as first, open(other, "rb") as second:
+        return first.read() == second.read()
+
+
+def put(source, target):
+    """Copies a file's contents, or removes the target where there is no source."""
+    if os.path.lexists(target):
+        os.remove(target)
+    if source is None:
+        try:
+            os.removedirs(os.path.dirname(target))
+        except OSError:  # there is more in it
+            pass
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copyfile(source, target, follow_symlinks=False)
+
+
+def foreign_modules(python):
+    """Top-level names of the standard library and of the environment."""
+    names = set(getattr(sys, "stdlib_module_names", ())) | set(sys.builtin_module_names)
+    folders = [os.path.dirname(os.__file__)]
+    libraries = os.path.join(os.path.dirname(os.path.dirname(python)), "lib")
+    for version in os.listdir(libraries) if os.path.isdir(libraries) else ():
+        folders.append(os.path.join(libraries, version, "site-packages"))
+    for folder in folders:
+        names.update(name.split(".")[0] for name in os.listdir(folder) if os.path.isdir(folder))
+    return names - {""}

@@ -1,0 +1,46 @@
+"""Statistics of blocks, with the standard library alone: Hodges-Lehmann and its interval from the signed-rank test.
+
+The same figures as `curation.intervals.paired_speedup` and `paired_interval`, which need numpy.
+"""
+
+import math
+
+LEVEL = 0.95
+
+
+def paired(logs, level=LEVEL):
+    """(low, middle, high) of the shift of paired log ratios; None with too few pairs (under 6 at 95 %)."""
+    dropped = walsh_dropped(len(logs), level)
+    if dropped is None:
+        return None
+    averages = sorted((a + b) / 2 for i, a in enumerate(logs) for b in logs[i:])
+    return averages[dropped], median(averages), averages[-1 - dropped]
+
+
+def walsh_dropped(n, level):
+    """Walsh averages left out at each end: the most with P(signed-rank sum < that many) <= (1 - level) / 2."""
+    counts = [1]
+    for rank in range(1, n + 1):
+        longer = counts + [0] * rank
+        for total, count in enumerate(counts):
+            longer[total + rank] += count
+        counts = longer
+    allowed, seen, below = (1 - level) / 2 * 2**n, 0, 0
+    for count in counts:
+        seen += count
+        if seen > allowed:
+            break
+        below += 1
+    return below - 1 if below else None
+
+
+def median(values):
+    """The middle value, of an even number the mean of the two middle ones."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def log_harmonic(slow, fast):
+    """Log of the harmonic mean of the speedups slow / fast, item by item."""
+    return -math.log(sum(after / before for before, after in zip(slow, fast)) / len(slow))

@@ -1,0 +1,95 @@
+"""What a patch may not newly say: names with which code looks at, or tampers with, what measures it.
+
+A patch that makes code faster needs none of them. Only what the changed file did not say before counts.
+"""
+
+import ast
+import re
+
+NAMES = frozenset(
+    ["_getframe", "_current_frames", "currentframe", "get_objects", "get_referrers", "settrace", "setprofile"]
+    + [
+        "_exit",
+        "abort",
+        "execv",
+        "execve",
+        "execl",
+        "execle",
+        "execlp",
+        "execvp",
+        "execvpe",
+        "ctypes",
+        "pytest",
+        "_pytest",
+        "unittest",
+        "sitecustomize",
+        "monitoring",
+    ]
+)
+TEXTS = re.compile(r"perfquarry|result\.jsonl|PYTEST_|/proc/|/logs/|/tests/|sched_setaffinity|clock_settime")
+CLOCKS = frozenset(["time", "gc", "sys", "builtins", "json", "os", "signal", "linecache", "types", "inspect"])
+"""Modules that the harness uses: nobody assigns to what is in them."""
+LOADED = "sys.modules"
+
+
+def new_suspects(before, after):
+    """What the source `after` says that `before` did not, sorted; sources that do not parse say nothing."""
+    return sorted(suspects(after) - suspects(before))
+
+
+def suspects(source):
+    """Everything suspicious in a source (bytes)."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    imported = {}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = getattr(node, "module", None) or ""
+            for alias in node.names:
+                name = module or alias.name
+                imported[alias.asname or alias.name.split(".")[0]] = alias.name if not module else module
+                found.update(NAMES.intersection(name.split(".") + [alias.name]))
+                found.update(TEXTS.findall(name))
+                if (module, alias.name) == ("sys", "modules"):
+                    found.add(LOADED)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if id(node) not in told or isinstance(node, ast.Call):
+            found.update(_of_node(node, imported))
+    return found
+
+
+def _of_node(node, imported):
+    if isinstance(node, ast.Attribute):
+        if node.attr in NAMES:
+            yield node.attr
+        if node.attr == "modules" and _module(node.value, imported) == "sys":
+            yield LOADED
+        if not isinstance(node.ctx, ast.Load) and _module(node.value, imported) in CLOCKS:
+            yield "assignment to %s.%s" % (_module(node.value, imported), node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("setattr", "delattr") and node.args:
+        if _module(node.args[0], imported) in CLOCKS:
+            yield "setattr on %s" % _module(node.args[0], imported)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+        "exec",
+        "eval",
+        "__import__",
+        "vars",
+        "getattr",
+    ):
+        if node.func.id in ("exec", "eval", "__import__"):
+            yield node.func.id
+        elif node.args and _module(node.args[0], imported) in CLOCKS:
+            yield "%s of %s" % (node.func.id, _module(node.args[0], imported))
+    else:
+        text = getattr(node, "s", None) if type(node).__name__ == "Str" else getattr(node, "value", None)
+        if isinstance(text, str):
+            for word in TEXTS.findall(text):
+                yield repr(word)
+
+
+def _module(node, imported):
+    return imported.get(node.id) if isinstance(node, ast.Name) else None

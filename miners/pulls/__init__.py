@@ -1,0 +1,1 @@
+"""Pull requests: crawled from GitHub, or reconstructed from git, and what they make of the history."""

@@ -1,0 +1,124 @@
+"""A pull request and the commits it became are one change: which rows of `changes` go on under a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from data.errors import GitFailed
+from data.records import RESOLVING, Change, Policy, Reason
+from data.settings import MineSettings
+from miners.pulls.graph import Graph
+from miners.pulls.policies import COLUMNS, rejection
+from miners.pulls.series import widened
+
+JOIN_COLUMNS = (*COLUMNS, "title", "merge_sha", "commits")
+"""Columns of `pulls` that a joining needs."""
+OURS = frozenset(
+    {Reason.PART_OF_PULL, Reason.NO_PULL, Reason.NO_ISSUE, Reason.NO_LABEL, Reason.NO_PATCH, Reason.NO_TEST_PATCH}
+)
+"""Reasons that only a joining gives."""
+
+
+@dataclass
+class _Known:
+    """What is kept of a pull request."""
+
+    number: int
+    title: str
+    reason: Reason | None
+    resolves: list[int]
+    titles: list[str] = field(default_factory=list)
+    """Of its own commits without merges, oldest first; only of those that may have been rebased."""
+
+
+class Joining:
+    """Says of each commit of a branch whether it is a pull request, a part of one, or neither.
+
+    Args:
+        graph: the branch's history.
+        pulls: `JOIN_COLUMNS` of the pull requests. Of two with one number or commit the first counts; where its
+            merge is not on the branch, the second tells where it is.
+        policy: which of them go on; with 'all', commits without any go on, too.
+        labels: see `policies.rejection`.
+    """
+
+    def __init__(self, graph: Graph, pulls: Iterable[Mapping[str, Any]], policy: Policy, labels: str) -> None:
+        self._graph, self._policy = graph, policy
+        self._pulls: dict[str, _Known] = {}
+        elsewhere: dict[int, Mapping[str, Any]] = {}
+        placed: set[int] = set()
+        for told in pulls:
+            sha, number = told["merge_sha"], told["number"]
+            if told["state"] != "merged" or number in placed:
+                continue
+            pull = elsewhere.setdefault(number, told)
+            if sha in graph.commits and sha not in self._pulls:
+                self._pulls[sha] = self._known(pull, sha, labels)
+                placed.add(number)
+        merges = {sha for sha in self._pulls if len(graph.commits[sha].parents) > 1}
+        self._owner = graph.owners(merges.__contains__)
+        self._base: dict[str, str] = {}
+        """By the last commit of a rebased pull request, the parent of its first."""
+        for sha, known in self._pulls.items():
+            if sha not in merges and len(known.titles) > 1:
+                self._find_series(sha, known)
+
+    def apply(self, change: Change, clone: Path, settings: MineSettings) -> Iterator[Change]:
+        """The rows in place of a commit's: the same with its pull request's number, issues and verdict; the last
+        commit of a rebased one is a part, too, and the whole series a change of its own."""
+        if change.base_sha and change.base_sha == self._base.get(change.head_sha):
+            return  # the series itself, when rows are joined again: it comes with its last commit
+        if change.status == "rejected" and change.reason not in OURS:
+            yield change
+            return
+        known, base = self._pulls.get(change.head_sha), self._base.get(change.head_sha)
+        owner = self._owner.get(change.head_sha) or (base and change.head_sha)
+        if owner:
+            yield _decided(change, Reason.PART_OF_PULL, pull_number=self._pulls[owner].number)
+        elif known is None:
+            yield _decided(change, None if self._policy == "all" else Reason.NO_PULL)
+        else:
+            yield self._joined(change, known)
+        if known and base:
+            try:
+                yield self._joined(widened(clone, change, base, known.title, settings), known)
+            except GitFailed:  # objects lack: the parts are rejected, so the series is, too
+                yield _decided(change, Reason.MISSING_OBJECTS, pull_number=known.number)
+
+    @staticmethod
+    def _joined(change: Change, known: _Known) -> Change:
+        issues = list(dict.fromkeys([*change.issues, *known.resolves]))
+        kind = change.kind if len(change.parents) > 1 else "pull_request"
+        reason = Reason(change.reason) if change.reason and change.reason not in OURS else known.reason
+        return _decided(change, reason, pull_number=known.number, issues=issues, kind=kind)
+
+    def _known(self, pull: Mapping[str, Any], sha: str, labels: str) -> _Known:
+        single = len(self._graph.commits[sha].parents) == 1
+        titles = [one["title"] for one in pull["commits"]] if single else []
+        resolves = [one["number"] for one in pull["issues"] if one["kind"] in RESOLVING and not one["codebase"]]
+        return _Known(pull["number"], pull["title"], rejection(pull, self._policy, labels), resolves, titles)
+
+    def _find_series(self, last: str, known: _Known) -> None:
+        """A rebase put the pull request's commits on the branch one by one: their titles tell.
+
+        GitHub shortens long titles with an ellipsis; merges within the pull request are not rebased.
+        """
+        titles = [title for title in known.titles if not title.startswith("Merge ")]
+        sha, series = last, []
+        for title in reversed(titles):
+            commit = self._graph.commits.get(sha)
+            if commit is None or len(commit.parents) != 1 or not commit.title.startswith(title.removesuffix("…")):
+                return
+            series.append(sha)
+            sha = commit.parents[0]
+        if len(series) > 1 and sha in self._graph.commits:
+            self._base[last] = sha
+            self._owner |= dict.fromkeys(series[1:], last)
+
+
+def _decided(change: Change, reason: Reason | None, **columns: Any) -> Change:
+    status = "kept" if reason is None else "rejected"
+    return change.model_copy(update={**columns, "status": status, "reason": reason and reason.value})

@@ -1,0 +1,168 @@
+"""What only the head of a change says: identifiers, literals and lines that no file of the base has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from git import Git
+
+from data.errors import GitFailed
+from data.records import Change
+from miners.blobs import read_blobs, sides
+from miners.diff import text
+from miners.git import git_of, given, output
+from miners.roles import language_of, role_of
+
+_LARGEST = 1024 * 1024
+"""Bytes of a file; larger ones are data."""
+_MOST = 5000
+"""Words looked up at the base."""
+_IDENTIFIER = re.compile(r"[^\W\d]\w{2,}")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b")
+_SHORTEST = {"number": 3, "string": 4, "line": 16}
+"""Characters from which a literal or a line tells anything."""
+
+
+class Vocabulary(NamedTuple):
+    """Words and lines of the fix."""
+
+    identifiers: frozenset[str] = frozenset()
+    literals: frozenset[str] = frozenset()
+    lines: frozenset[str] = frozenset()
+    """Of changed source files, with single spaces."""
+
+
+class _Words(NamedTuple):
+    identifiers: set[str]
+    literals: set[str]
+    lines: set[str]
+
+
+def only_at_head(clone: Path, change: Change) -> Vocabulary:
+    """What the source files of the head say and nothing of the base does, its tests and documentation included.
+
+    Raises:
+        GitFailed: base or head cannot be read.
+    """
+    paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
+    before, after = _Words(set(), set(), set()), _Words(set(), set(), set())
+    for file in sides(clone, change, paths) if paths else ():
+        for words, content in ((before, file.base), (after, file.head)):
+            if content and len(content) <= _LARGEST:
+                for known, found in zip(words, words_of(file.path, content), strict=True):
+                    known |= found
+    new = [now - old for now, old in zip(after, before, strict=True)]
+    git = git_of(clone)
+    identifiers, literals = sorted(new[0])[:_MOST], sorted(new[1])[:_MOST]
+    return Vocabulary(
+        frozenset(identifiers) - _at(git, change.base_sha, identifiers, "-w"),
+        frozenset(literals) - _at(git, change.base_sha, literals),
+        frozenset(new[2]),
+    )
+
+
+def words_of(path: str, content: bytes) -> tuple[set[str], set[str], set[str]]:
+    """Identifiers, literals and lines of a source file; of Python by its syntax, of others by how they look."""
+    source = text(content)
+    lines = {line for line in (" ".join(one.split()) for one in source.splitlines()) if len(line) >= _SHORTEST["line"]}
+    try:
+        tree = ast.parse(content) if language_of(path) == "python" else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = None
+    if tree is not None:
+        return (*_python_words(tree), lines)
+    bare = _COMMENT.sub(" ", source)
+    literals = {one or other for one, other in _STRING.findall(bare)} | set(_NUMBER.findall(bare))
+    return set(_IDENTIFIER.findall(_STRING.sub(" ", bare))), {one for one in literals if _telling(one)}, lines
+
+
+def _python_words(tree: ast.Module) -> tuple[set[str], set[str]]:
+    names: set[str] = set()
+    literals: set[str] = set()
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "module") if not isinstance(node, ast.keyword) else ():
+            names.update(_IDENTIFIER.findall(str(getattr(node, field, None) or "")))
+        if isinstance(node, ast.Constant) and id(node) not in docstrings and not isinstance(node.value, bool):
+            value = node.value
+            literals.add(text(value) if isinstance(value, bytes) else str(value))
+    return names, {one for one in literals if _telling(one)}
+
+
+def _telling(literal: str) -> bool:
+    if "\n" in literal or len(literal) > 200:
+        return False
+    kind = "number" if _NUMBER.fullmatch(literal) else "string"
+    return len(literal.strip()) >= _SHORTEST[kind]
+
+
+def _at(git: Git, sha: str, words: list[str], *options: str) -> frozenset[str]:
+    """Those of the words that occur in the tree at `sha`."""
+    if not words or not sha:
+        return frozenset()
+    arguments = ["git", "grep", "-h", "-o", "-I", "-F", *options, "-f", "-", sha]
+    with given(words) as lines:
+        status, found, error = git.execute(
+            arguments, istream=lines, with_extended_output=True, with_exceptions=False, stdout_as_string=False
+        )
+    if status > 1:
+        raise GitFailed(f"looking for words in the tree of {sha}: {error}")
+    return frozenset(text(line) for line in bytes(found).split(b"\n"))
+
+
+class Size(NamedTuple):
+    """Source files of a tree, and their lines."""
+
+    files: int
+    lines: int
+
+
+def size_at(clone: Path, sha: str) -> Size:
+    """Size of the source at `sha`, without tests, documentation and generated files.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    git = git_of(clone)
+    status, found, error = git.execute(
+        ["git", "grep", "-I", "-c", "-z", "", sha],
+        with_extended_output=True,
+        with_exceptions=False,
+        stdout_as_string=False,
+    )
+    if status > 1:
+        raise GitFailed(f"counting the lines of {sha}: {error}")
+    counts = [line.rpartition(b"\0") for line in bytes(found).split(b"\n") if line]
+    sources = [int(count) for name, _, count in counts if role_of(text(name.partition(b":")[2])) == "source"]
+    return Size(len(sources), sum(sources))
+
+
+def content_at(clone: Path, sha: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Contents of the files of a tree that exist.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    git = git_of(clone)
+    asked = list(dict.fromkeys(paths))
+    listing = output(git, "ls-tree", "-r", "-z", sha, doing=f"listing the tree of {sha}")
+    wanted = set(asked)
+    blobs = {}
+    for line in listing.split(b"\0"):
+        facts, _, name = line.partition(b"\t")
+        if text(name) in wanted and not facts.startswith(b"120000"):
+            blobs[text(name)] = facts.split()[2]
+    contents = read_blobs(git, blobs.values())
+    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}

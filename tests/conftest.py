@@ -1,0 +1,34 @@
+"""Servers that tests of several rooms share, one of each a worker of pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.real_servers import postgres, postgres_binaries, s3_server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """SQLAlchemy URL of a real Postgres with an empty database."""
+    binaries = postgres_binaries()
+    if binaries is None:
+        pytest.skip("no Postgres server on this machine (Debian: postgresql)")
+    with postgres(binaries) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def s3_variables() -> Iterator[dict[str, str]]:
+    """The variables that name a real S3 server with the bucket `tables`."""
+    with s3_server() as variables:
+        yield variables
+
+
+@pytest.fixture
+def s3(s3_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is where this test and its processes look for S3."""
+    for name, value in s3_variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

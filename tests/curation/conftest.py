@@ -1,0 +1,21 @@
+"""A sandbox and an interpreter for the checks that run code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.prober import SandboxProber
+from harness.sandbox import choose_sandbox
+from tests.bare_python import make_bare_python
+
+
+@pytest.fixture(scope="module")
+def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
+    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_bare_python(tmp_path_factory.mktemp("bare"))

@@ -1,0 +1,97 @@
+"""A small release made of the sample change, with a real clone behind it."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sample_change import BUILDS, CHANGE, REPOSITORY, VERDICT, WORKLOADS, measured
+from simulated_timings import MACHINE, STAMP
+
+from curation.assembly import ChangeTexts, assemble
+from curation.evidence import decide
+from curation.release.making import make
+from curation.release.manifest import Family, Manifest, Source
+from curation.release.selection import Candidate, Selection, select
+from curation.release.sources import tree_of
+from data.funnel import Funnel, StageCount
+from data.records import ReleasedTiming, Revalidation, Task, Timing
+from data.settings import SelectSettings
+
+STAGES = ("mine", "judge", "build", "generate", "measure", "select")
+
+
+def repository(folder: Path) -> tuple[Path, str, str, str]:
+    """A clone with a base and a head; both commits and the patch between them."""
+    folder.mkdir(parents=True)
+
+    def git(*arguments: str) -> str:
+        who = ("-c", "user.name=A", "-c", "user.email=someone@somewhere.org")
+        done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    git("init", "--quiet")
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "old.py").write_text("class Frob:\n    def run(self):\n        return sum([1, 2, 3])\n")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "base")
+    (folder / "pkg" / "old.py").write_text("class Frob:\n    def run(self):\n        return _frob_memo()\n")
+    git("commit", "--quiet", "-a", "-m", "head")
+    base, head = git("rev-parse", "HEAD^").strip(), git("rev-parse", "HEAD").strip()
+    return folder, base, head, git("diff", "--binary", "--full-index", base, head)
+
+
+def rows() -> list[Timing]:
+    return [*measured(0, 1.5, 1.4), *measured(1, 2.5, 2.4)]
+
+
+def sample_task(base: str, patch: str) -> Task:
+    evidence = decide(rows(), SelectSettings(), STAMP)
+    texts = ChangeTexts(patch=patch, version="1.2")
+    task = assemble(CHANGE, VERDICT, BUILDS, WORKLOADS, evidence, rows(), texts, REPOSITORY, SelectSettings(), STAMP)
+    return task.model_copy(update={"base_sha": base})
+
+
+def candidate(task: Task, tree: str, **more: object) -> Candidate:
+    build = next(one for one in BUILDS if one.side == "base")
+    build = build.model_copy(update={"environment_id": "e" * 16, "source_roots": ["."]})
+    facts = {"task": task, "base": build, "tree": tree, "tests": [one.code for one in WORKLOADS], **more}
+    return Candidate(**facts)  # type: ignore[arg-type]
+
+
+def timings_of(selection: Selection) -> list[ReleasedTiming]:
+    found = []
+    for task in selection.rows:
+        mine = {workload.workload_id for workload in task.workloads}
+        for row in rows():
+            if row.workload_id in mine:
+                facts = row.model_dump(include=set(ReleasedTiming.model_fields))
+                found.append(ReleasedTiming(task_id=task.task_id, **facts))
+    return found
+
+
+def manifest(version: str = "0.1.0") -> Manifest:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    stages = [StageCount(stage=name, entered=9 - place, kept=8 - place) for place, name in enumerate(STAGES)]
+    source = Source(
+        repo="sample", codebase="owner/sample", url=REPOSITORY.url, licence="MIT", tasks=1, mined_until=moment,
+        funnel=Funnel(repository="sample", stages=stages), family=Family(workloads=4, accepted=2, max_q=0.01),
+    )  # fmt: skip
+    return Manifest(
+        name="sample-tasks", version=version, made_at=moment, made_by="perfquarry 0.1.0", sources=[source],
+        machines=[], rows={}, accepted_by_curators=0, left_out=[], oldest=None, newest=None,
+    )  # fmt: skip
+
+
+def sample_release(tmp_path: Path, to: str = "release") -> Path:
+    """A whole release of one task, in a folder of `tmp_path`."""
+    clone, base, _, patch = repository(tmp_path / "clone")
+    selection = select([candidate(sample_task(base, patch), tree_of(clone, base))], {}, {})
+    [row] = selection.rows
+    again = Revalidation(
+        repo=row.repo, stage_version="1", config_hash="1", task_id=row.task_id, change_id=CHANGE.change_id, run_id="r1",
+        status="rejected", reason="no_gain", python="3.11.7", machine=MACHINE, seconds=1.0,
+    )  # fmt: skip
+    make(tmp_path / to, manifest(), selection, timings_of(selection), {"sample": clone}, None, [again])
+    return tmp_path / to

@@ -1,0 +1,91 @@
+"""The texts of a task's folder for Harbor: valid, and without the answer where a solver looks."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+
+from curation import harbor
+from data.records import Task
+from data.records.task import TaskWorkload
+from data.settings import MeasureSettings
+from harness.task_folder import ExpertFiles
+
+RUNNABLE = harbor.Runnable(
+    python="/envs/it's/bin/python",
+    image="perfquarry/dependencies:1",
+    source_roots=[".", "src"],
+    tests=["tests/test_a.py"],
+    protected="^tests/",
+)
+HIDDEN, SHOWN = "def experiment(data): return 'hidden input'", "def experiment(data): return 'shown input'"
+
+
+def workload(source: str, code: str, role: str = "visible") -> TaskWorkload:
+    figures = {"base_seconds": 0.01, "head_seconds": 0.005, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
+    figures |= {"p_value": 0.001, "q_value": 0.001}
+    return TaskWorkload(workload_id=f"{source}-{role}", source=source, code=code, role=role, **figures)
+
+
+def task(*workloads: TaskWorkload) -> Task:
+    return Task(
+        repo="r",
+        stage_version="1",
+        config_hash="h",
+        task_id="a__b-0123456789",
+        change_id="c",
+        codebase="a/b",
+        base_sha="0" * 40,
+        head_sha="1" * 40,
+        created_at_commit=datetime(2024, 1, 1, tzinfo=UTC),
+        title="Keep the answer in a set",
+        message="Keep the answer in a set\n\nThat is how the expert did it.",
+        patch="+    the_answer = set()\n",
+        python="3.11.7",
+        licence='Odd "licence" \\ \x7f\nof two lines',
+        problem_realistic="Calls of `f` take more time than they have to.",
+        problem_oracle="Make `g` faster.",
+        workloads=list(workloads),
+        speedup=1.1,
+    )
+
+
+def test_the_toml_says_what_harbor_reads() -> None:
+    read = tomllib.loads(harbor.task_toml(task(workload("unit-test", "t.py::a")), "no-network", "1.0"))
+    assert read["schema_version"] == "1.4" and read["artifacts"] == ["/testbed"]
+    assert read["task"]["name"] == "perfquarry/a__b-0123456789"
+    assert read["verifier"]["environment_mode"] == "separate" and "environment" not in read["verifier"]
+    assert read["environment"]["network_mode"] == "no-network" and read["environment"]["workdir"] == "/testbed"
+    assert read["metadata"]["licence"] == 'Odd "licence" \\ \x7f\nof two lines'
+    assert read["metadata"]["hidden_workloads"] == 0
+
+
+def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
+    whole = task(
+        workload("unit-test", "t.py::a"), workload("generated", SHOWN), workload("generated", HIDDEN, "hidden")
+    )
+    text = harbor.instruction(whole)
+    assert text.startswith("Calls of `f`") and SHOWN in text and "/testbed" in text
+    for secret in ("hidden input", "the_answer", "expert did", "answer in a set", "1" * 10, "Make `g`"):
+        assert secret not in text
+    assert harbor.instruction(whole, "A better text.").startswith("A better text.")
+    assert "t.py::a" in harbor.instruction(task(workload("unit-test", "t.py::a")))
+    assert "hidden input" not in harbor.dockerfile(RUNNABLE)
+
+
+def test_the_grader_is_told_all_workloads_and_times_weak_gains_longer() -> None:
+    whole = task(workload("unit-test", "t.py::a"), workload("generated", HIDDEN, "hidden"))
+    told = harbor.grading(whole, RUNNABLE, ["old.py"], MeasureSettings())
+    test, script = told["workloads"]
+    assert (test["node"], test["script"], test["hidden"]) == ("t.py::a", False, False)
+    assert (script["code"], script["script"], script["hidden"]) == (HIDDEN, True, True)
+    assert told["gold_deleted"] == ["old.py"] and told["schedule"]["blocks"] == 20
+    assert told["limits"]["min_timed_seconds"] == 0.66
+    strong = whole.model_copy(update={"speedup": 4.0})
+    assert harbor.grading(strong, RUNNABLE, [], MeasureSettings())["limits"]["min_timed_seconds"] == 0.2
+
+
+def test_the_scripts_quote_what_they_name() -> None:
+    assert "exec '/envs/it'\"'\"'s/bin/python' -E -s -S" in harbor.test_script(RUNNABLE)
+    script = harbor.solution(ExpertFiles(written=("a.py",), deleted=("b c.py",)))
+    assert "rm -f 'b c.py'" in script and 'cp -R "$here/files/." .' in script

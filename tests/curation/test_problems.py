@@ -1,0 +1,93 @@
+"""Problem texts: by template, by a model, and plans that nobody is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from screened_task import STAMP, task, workload
+
+from curation import Format
+from curation.formats import export
+from curation.problems import Fix, shown, templates
+from curation.problems.written import plan, plan_request, statements_request, write
+from data.home import Home
+from data.records import LlmCall, Problem
+from data.store import TableStore
+from llm.client import open_client
+from llm.recordings import Recording
+
+CASSETTES = Path(__file__).parent / "cassettes"
+SPEC = f"cassette:{CASSETTES}"
+SCRIPT = '"""Sums."""\ndef setup():\n    return list(range(9))\n\ndef experiment(data):\n    return total(data)\n'
+TASK = task(
+    workloads=[
+        workload(SCRIPT, source="generated", workload_id="1"),
+        workload("hidden = 1", source="generated", workload_id="0", role="hidden"),
+    ]
+)
+FIX = Fix.of(TASK, identifiers=["fast_table"], lines=["table = fast_table(items)"])
+
+
+def test_templates_show_the_visible_script_and_the_functions() -> None:
+    rows = {row.setting: row for row in templates(TASK, FIX, STAMP)}
+    assert set(rows) == {"gso", "oracle", "realistic"}
+    assert "return total(data)" in rows["gso"].text and "hidden = 1" not in rows["gso"].text
+    assert all(row.status == "kept" and not row.leaks for row in rows.values())
+    assert [row.setting for row in templates(task(problem_oracle="", workloads=[]), FIX, STAMP)] == ["realistic"]
+
+
+def test_a_text_that_tells_the_fix_is_rejected_but_the_templates_own_words_tell_nothing() -> None:
+    words = Fix.of(TASK, identifiers=["prefix", "results", "load_result"])
+    assert {row.status for row in templates(task(), words, STAMP)} == {"kept"}
+    told = Fix.of(TASK, identifiers=["total", "results"])
+    rows = {row.setting: row for row in templates(TASK, told, STAMP)}
+    assert {row.status for row in rows.values()} == {"rejected"}
+    assert rows["gso"].reason == "tells_the_fix" and rows["gso"].leaks == ["identifier total"]
+    assert shown(rows.values()) == []
+
+
+def ask(tmp_path: Path) -> tuple[TableStore, list[Problem]]:
+    store = TableStore(tmp_path / "tables")
+    with open_client(SPEC, Home(tmp_path), store, STAMP) as client:
+        return store, [*write(TASK, FIX, client.ask, SPEC, STAMP), *plan(TASK, client.ask, SPEC, STAMP)]
+
+
+def test_a_model_writes_texts_that_are_checked_like_all_others(tmp_path: Path) -> None:
+    store, rows = ask(tmp_path)
+    outcome = {row.setting: (row.status, row.leaks) for row in rows}
+    assert outcome == {
+        "gso": ("kept", []),
+        "oracle": ("kept", []),
+        "realistic": ("rejected", ["identifier fast_table"]),
+        "plan": ("kept", []),
+    }
+    by_setting = {row.setting: row for row in rows}
+    assert by_setting["gso"].text.endswith("```") and "return total(data)" in by_setting["gso"].text
+    assert {row.author for row in rows} == {SPEC}
+    assert {row.prompt for row in store.records(LlmCall, "sample")} == {"problem", "plan"}
+
+
+def test_who_writes_a_text_is_shown_nothing_of_the_fix() -> None:
+    question = statements_request(TASK).text
+    assert FIX.leaks_in(question) == [] and "pkg/core.py::total" in question
+    assert "fast_table" in plan_request(TASK).text
+
+
+def test_plans_are_stored_and_never_shown(tmp_path: Path) -> None:
+    _, rows = ask(tmp_path)
+    secret = next(row.text for row in rows if row.setting == "plan")
+    assert "fast_table" in secret
+    assert "plan" not in {row.setting for row in shown(rows)}
+    forms: tuple[Format, ...] = ("native", "gso", "sweperf")
+    for form in forms:
+        path = tmp_path / f"{form}.parquet"
+        export([task()], path, form)
+        assert secret[:40].encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(CASSETTES.glob("*.json")), ids=lambda path: path.stem)
+def test_cassettes_are_labelled_and_answer_the_prompts_of_today(path: Path) -> None:
+    recording = Recording.model_validate_json(path.read_bytes())
+    assert recording.origin == "written by hand" and recording.note
+    assert recording.address in {statements_request(TASK).address, plan_request(TASK).address}

@@ -1,0 +1,54 @@
+"""What must not be in a release: what is found, and what is not taken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from curation.private import addresses_in, secrets_in, without_addresses
+from curation.release.leaks import fix_in
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ghp_" + "a1" * 18, "GitHub token"),
+        ("token hf_" + "aB" * 17, "Hugging Face token"),
+        ("https://me:pass@example.org/simple", "password in an address"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
+    ],
+)
+def test_secrets_are_named_not_shown(text: str, kind: str) -> None:
+    assert [one.kind for one in secrets_in(text)] == [kind]
+
+
+def test_what_is_no_secret() -> None:
+    assert secrets_in("hf_hub, sk-learn, https://github.com/a/b?c=d@e, AKIA is a word, ghp_short") == []
+
+
+def test_addresses() -> None:
+    text = "a.b+c@mail.somewhere.org, x@example.com, @contextlib.contextmanager, git@localhost, me@host"
+    assert addresses_in(text) == ["a.b+c@mail.somewhere.org"]
+    assert without_addresses("A <a@b.de> and c@example.org") == "A <<address removed>> and c@example.org"
+
+
+PATCH = """\
+diff --git a/m.py b/m.py
+--- a/m.py
++++ b/m.py
+@@ -1,3 +1,4 @@ def outer_name():
+ def f(known_name):
+-    return old_name(known_name)
++    cached = new_name(known_name)
++    return cached
+"""
+
+
+def test_the_fix_in_a_problem() -> None:
+    def told(text: str, message: str = "") -> list[str]:
+        return fix_in(text, PATCH, message, ["m.py::Klass.method_name"])
+
+    assert told("Make f faster; known_name, old_name, outer_name and Klass.method_name stay. It is cached.") == []
+    assert told("call new_name") == ["new_name"]
+    assert told("cached = new_name(known_name)")[0] == "cached = new_name(known_name)"
+    assert told("One should KEEP answers, in a dict!", "Faster\n\nkeep answers in a dict") == ["keep answers in a dict"]
+    assert fix_in("text", "GIT binary patch\n", "", []) == []

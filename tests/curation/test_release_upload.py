@@ -1,0 +1,109 @@
+"""Uploads to a server that speaks the Hub's API, and loading from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hub_server import TOKEN, Hub, hub_server
+from release_parts import sample_release
+
+from curation.release import folder as files
+from curation.release.manifest import Manifest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with hub_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture
+def run(hub: Hub, tmp_path: Path) -> Run:
+    """Runs a program with the hub's address and token: huggingface_hub reads both when it is imported."""
+
+    def started(*arguments: str, code: int = 0, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": token, "HF_HOME": str(tmp_path / "hf"),
+            "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return started
+
+
+def upload(run: Run, folder: Path, *options: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return run("-m", "flows.cli", "release", "upload", str(folder), "--to", "me/tasks", *options, **more)
+
+
+LOAD = """
+import json, sys
+from datasets import load_dataset
+print(json.dumps([load_dataset("me/tasks", name, split="test").column_names for name in sys.argv[1:]]))
+"""
+
+
+def test_an_upload_goes_on_where_it_broke_off_and_is_loaded_back(hub: Hub, run: Run, release: Path) -> None:
+    plan = json.loads(upload(run, release, "--dry-run", "--json").stdout)
+    assert hub.repositories == {} and set(plan["files"]) == set(files.files_of(release)) and not plan["commit"]
+
+    hub.break_after = 1
+    broken = upload(run, release, code=1)
+    assert "run the same command again" in broken.stderr and TOKEN not in broken.stderr + broken.stdout
+    assert hub.repositories["me/tasks"].files == {}, "nothing is seen before it is whole"
+    assert hub.puts
+    hub.break_after = None
+    plan = json.loads(upload(run, release, "--json").stdout)
+    repository = hub.repositories["me/tasks"]
+    assert {name: (release / name).read_bytes() for name in files.files_of(release)} == repository.files
+    assert len(hub.puts) == len(set(hub.puts)), "nothing is sent twice"
+    assert repository.messages == ["sample-tasks 0.1.0"]
+    assert repository.tags == {"v0.1.0": repository.commits[-1]} and repository.commits[-1] in plan["commit"]
+
+    columns = json.loads(run("-c", LOAD, *files.CONFIGURATIONS).stdout)
+    assert columns == [schema.names for schema in files.CONFIGURATIONS.values()]
+
+    assert "nothing was sent" in upload(run, release).stdout
+    assert len(repository.commits) == 2
+
+
+def test_a_version_is_never_replaced_and_the_next_one_removes_what_is_gone(hub: Hub, run: Run, tmp_path: Path) -> None:
+    folder = sample_release(tmp_path)
+    (folder / "plots" / "old.svg").write_text("<svg/>")
+    files.write_sums(folder)
+    upload(run, folder)
+    (folder / "plots" / "old.svg").unlink()
+    files.write_sums(folder)
+    assert "raise the version" in upload(run, folder, code=2).stderr
+    Manifest.read(folder).model_copy(update={"version": "0.2.0"}).write(folder)
+    files.write_sums(folder)
+    upload(run, folder)
+    repository = hub.repositories["me/tasks"]
+    assert "plots/old.svg" not in repository.files and list(repository.tags) == ["v0.1.0", "v0.2.0"]
+
+
+def test_what_is_refused_is_told_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
+    said = upload(run, release, code=1, token="hf_" + "x" * 34).stderr
+    assert "InvalidToken" in said and "hf_x" not in said and "Traceback" not in said
+    said = run("-m", "flows.cli", "release", "upload", str(release), "--to", "a/b/c", code=2).stderr
+    assert "a/b/c" in said
+    broken = sample_release(tmp_path)
+    (broken / "README.md").write_text("no header")
+    assert "not as it was written" in upload(run, broken, code=2).stderr
+    assert hub.repositories == {}

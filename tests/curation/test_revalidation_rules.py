@@ -1,0 +1,99 @@
+"""A task that is measured again: when it holds, and how sure the share of those that hold is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from simulated_timings import STAMP, session_rows
+
+from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds
+from data.errors import InputError
+from data.records import Revalidation, Task
+from data.records.task import TaskWorkload
+from data.schema import to_table
+from data.settings import SelectSettings
+
+
+def task() -> Task:
+    figures = {"base_seconds": 1.0, "head_seconds": 0.5, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
+    figures |= {"p_value": 0.001, "q_value": 0.001}
+    return Task(
+        **STAMP.fields(),
+        task_id="a__b-0123456789",
+        change_id="c",
+        codebase="a/b",
+        base_sha="0" * 40,
+        head_sha="1" * 40,
+        created_at_commit=datetime(2024, 1, 1, tzinfo=UTC),
+        title="",
+        message="",
+        patch="",
+        python="3.11.7",
+        workloads=[
+            TaskWorkload(workload_id=name, source="unit-test", code=f"test_{name}.py::test", **figures)
+            for name in ("w", "v")
+        ],
+    )
+
+
+def again(*speedups: tuple[str, float, float]) -> Revalidation:
+    """The task measured again; of each workload the speedup in the first and in the confirming session."""
+    rows = [
+        row
+        for name, first, second in speedups
+        for session, speedup in ((1, first), (2, second))
+        for row in session_rows(name, session, speedup=speedup)
+    ]
+    return judge_again(task(), rows, SelectSettings(), STAMP, "run", "3.11.7", 1.0)
+
+
+def test_a_task_holds_when_all_its_workloads_do() -> None:
+    row = again(("w", 2.0, 2.0), ("v", 1.5, 1.5))
+    assert (row.status, row.reason) == ("kept", None)
+    assert row.speedup == pytest.approx(2 / (1 / 2 + 1 / 1.5), rel=0.03)
+    assert row.low and row.high and row.speedup and row.low < row.speedup < row.high
+    assert row.published_speedup is None and row.machine.machine_id == "m1"
+
+
+def test_one_lost_workload_loses_the_task() -> None:
+    row = again(("w", 2.0, 2.0), ("v", 1.5, 1.0))
+    assert (row.status, row.reason) == ("rejected", "not_confirmed")
+    assert [one.held for one in row.workloads] == [True, False]
+
+
+def test_a_workload_that_was_never_timed_does_not_hold() -> None:
+    row = again(("w", 2.0, 2.0))
+    assert (row.status, row.reason, row.speedup) == ("rejected", "too_few_samples", None)
+    with pytest.raises(InputError, match="nothing was measured"):
+        again()
+
+
+def test_the_share_that_holds_has_an_exact_interval() -> None:
+    held, lost = again(("w", 2.0, 2.0), ("v", 1.5, 1.5)), again(("w", 2.0, 2.0), ("v", 1.5, 1.0))
+    share, low, high = share_that_holds([held] * 9 + [lost])
+    assert share == 0.9 and low == pytest.approx(0.555, abs=1e-3) and high == pytest.approx(0.9975, abs=1e-4)
+    with pytest.raises(InputError):
+        share_that_holds([])
+
+
+def test_tasks_are_found_among_other_files_of_a_release(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    kept, fallen = task(), task().model_copy(update={"task_id": "a__b-x", "status": "rejected", "reason": "no_gain"})
+    pq.write_table(to_table([kept, fallen]), tmp_path / "data" / "tasks.parquet")
+    pq.write_table(to_table([kept]).select(["task_id", "patch"]), tmp_path / "data" / "other.parquet")
+    assert read_tasks(tmp_path) == [kept] == read_tasks(tmp_path / "data" / "tasks.parquet")
+    with pytest.raises(InputError, match="holds no tasks"):
+        read_tasks(tmp_path / "data" / "other.parquet")
+
+
+def test_what_a_row_says_in_words() -> None:
+    row = again(("w", 2.0, 2.0), ("v", 2.0, 2.0))
+    assert outcome(row) == "holds"
+    published = {"published_low": 1.95, "published_high": 2.05}
+    assert outcome(row.model_copy(update=published)) == "holds"
+    other = row.model_copy(update={"published_low": 2.9, "published_high": 3.1, "disturbed": 0.9})
+    assert outcome(other).startswith("holds; the speedup is another one here; others disturbed")
+    assert outcome(again(("w", 2.0, 2.0), ("v", 1.5, 1.0))) == "does not hold: not_confirmed"

@@ -1,0 +1,194 @@
+"""The grader's own parts: its statistics, what it takes of a solver's folder, what it calls suspicious."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import os
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curation.intervals import paired_interval, paired_speedup
+from harness.task_folder import GRADER, pack_expert, pack_repository
+from miners.roles import TESTS
+
+
+@pytest.fixture(scope="module")
+def part() -> Any:
+    """`part(name)` loads a module of the grader, which is no package."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"grader_{name}", GRADER / f"{name}.py")
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:
+    figures, rng = part("figures"), np.random.default_rng(3)
+    for n in (6, 7, 20, 31, 60):
+        base, head = rng.lognormal(0.3, 0.2, n), rng.lognormal(0.0, 0.1, n)
+        low, middle, high = figures.paired(np.log(base / head).tolist())
+        assert (math.exp(low), math.exp(high)) == pytest.approx(paired_interval(base, head))
+        assert math.exp(middle) == pytest.approx(paired_speedup(base, head))
+    assert figures.paired([0.1] * 5) is None
+    assert math.exp(figures.log_harmonic([2.0, 4.0], [1.0, 1.0])) == pytest.approx(2 / (1 / 2 + 1 / 4))
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("import sys\nx = sys.modules\n", ["sys.modules"]),
+        ("from sys import modules as m\n", ["sys.modules"]),
+        ("import time as t\nt.perf_counter = None\n", ["assignment to time.perf_counter"]),
+        ("import time\nsetattr(time, 'perf_counter', None)\n", ["setattr on time"]),
+        ("import sys\nframe = sys._getframe()\n", ["_getframe"]),
+        ("import ctypes\n", ["ctypes"]),
+        ("name = '/proc/self/cmdline'\n", ["'/proc/'"]),
+        ("import os\ngetattr(os, 'fork')\n", ["getattr of os"]),
+        ("exec('1')\n", ["exec"]),
+        ("import os\nos.execv('a', [])\n", ["execv"]),
+        ("import time\nbegin = time.perf_counter()\n", []),
+        ('"""Reads /proc/stat and sys.modules."""\n', []),
+        ("import os\nos.environ['A'] = 'b'\nsystem = os.name\n", []),
+        ("def broken(:\n", []),
+    ],
+)
+def test_suspicious_names(part: Any, after: str, said: list[str]) -> None:
+    guard = part("guard")
+    assert guard.new_suspects(b"", after.encode()) == said
+    assert guard.new_suspects(after.encode(), after.encode()) == []
+
+
+def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
+    candidate = part("candidate")
+    base, testbed, cand = (tmp_path / name for name in ("base", "testbed", "cand"))
+    for folder in (base, testbed, cand):
+        for path in ("pack/code.py", "pack/old.py", "tests/test_code.py", "setup.cfg"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text("same\n")
+    for path in (
+        "pack/code.py", "pack/new.py", "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py",
+        "sitecustomize.py", "quick.pth", "pack/fast.so", "pack/__pycache__/code.pyc", "pytest.py", "mine.py",
+    ):  # fmt: skip
+        (testbed / path).parent.mkdir(parents=True, exist_ok=True)
+        (testbed / path).write_text("other\n")
+    (testbed / "pack" / "old.py").unlink()
+    (testbed / "pack" / "link.py").symlink_to("/etc/passwd")
+    (testbed / "linked").symlink_to("/etc")
+    os.mkfifo(testbed / "pack" / "pipe.py")
+    site = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
+    (site / "pytest").mkdir(parents=True)
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": str(tmp_path / "env" / "bin" / "python")}
+    changed, left_out = candidate.apply_changes({**task, "source_roots": ["."]}, str(base), str(cand))
+    assert changed == ["mine.py", "pack/code.py", "pack/new.py", "pack/old.py"]
+    assert set(left_out) == {
+        "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py", "sitecustomize.py",
+        "quick.pth", "pack/fast.so", "pytest.py",
+    }  # fmt: skip
+    files = {str(path.relative_to(cand)) for path in cand.rglob("*") if path.is_file()}
+    assert files == {"mine.py", "pack/code.py", "pack/new.py", "tests/test_code.py", "setup.cfg"}
+    assert (cand / "pack/code.py").read_text() == "other\n" and (cand / "setup.cfg").read_text() == "same\n"
+
+
+def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = part("launch")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(launch.Trouble, match="must be root"):
+        launch.Launcher({"python": sys.executable}, "/nonexistent")
+
+
+def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "pack" / "__pycache__").mkdir(parents=True)
+    (tree / "pack" / "code.py").write_text("x = 1\n")
+    (tree / "pack" / "__pycache__" / "code.pyc").write_bytes(b"old")
+    (tree / ".gitignore").write_text("*.so\n")
+    (tree / "pack" / "built.so").write_bytes(b"built")
+    moment = datetime(2024, 2, 15, tzinfo=UTC)
+    pack_repository(tree, moment, tmp_path / "one.tar.gz")
+    pack_repository(tree, moment, tmp_path / "two.tar.gz")
+    out = tmp_path / "out"
+    with tarfile.open(tmp_path / "one.tar.gz") as tar:
+        tar.extractall(out, filter="data")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(out), "-c", "safe.directory=*", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert git("log", "--all", "--format=%an %ae %s %at").splitlines() == [
+        f"perfquarry perfquarry@localhost Base {int(moment.timestamp())}"
+    ]
+    assert git("status", "--porcelain") == "" and git("remote") == "" and git("reflog", "--all") == ""
+    assert git("ls-files").split() == [".gitignore", "pack/built.so", "pack/code.py"]
+    kinds = git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split()
+    assert sorted(kinds) == ["blob"] * 3 + ["commit"] + ["tree"] * 2
+
+
+def test_the_experts_files_are_those_of_the_patch(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.py").write_text("one\n")
+    (tree / "b.py").write_text("two\n")
+    patch = (
+        "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+1\n"
+        "diff --git a/b.py b/b.py\ndeleted file mode 100644\n--- a/b.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-two\n"
+    )
+    files = pack_expert(tree, patch, tmp_path / "gold.tar.gz", tmp_path / "files")
+    assert (files.written, files.deleted) == (("a.py",), ("b.py",))
+    assert (tmp_path / "files" / "a.py").read_text() == "1\n" and (tree / "a.py").read_text() == "one\n"
+    with tarfile.open(tmp_path / "gold.tar.gz") as tar:
+        assert tar.getnames() == ["a.py"]
+
+
+class Measured:
+    """A session whose blocks are given: seconds inside, wall and processor time of base and candidate."""
+
+    def __init__(self, blocks: Any, *rows: tuple[tuple[float, float, float], tuple[float, float, float]]) -> None:
+        def process(inside: float, wall: float, cpu: float) -> Any:
+            made = object.__new__(blocks.Process)
+            made.inside, made.wall, made.cpu = inside, wall, cpu
+            return made
+
+        self.session = object.__new__(blocks.Session)
+        self.session.blocks = [{"base": process(*base), "cand": process(*cand)} for base, cand in rows]
+
+
+def test_the_clock_inside_is_believed_only_as_far_as_the_outside_bears_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(GRADER))
+    grade, blocks = importlib.import_module("grade"), importlib.import_module("blocks")
+    rng = np.random.default_rng(5)
+
+    def why(inside: float, wall: float, cpu: float, noise: float = 0.005, share: float = 1.0) -> str | None:
+        """Of a base with 0.4 s inside a process of 0.8 s; the others are what the candidate saves of each."""
+        rows = []
+        for _ in range(20):
+            walls = 0.8 + rng.normal(0, noise, 2)
+            cpus = share * 0.8 + rng.normal(0, 0.003, 2) if share else (0.0, 0.0)
+            rows.append(((0.4, walls[0], cpus[0]), (0.4 - inside, walls[1] - wall, cpus[1] - cpu)))
+        grading = object.__new__(grade.Grading)
+        grading._facts = {}
+        said: str | None = grading._outside(Measured(blocks, *rows).session)
+        return said
+
+    assert why(0.2, 0.2, 0.2) is None
+    assert why(0.2, 0.0, 0.2, noise=1.0) is None, "the processor time says it where others load the machine"
+    assert why(0.2, 0.0, 0.02, noise=1.0, share=0.1) is None, "a tenth of the processor, a tenth of the saving"
+    assert why(0.2, 0.2, 0.0, share=0.0) is None, "a sandbox that does not tell the processor time"
+    assert why(0.2, 0.2, 0.0) is None, "waiting less"
+    assert "clock inside" in (why(0.39, 0.0, 0.0) or "")
+    assert "clock inside" in (why(0.39, 0.1, 0.1) or "")
+    with pytest.raises(grade.Trouble, match="too much noise"):
+        why(0.2, 0.0, 0.0, noise=1.0, share=0.0)

@@ -1,0 +1,139 @@
+"""Grades patches against a task of the demo as `tests/test.sh` does, with bubblewrap in the place of Docker."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import data.demo
+from data.demo import build_demo, expected
+from data.demo.commits import read_commits
+from data.records import Task, workload_id_of
+from data.records.task import TaskWorkload
+from flows.harbor import write_task
+from harness.contracts import BuiltSide
+from tests.bare_python import make_bare_python
+
+CORPUS = Path(__file__).parent
+LABEL = "reachable-copies"
+TEST = "tests/test_graph.py::test_reachable_in_a_tree"
+
+
+@dataclass(frozen=True)
+class Grading:
+    """What the grader said."""
+
+    code: int
+    reward: float | None
+    """Of `reward.json`; None where there is none."""
+    facts: dict[str, object]
+
+    @property
+    def why(self) -> str:
+        return str(self.facts["why"])
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An exported task and its base."""
+
+    folder: Path
+    base: Path
+    python: Path
+    expert: str
+
+    def grade(self, patch: str, place: Path) -> Grading:
+        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own."""
+        testbed, tests, logs = (place / name for name in ("testbed", "tests", "logs"))
+        shutil.copytree(self.base, testbed)
+        if patch:
+            applied = ["git", "-C", str(testbed), "apply", "--whitespace=nowarn"]
+            subprocess.run(applied, input=patch.encode(), check=True)
+        shutil.copytree(self.folder / "tests", tests)
+        told = json.loads((tests / "task.json").read_text())
+        shown = [word for path in (self.python.parents[1], place) for word in ("--ro-bind", str(path), str(path))]
+        covers = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", *shown, "--tmpfs", str(tests), "--tmpfs", str(logs)]
+        root = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        told |= {
+            "limits": {**told["limits"], "min_timed_seconds": 0.1, "max_calls": 60},
+            "testbed": str(testbed),
+            "work": str(place / "work"),
+            "logs": str(logs),
+            "schedule": {"futility_blocks": 8, "blocks": 8, "more_blocks": 4, "most_blocks": 20},
+            "prefix": ["bwrap", *root, *covers, "--bind", "{out}", "{out}", "--unshare-all", "--die-with-parent", "--"],
+        }
+        (tests / "task.json").write_text(json.dumps(told))
+        logs.mkdir()
+        grader = [str(self.python), "-E", "-s", "-S", str(tests / "grader" / "grade.py"), str(tests / "task.json")]
+        done = subprocess.run(grader, capture_output=True, text=True, timeout=280, check=False)
+        assert (logs / "grading.json").exists(), done.stderr[-3000:]
+        reward = logs / "reward.json"
+        return Grading(
+            done.returncode,
+            json.loads(reward.read_text())["reward"] if reward.exists() else None,
+            json.loads((logs / "grading.json").read_text()),
+        )
+
+
+def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "none") -> Exported:
+    """The task of the demo that the corpus is written for: one visible test, one hidden script."""
+    head = next(one for one in expected() if one.label == LABEL).head_sha
+    build_demo(place / "demo.git")
+    base = place / "base"
+    archive = subprocess.run(
+        ["git", "-C", str(place / "demo.git"), "archive", f"{head}^"], capture_output=True, check=True
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(base, filter="data")
+    python = make_bare_python(place / "bare")
+    patch = next(one for one in read_commits() if one.label == LABEL).patch
+    side = BuiltSide("base", head, base, python, "", (base,))
+    write_task(_task(head, patch), side, image(side), place / "task")
+    return Exported(place / "task", base, python, patch)
+
+
+def corpus() -> list[Path]:
+    """The cheats, one patch a file."""
+    return sorted(CORPUS.glob("*.patch"))
+
+
+def why_expected(cheat: Path) -> re.Pattern[str]:
+    """What the grader should say of a cheat: the file's line 'why:'."""
+    line = next(line for line in cheat.read_text().splitlines() if line.startswith("why: "))
+    return re.compile(line.removeprefix("why: "))
+
+
+def _task(head: str, patch: str) -> Task:
+    cassette = Path(data.demo.__file__).parent / "cassettes" / f"{head[:10]}-1.json"
+    script = json.loads(cassette.read_text())["answer"]["scripts"][1]["code"]
+    figures = {"base_seconds": 1.0, "head_seconds": 0.5, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
+    figures |= {"p_value": 0.001, "q_value": 0.001}
+    test = TaskWorkload(workload_id=workload_id_of("c", "unit-test", TEST), source="unit-test", code=TEST, **figures)
+    hidden = TaskWorkload(
+        workload_id=workload_id_of("c", "generated", script), source="generated", code=script, role="hidden", **figures
+    )
+    return Task(
+        repo="demo",
+        stage_version="0",
+        config_hash="0",
+        task_id=f"perfquarry__demo-{head[:10]}",
+        change_id="c",
+        codebase="perfquarry/demo",
+        base_sha=head,
+        head_sha=head,
+        created_at_commit=datetime(2024, 2, 15, tzinfo=UTC),
+        title="Stop copying the set of seen nodes in reachable",
+        message="",
+        patch=patch,
+        python="3.11",
+        oracle_targets=["quarrykit/graph.py::reachable"],
+        workloads=[test, hidden],
+    )

@@ -1,0 +1,115 @@
+"""`perfquarry release` from outside, and its gate, which makes every task again from the release alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.release.folder import read_tasks
+from curation.release.sources import pack_of, patched, unpack
+from data.demo import expected
+from data.home import Home
+from data.records import ReleasedTask
+from data.settings import Settings
+from flows.gold import GoldRuns
+from harness.git import git
+
+pytestmark = pytest.mark.timeout(280)
+
+
+@pytest.fixture(scope="module")
+def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, perfquarry: Callable[..., Any]) -> Path:
+    home = tmp_path_factory.mktemp("curated")
+    largest = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
+    perfquarry(home, "curate", "demo", "--no-server", "--changes", largest.head_sha, "--settings", str(quick))
+    return home
+
+
+@pytest.fixture(scope="module")
+def release(curated: Path, facts: Callable[..., Any]) -> Path:
+    folder = curated / "release"
+    made = facts(curated, "release", "--repo", "demo", "--version", "0.1.0", "--to", str(folder))
+    assert made["rows"]["default"] == 1 and made["sources"][0]["tasks"] == 1
+    assert made["changes"]["added"] == [read_tasks(folder)[0].task_id] and made["left_out"] == []
+    return folder
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty home."""
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+def test_the_gate_runs_every_task_in_an_empty_home(
+    release: Path, elsewhere: Path, quick: Path, facts: Callable[..., Any]
+) -> None:
+    said = facts(elsewhere, "release", "check", str(release), "--settings", str(quick))
+    assert said["ok"] and all(one["ok"] for one in said["checks"]), said
+    (run,) = said["runs"]
+    assert run["gold"] and run["null"] and run["accepted"] >= 1
+    assert 1 < run["low"] <= run["speedup"] <= run["high"]
+
+
+@pytest.fixture
+def runs(release: Path, elsewhere: Path, quick: Path) -> GoldRuns:
+    return GoldRuns(release, Home(elsewhere), Settings.model_validate(tomllib.loads(quick.read_text())))
+
+
+def edited(runs: GoldRuns, task: ReleasedTask, edit: Callable[[str], str]) -> ReleasedTask:
+    """The task with another patch: the one file it changes, edited at the base in another way."""
+    clone = runs.home.repositories / "demo.git"
+    unpack(pack_of(runs.folder, "demo"), clone)
+    (name,) = {target.partition("::")[0] for target in task.oracle_targets}
+    text = git(clone, "show", f"{task.recipe.tree}:{name}").decode()
+    blob = git(clone, "hash-object", "-w", "--stdin", given=edit(text).encode()).decode().strip()
+    index = {"GIT_INDEX_FILE": str(clone / "edited.index")}
+    git(clone, "read-tree", task.recipe.tree, env=index)
+    git(clone, "update-index", "--cacheinfo", f"100644,{blob},{name}", env=index)
+    tree = git(clone, "write-tree", env=index).decode().strip()
+    patch = git(clone, "diff-tree", "-p", "--binary", "--full-index", task.recipe.tree, tree).decode()
+    assert patched(clone, task.recipe.tree, patch) == tree
+    return task.model_copy(update={"patch": patch})
+
+
+def test_patches_that_gain_nothing_or_break_tests_do_not_pass(runs: GoldRuns, release: Path) -> None:
+    (task,) = read_tasks(release)
+    idle = runs.run_gold(edited(runs, task, lambda text: f"{text}# nothing of note\n"))
+    assert not idle.gold and idle.accepted == 0 and idle.null
+    broken = runs.run_gold(edited(runs, task, lambda text: text.replace("return ", "raise ValueError  # ")))
+    assert not broken.gold and "at the head" in broken.gold_detail
+    foreign = runs.run_gold(task.model_copy(update={"patch": "--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n"}))
+    assert not foreign.gold and "does not apply" in foreign.gold_detail
+    recipe = task.recipe.model_copy(update={"python": "3.5.1", "environment_id": "f" * 16})
+    unmade = replace(runs).run_gold(task.model_copy(update={"recipe": recipe}))
+    assert not unmade.gold and not unmade.null and "Python 3.5.1 is needed" in unmade.gold_detail
+
+
+def test_files_are_not_run_when_they_are_not_in_order(
+    release: Path, elsewhere: Path, tmp_path: Path, perfquarry: Callable[..., Any]
+) -> None:
+    copy = Path(shutil.copytree(release, tmp_path / "copy"))
+    (copy / "SCHEMA.md").write_text("other")
+    said = json.loads(perfquarry(elsewhere, "release", "check", str(copy), "--json", code=1).stdout)
+    assert not said["ok"] and said["runs"] == []
+    assert {one["skipped"] for one in said["checks"] if one["skipped"]} == {"the files are not in order"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("release",), "give --repo"),
+        (("release", "--repo", "numpy", "--version", "1", "--to", "x"), "perfquarry curate numpy"),
+        (("release", "check", "/nowhere"), "is no release"),
+    ],
+)
+def test_bad_usage_of_release(
+    tmp_path: Path, perfquarry: Callable[..., Any], arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in perfquarry(tmp_path, *arguments, code=2).stderr

@@ -1,0 +1,48 @@
+"""`perfquarry revalidate`: published tasks measured again, in a home that knows nothing of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.demo import expected
+from data.home import Home
+from data.records import Revalidation
+from data.store import TableStore
+
+
+def test_a_task_is_made_and_measured_again_from_its_recipe(
+    tmp_path: Path, perfquarry: Callable[..., Any], facts: Callable[..., Any], quick: Path
+) -> None:
+    largest = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
+    home, other, release = tmp_path / "home", tmp_path / "other", tmp_path / "release" / "data"
+    perfquarry(home, "curate", "demo", "--no-server", "--changes", largest.head_sha, "--settings", str(quick))
+    perfquarry(home, "export", "demo", "--to", str(release / "tasks.parquet"))
+    pq.write_table(pq.read_table(release / "tasks.parquet").select(["repo", "patch"]), release / "other.parquet")
+
+    said = facts(other, "revalidate", str(release.parent), "--settings", str(quick))
+    assert (said["tasks"], said["held"], said["untried"]) == (1, 1, {})
+    assert said["share"]["share"] == 1 and 0 < said["share"]["low"] < 0.1 and said["share"]["high"] == 1
+    (row,) = TableStore(Home(other).tables).records(Revalidation, "demo")
+    assert row.status == "kept" and row.speedup and row.low and 1 < row.low <= row.speedup
+    assert [one.held for one in row.workloads] == [True] * len(row.workloads)
+    assert len(json.loads(row.durations)) == 2 and row.machine.cores > 0 and row.seconds > 0
+
+    shown = perfquarry(other, "revalidate", str(release.parent), "--tasks", "no-such", code=2)
+    assert "no task of" in shown.stderr
+
+
+@pytest.mark.parametrize("name", ["empty", "garbage.parquet"])
+def test_what_holds_no_tasks_is_bad_input(tmp_path: Path, perfquarry: Callable[..., Any], name: str) -> None:
+    source = tmp_path / name
+    if name == "empty":
+        source.mkdir()
+    else:
+        source.write_bytes(b"PAR1 and no more")
+    said = perfquarry(tmp_path / "home", "revalidate", str(source), code=2).stderr
+    assert "tasks" in said and "Traceback" not in said

@@ -1,0 +1,123 @@
+"""`perfquarry screen`, `problems` and `statistics` on a home with a task, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.records import Finding, Problem, Stamp, Task
+from data.records.task import TaskWorkload
+from data.registry import resolve
+from data.settings import MineSettings
+from data.store import TableStore
+from miners.history import crawl
+from miners.patches import split
+
+BASE = "def total(items):\n    found = 0\n    for item in items:\n        found += item\n    return found\n"
+HEAD = "def total(items):\n    return quick_sum(items)\n\n\ndef quick_sum(items):\n    return sum(items)\n"
+TEST = "from pkg import total\n\n\ndef test_total():\n    assert total(range(9)) == 36\n"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> tuple[Path, Path]:
+    """A repository, and a home with one task of its second commit."""
+    repository, store = tmp_path / "sample", TableStore(tmp_path / "home" / "tables")
+    (repository / "tests").mkdir(parents=True)
+    git(repository, "init", "-q", "-b", "main")
+    (repository / "pkg.py").write_text(BASE)
+    (repository / "tests/test_pkg.py").write_text(TEST)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "base")
+    (repository / "pkg.py").write_text(HEAD)
+    git(repository, "commit", "-qam", "Add up quickly\n\nSigned-off-by: J <jane@company.org>")
+    head = git(repository, "rev-parse", "HEAD")
+    stamp = Stamp(repo=resolve(str(repository)).name, stage_version="1", config_hash="c")
+    changes = list(crawl(repository, stamp, MineSettings()))
+    change = next(one for one in changes if one.head_sha == head)
+    store.append(changes)
+    store.append([_task(change, split(repository, change).patch, stamp)])
+    return repository, tmp_path / "home"
+
+
+def _task(change: Any, patch: str, stamp: Stamp) -> Task:
+    workload = TaskWorkload(
+        workload_id="w", source="unit-test", code="tests/test_pkg.py::test_total", base_seconds=2e-6, head_seconds=1e-6,
+        speedup=2.0, low=1.9, high=2.1, delta=0.4, p_value=0.001, q_value=0.001, calls=["pkg.py::total"],
+    )  # fmt: skip
+    return Task(
+        **stamp.fields(), task_id=f"sample-{change.head_sha[:10]}", change_id=change.change_id, codebase="sample",
+        base_sha=change.base_sha, head_sha=change.head_sha, created_at_commit=change.merged_at, title=change.title,
+        message=change.message, patch=patch, python="3.11.7", oracle_targets=["pkg.py::total"],
+        realistic_targets=["pkg.py::total"], workloads=[workload], speedup=2.0, low=1.9, high=2.1, delta=0.4,
+        problem_oracle="Make `total` faster.", problem_realistic="Use quick_sum in `total`.", lines_changed=8,
+        files_changed=1,
+    )  # fmt: skip
+
+
+def test_findings_texts_and_statistics(
+    home: tuple[Path, Path], facts: Callable[..., Any], perfquarry: Callable[..., Any]
+) -> None:
+    repository, folder = home
+    where = (str(repository),)
+    seen = facts(folder, "screen", *where)
+    found = {row["check"]: row["severity"] for row in seen["findings"]}
+    assert found == {
+        "licence": "blocking",
+        "e-mail": "warning",
+        "too-short": "warning",
+        "single-workload": "info",
+        "problem-leak": "info",
+        "screened": "info",
+    }
+    (demand,) = seen["demands"]
+    assert any("5 ms" in wish for wish in demand["wishes"])
+    store, name = TableStore(folder / "tables"), resolve(str(repository)).name
+    assert facts(folder, "screen", *where) == seen and store.count(Finding, name) == 6, "nothing is done twice"
+    texts = {row["setting"]: row for row in facts(folder, "problems", *where)}
+    assert {name: row["status"] for name, row in texts.items()} == {
+        "gso": "kept",
+        "oracle": "kept",
+        "realistic": "rejected",
+    }
+    assert texts["realistic"]["leaks"] == ["identifier quick_sum"]
+    assert store.count(Problem, name) == 3
+    overview = {line["metric"]: line["mean"] for line in facts(folder, "statistics", *where)["overview"]}
+    assert overview["lines (non-test)"] == 5 and overview["hunks"] == 1 and overview["tasks with python"] == 1
+    shown = perfquarry(folder, "screen", *where).stdout
+    assert "1 tasks, 1 blocked; checks made: static" in shown and "jane@" not in shown
+
+
+def test_plans_are_never_printed(home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
+    repository, folder = home
+    exchange = tmp_path / "exchange"
+    ask = ("problems", str(repository), "--llm", f"exchange:{exchange}", "--plans")
+    assert "waiting for 1 of 1 answers" in perfquarry(folder, *ask, code=1).stderr
+    (request,) = [json.loads(line) for line in (exchange / "requests-0001.jsonl").read_text().splitlines()]
+    answer = {"custom_id": request["custom_id"], "answer": {"plan": "To improve performance, we can use quick_sum."}}
+    (exchange / "responses-1.jsonl").write_text(json.dumps(answer))  # written by hand
+    shown = perfquarry(folder, *ask).stdout
+    assert "1 plans in the table, not shown" in shown and "we can use" not in shown
+    (plan,) = [
+        row
+        for row in TableStore(folder / "tables").records(Problem, resolve(str(repository)).name)
+        if row.setting == "plan"
+    ]
+    assert "quick_sum" in plan.text and plan.status == "kept"
+    perfquarry(folder, "export", str(repository), "--to", str(tmp_path / "tasks.parquet"))
+    assert b"we can use" not in (tmp_path / "tasks.parquet").read_bytes()
+
+
+def test_what_cannot_be_screened_says_so(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
+    assert "run `perfquarry curate demo` first" in perfquarry(tmp_path, "screen", "demo", code=2).stderr
+    assert "--llm" in perfquarry(tmp_path, "problems", "demo", "--plans", code=2).stderr
