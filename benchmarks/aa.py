@@ -125,7 +125,7 @@ def main() -> None:
         evidence = by_our_protocol(run, change, nodes, built.base, built.head)
         our_seconds = time.monotonic() - began
     accepted = sum(row.status == "kept" for row in evidence)
-    confirmed = sum(any(one.session == 2 for one in row.sessions) for row in evidence)
+    confirmed = sum(len(row.sessions) > 1 for row in evidence)
     largest = max((row.delta or 0.0 for row in evidence if row.status == "kept"), default=0.0)
     false_seeds = [d for d in seeds.values() if d >= 0.05]
     body = f"""\

@@ -19,7 +19,7 @@ from benchmarks.intervals import HEADER, interval_table
 from benchmarks.machines import MACHINES, Floats, Machine, run_of, seeds_samples, sessions, stopped
 from benchmarks.report import machine_facts, replace_section
 from curation.blocks import Run, Session
-from curation.evidence import CONFIRM, SELECT, decide_runs, passed_selection
+from curation.evidence import decide_runs, passed_selection, shows_gain, undecided
 from curation.stability import delta, keep_inliers
 from curation.summary import summarise
 from data.records import Evidence, Stamp
@@ -56,10 +56,18 @@ class Tally:
 
 def measured(rng: np.random.Generator, machine: Machine, noise: float, gains: Floats, bias: float = 0.0) -> list[Run]:
     """Runs of workloads of one change, as `curation.sessions.measure` makes them."""
-    first = [stopped(s, MEASURE) for s in sessions(rng, machine, noise, gains, MEASURE, SELECT, bias)]
-    passed = [passed_selection(session, SELECTION) for session in first]
-    second = [stopped(s, MEASURE) for s in sessions(rng, machine, noise, gains, MEASURE, CONFIRM, bias)]
-    return [run_of(f"w{i}", [first[i], second[i]] if passed[i] else [first[i]]) for i in range(len(gains))]
+    found: list[list[Session]] = [[] for _ in gains]
+    chosen = list(range(len(gains)))
+    for number in range(1, 2 * MEASURE.max_rounds, 2):
+        both = (sessions(rng, machine, noise, gains[chosen], MEASURE, n, bias) for n in (number, number + 1))
+        for i, select, confirm in zip(chosen, *both, strict=True):
+            first = stopped(select, MEASURE)
+            found[i] += [first, stopped(confirm, MEASURE)] if passed_selection(first, SELECTION) else [first]
+        runs = [run_of(f"w{i}", seen) for i, seen in enumerate(found)]
+        if not any(shows_gain(run, SELECTION) for run in runs):
+            break
+        chosen = [i for i in chosen if undecided(runs[i], SELECTION)]
+    return runs
 
 
 def cell(machine: Machine, noise: float, gain: float, workloads: int, seed: list[int], bias: float = 0.0) -> Tally:
@@ -71,7 +79,7 @@ def cell(machine: Machine, noise: float, gain: float, workloads: int, seed: list
         run = measured(rng, machine, noise, np.array([gain]), bias)[0]
         evidence = decide_runs([run], SELECTION, STAMP)[0]
         _count(tally, evidence, truth)
-        _cover(tally, sessions(rng, machine, noise, np.array([gain]), MEASURE, CONFIRM, bias)[0], truth)
+        _cover(tally, sessions(rng, machine, noise, np.array([gain]), MEASURE, 2, bias)[0], truth)
         tally.seeds += seeds_accept(*seeds_samples(rng, machine, noise, np.array([gain])))[0]
     return tally
 
@@ -144,7 +152,7 @@ def task_coverage(machine: Machine, noise: float, changes: int, seed: list[int])
     truth = harmonic_mean(1 / (1 - gains))
     hits = 0
     for _ in range(changes):
-        found = [summarise(s, SELECTION) for s in sessions(rng, machine, noise, gains, MEASURE, CONFIRM)]
+        found = [summarise(s, SELECTION) for s in sessions(rng, machine, noise, gains, MEASURE, 2)]
         low = harmonic_mean([statistics.low for statistics in found if statistics])
         high = harmonic_mean([statistics.high for statistics in found if statistics])
         hits += low <= truth <= high

@@ -10,7 +10,7 @@ from statistics import fmean, harmonic_mean
 from typing import Any
 
 from curation.blocks import Run
-from curation.evidence import CONFIRM, deciding_runs
+from curation.evidence import deciding_runs
 from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from data.errors import InputError
 from data.records import Build, Change, Evidence, Reason, Stamp, Task, Timing, Verdict, Workload
@@ -197,13 +197,12 @@ def _with_a_visible_one(rows: list[TaskWorkload]) -> list[TaskWorkload]:
 
 
 def _durations(accepted: list[_Accepted]) -> list[dict[str, dict[str, list[float]]]]:
-    """One element a session, the confirming one last: block values by the workloads' nodes, seconds."""
-    numbers = sorted({session.number for one in accepted for session in one.run.sessions if session.number <= CONFIRM})
-    sessions: list[dict[str, dict[str, list[float]]]] = []
-    for number in numbers:
-        found = [(one.workload.node, one.run.session(number)) for one in accepted]
-        sessions.append({node: {"base": s.base.tolist(), "head": s.head.tolist()} for node, s in found if s})
-    return sessions
+    """The selecting and the confirming session: block values by the workloads' nodes, seconds."""
+    return [
+        {one.workload.node: {"base": session.base.tolist(), "head": session.head.tolist()}
+         for one in accepted if (session := one.run.last_round[place])}
+        for place in (0, 1)
+    ]  # fmt: skip
 
 
 def _counts(evidence: Sequence[Evidence]) -> str:

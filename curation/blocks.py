@@ -75,9 +75,14 @@ class Run:
     sessions: tuple[Session, ...]
     """By number, ascending."""
 
-    def session(self, number: int) -> Session | None:
-        """The session of that number; None if it was not run."""
-        return next((session for session in self.sessions if session.number == number), None)
+    @property
+    def last_round(self) -> tuple[Session, Session | None]:
+        """The selecting and the confirming session of the last round, which decides; None where not confirmed.
+
+        Rounds have the sessions 1 and 2, 3 and 4, and so on: the odd ones select.
+        """
+        select = max((one for one in self.sessions if one.number % 2), key=lambda one: one.number)
+        return select, next((one for one in self.sessions if one.number == select.number + 1), None)
 
 
 def runs_of(timings: Iterable[Timing]) -> list[Run]:

@@ -9,12 +9,9 @@ from typing import Any
 from curation.blocks import Run, Session, runs_of
 from curation.intervals import ratio_of_medians
 from curation.stability import delta, p_value, q_values
-from curation.summary import gains, hopeless, quiet, slower, summarise, unbiased
+from curation.summary import gains, hopeless, noisy, quiet, slower, summarise, unbiased
 from data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
 from data.settings import SelectSettings
-
-SELECT, CONFIRM = 1, 2
-"""Numbers of the session that selects and of the one that confirms."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,28 @@ def passed_selection(session: Session, settings: SelectSettings) -> bool:
     return gains(statistics, settings) and unbiased(statistics, settings) and quiet(statistics)
 
 
+def undecided(run: Run, settings: SelectSettings) -> bool:
+    """Whether noise may have hidden in the last round what the workload shows, so that another one is worth it.
+
+    It neither passed nor is a gain of `min_delta` excluded, and base against base is biased or differs by as much.
+    """
+    select, confirm = run.last_round
+    last = confirm or select
+    statistics = summarise(last, settings)
+    if statistics is None or hopeless(last, settings.min_delta) or any(one.outcomes for one in run.sessions):
+        return False
+    if not unbiased(statistics, settings):
+        return True
+    passed = _confirmed(statistics, settings) if confirm else passed_selection(select, settings)
+    return not passed and noisy(statistics, settings.min_delta)
+
+
+def shows_gain(run: Run, settings: SelectSettings) -> bool:
+    """Whether a selecting session shows a gain by itself, stable or not."""
+    statistics = (summarise(session, settings) for session in run.sessions if session.number % 2)
+    return any(gains(one, settings) for one in statistics if one)
+
+
 def _deciding(runs: Sequence[Run], settings: SelectSettings) -> list[_Finding]:
     found: dict[str, list[_Finding]] = {}
     for run in runs:
@@ -74,13 +93,9 @@ def _deciding(runs: Sequence[Run], settings: SelectSettings) -> list[_Finding]:
 
 
 def _examine(run: Run, settings: SelectSettings) -> _Finding:
-    select, confirm = run.session(SELECT), run.session(CONFIRM)
-    finding = _Finding(
-        run,
-        summarise(select, settings) if select else None,
-        summarise(confirm, settings) if confirm else None,
-    )
-    if select is None or finding.select is None:
+    select, confirm = run.last_round
+    finding = _Finding(run, summarise(select, settings), summarise(confirm, settings) if confirm else None)
+    if finding.select is None:
         return finding
     base, head = select.cold
     if len(base) == 0:
@@ -95,7 +110,7 @@ def _examine(run: Run, settings: SelectSettings) -> _Finding:
 
 def _newest_whole(candidates: list[_Finding], settings: SelectSettings) -> _Finding:
     """Of several machines' runs of a workload the newest that came to an end; the newest of all if none did."""
-    whole = [f for f in candidates if f.run.session(CONFIRM) or (f.select and not gains(f.select, settings))]
+    whole = [f for f in candidates if f.run.last_round[1] or (f.select and not gains(f.select, settings))]
     chosen = max(whole or candidates, key=lambda f: f.run.newest)
     others = len(candidates) - 1
     return replace(chosen, note=f"{others} other machine(s) left out") if others else chosen
@@ -139,11 +154,14 @@ def _reason(finding: _Finding, settings: SelectSettings) -> Reason | None:
         return Reason.UNSTABLE
     if finding.q > settings.max_q:
         return Reason.NOT_SIGNIFICANT
-    if _too_few(finding.run.session(CONFIRM), finding.confirm, settings):
+    if _too_few(finding.run.last_round[1], finding.confirm, settings):
         return Reason.TOO_FEW_SAMPLES
     assert finding.confirm
-    confirmed = gains(finding.confirm, settings) and finding.confirm.low > 1  # the unpaired test bears more noise
-    return None if confirmed else Reason.NOT_CONFIRMED
+    return None if _confirmed(finding.confirm, settings) else Reason.NOT_CONFIRMED
+
+
+def _confirmed(confirm: SessionStatistics, settings: SelectSettings) -> bool:
+    return gains(confirm, settings) and confirm.low > 1  # the unpaired test bears more noise
 
 
 def _unmeasured(finding: _Finding) -> Reason | None:
@@ -154,10 +172,10 @@ def _unmeasured(finding: _Finding) -> Reason | None:
 
 
 def _no_gain(finding: _Finding, settings: SelectSettings) -> Reason | None:
-    session = finding.run.session(SELECT)
+    session, _ = finding.run.last_round
     if _too_few(session, finding.select, settings):
         return Reason.TOO_FEW_SAMPLES
-    assert session and finding.select
+    assert finding.select
     if finding.select.delta > settings.min_delta:
         return None
     if _gains_cold(finding, settings):
@@ -184,7 +202,7 @@ def _detail(finding: _Finding, published: SessionStatistics | None, reason: Reas
     """The decision in words: "1.42× [1.37, 1.47], δ 0.28, 20 blocks, confirmed, noise 1.2 %"."""
     parts = [MEANING[reason]] if reason else []
     if published:
-        blocks = finding.run.sessions[-1]
+        blocks = next(one for one in finding.run.sessions if one.number == published.session)
         parts.append(f"{published.speedup:.3g}× [{published.low:.3g}, {published.high:.3g}]")
         parts.append(f"δ {published.delta:.3f}, {len(blocks.plain)} blocks")
     if reason is Reason.NOT_SIGNIFICANT and finding.q is not None:

@@ -105,6 +105,11 @@ def unbiased(statistics: SessionStatistics, settings: SelectSettings) -> bool:
     return statistics.aa_delta is None or statistics.aa_delta <= settings.max_aa_delta
 
 
+def noisy(statistics: SessionStatistics, min_gain: float) -> bool:
+    """Whether two runs of the base typically differ by as much as the smallest gain."""
+    return statistics.aa_spread is not None and 1 + statistics.aa_spread >= smallest_speedup(min_gain)
+
+
 def quiet(statistics: SessionStatistics) -> bool:
     """Whether two runs of the base typically differ less than base and head do.
 

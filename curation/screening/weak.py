@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curation.screening.found import Found
-from data.records import Evidence, Severity, Task
-from data.settings import ScreenSettings
+from curation.summary import noisy, smallest_speedup
+from data.records import Evidence, Reason, Severity, Task
+from data.settings import MeasureSettings, ScreenSettings
 
 _CHANCE = {
     "time": ("sleep", "time", "perf_counter", "monotonic", "now", "utcnow", "today", "time_ns"),
@@ -21,12 +22,14 @@ _CHANCE = {
 _SEED = re.compile(r"\bseed\s*\(|\b(?:Random|RandomState|default_rng|Generator)\s*\(\s*\S")
 _DISAGREE = 1.05
 """Ratio of the nearest ends of two sessions' intervals from which they disagree."""
+_GAIN = MeasureSettings().min_gain
 _REASONS = ("workload_failed", "workload_timeout")
 
 
 def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> Iterator[Found]:
-    """Calls too short to be timed by a solver, a gain that only one workload shows."""
+    """Calls too short to be timed by a solver, a gain that only one workload shows, figures that noise chose."""
     yield from _short(task, settings)
+    yield from _hidden_by_noise(task, evidence)
     measured = len({row.workload_id for row in evidence}) or len(task.workloads)
     gains = sorted(((max(math.log(one.speedup), 0.0), one) for one in task.workloads), key=lambda pair: -pair[0])
     if len(task.workloads) == 1:
@@ -52,6 +55,25 @@ def _short(task: Task, settings: ScreenSettings) -> Iterator[Found]:
             f"{settings.short_seconds * 1e6:g} µs at the base: {times}"
         )
         yield Found("too-short", text, "", "warning" if everything else "info", {"base_seconds": short})
+
+
+def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found]:
+    hidden = [row for row in evidence if row.status == "rejected" and _noise_decided(row)]
+    if hidden:
+        measured = len({row.workload_id for row in evidence})
+        text = (
+            f"noise hid what {len(hidden)} of {measured} workloads show, so that the speedup of {task.speedup:.2f}× is "
+            f"that of the others: measure the task again on a quiet machine"
+        )
+        yield Found("noise", text, "", "warning", {"workloads": [row.workload_id for row in hidden]})
+
+
+def _noise_decided(row: Evidence) -> bool:
+    if row.reason == Reason.UNSTABLE:
+        return True
+    last = row.sessions[-1] if row.sessions else None
+    unclear = row.reason in (Reason.NO_GAIN, Reason.NOT_CONFIRMED)
+    return unclear and last is not None and last.high >= smallest_speedup(_GAIN) and noisy(last, _GAIN)
 
 
 def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[str, str]) -> Iterator[Found]:

@@ -7,7 +7,7 @@ import pytest
 from simulated_timings import MACHINE, STAMP, session_rows, timing
 
 from curation.blocks import runs_of
-from curation.evidence import decide, passed_selection
+from curation.evidence import decide, passed_selection, undecided
 from data.records import Reason, Timing
 from data.settings import SelectSettings
 from data.store import TableStore
@@ -37,6 +37,27 @@ def test_a_confirmed_gain_is_kept_with_the_confirming_sessions_figures():
     assert "confirmed" in evidence.detail
     assert "20 blocks" in evidence.detail
     assert (evidence.repo, evidence.config_hash) == (STAMP.repo, STAMP.config_hash)
+
+
+@pytest.mark.parametrize(
+    ("rows", "again"),
+    [
+        (both("w", speedup=1.5), False),
+        (session_rows("w", 1), False),
+        (both("w", speedup=1.5, aa_bias=1.1), True),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.5, aa_bias=1.1), True),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2), False),
+        (session_rows("w", 1, speedup=1.5) + session_rows("w", 2, speedup=1.15, noise=0.2, seed=5), True),
+        (both("w", speedup=1.3, noise=0.4, seed=3), True),
+        (session_rows("w", 1, noise=0.4, seed=3), True),
+        (session_rows("w", 1, speedup=0.3, noise=0.4, seed=3), False),
+        (both("w", speedup=1.3, noise=0.4, seed=3, outcome="failed"), False),
+        (both("w", speedup=1.3, noise=0.4, seed=3) + session_rows("w", 3, speedup=1.3), False),
+    ],
+)
+def test_noise_alone_asks_for_another_round(rows, again):
+    (run,) = runs_of(rows)
+    assert undecided(run, SETTINGS) is again
 
 
 @pytest.mark.parametrize(

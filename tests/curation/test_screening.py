@@ -137,6 +137,23 @@ def test_a_gain_of_one_workload_only_is_told() -> None:
     assert checks(weak(task(), [], SETTINGS)) == {}
 
 
+@pytest.mark.parametrize(
+    ("reason", "low", "high", "spread", "told"),
+    [
+        ("unstable", 2.0, 9.0, 0.6, True),
+        ("no_gain", 0.7, 1.5, 0.6, True),
+        ("not_confirmed", 0.9, 1.9, 0.6, True),
+        ("no_gain", 0.99, 1.01, 0.6, False),
+        ("not_confirmed", 0.99, 1.2, 0.01, False),
+    ],
+)
+def test_what_noise_hid_is_told(reason: str, low: float, high: float, spread: float, told: bool) -> None:
+    last = statistics(low, high).model_copy(update={"aa_spread": spread})
+    rows = [evidence(one.workload_id) for one in task().workloads]
+    rows.append(evidence("x", last, status="rejected", reason=reason))
+    assert ("noise" in checks(weak(task(), rows, SETTINGS))) is told
+
+
 def test_calls_of_microseconds_are_told() -> None:
     short, longer = workload(base_seconds=8e-6), workload("t::longer", base_seconds=0.01)
     assert checks(weak(task(workloads=[short, longer]), [], SETTINGS)) == {"too-short": "info"}

@@ -1,8 +1,12 @@
 """Both sessions of a change, with real processes in the sandbox."""
 
+import json
+import random
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from sample_change import CHANGE_ID, workload
@@ -13,7 +17,7 @@ from curation.evidence import decide
 from curation.sessions import futile, in_turn, measure
 from data.records import Reason, Timing
 from data.settings import MeasureSettings, SelectSettings
-from harness.contracts import BuiltSide
+from harness.contracts import BuiltSide, ProbeReport, ProbeRequest
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 
@@ -94,6 +98,54 @@ def test_the_sessions_lead_to_the_decisions(timings: list[Timing]):
 def test_the_sessions_differ_in_order_and_seeds(timings: list[Timing]):
     seeds = [[row.hash_seed for row in of(timings, FASTER) if row.session == session] for session in (1, 2)]
     assert not set(seeds[0]) & set(seeds[1])
+
+
+@dataclass
+class Restless:
+    """A real prober under which naps take any time while its first processes run."""
+
+    inner: SandboxProber
+    noisy: int
+    trees: tuple[Path, ...]
+    _naps: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def run(self, side: BuiltSide, request: ProbeRequest, **how: Any) -> ProbeReport:
+        self.noisy -= 1
+        for tree in self.trees:
+            naps = json.loads((tree / "naps.json").read_text())
+            if self.noisy >= 0:
+                naps["same"] = 0.003 * 30 ** self._naps.random()
+            (tree / "naps.py").write_text(f"naps = {naps!r}\n")
+        return self.inner.run(side, request, **how)
+
+
+@pytest.fixture(scope="module")
+def restless(tmp_path_factory: pytest.TempPathFactory) -> list[Timing]:
+    """FASTER is faster, and so is SAME, which noise hides in the first session."""
+    folder = tmp_path_factory.mktemp("restless").resolve()
+    sides = built(folder, "base", BASE | {"same": 0.03}), built(folder, "head", HEAD | {"same": 0.01})
+    for side, naps in zip(sides, (BASE | {"same": 0.03}, HEAD | {"same": 0.01}), strict=True):
+        (side.tree / "naps.json").write_text(json.dumps(naps))
+    inner = SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+    prober = Restless(inner, 1 + SETTINGS.blocks * 2 + SETTINGS.aa_blocks, tuple(side.tree for side in sides))
+    return measure(CHANGE_ID, [workload(FASTER), workload(SAME)], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP)
+
+
+def test_what_noise_hid_is_measured_again(restless: list[Timing]):
+    assert {row.session for row in of(restless, FASTER)} == {1, 2}
+    assert {row.session for row in of(restless, SAME)} == {1, 3, 4}
+
+
+def test_the_last_round_decides(restless: list[Timing]):
+    first = [row for row in restless if row.session <= 2]
+    assert {e.workload_id: e.status for e in decide(first, SELECTION, STAMP)} == {
+        workload(FASTER).workload_id: "kept",
+        workload(SAME).workload_id: "rejected",
+    }
+    kept = {e.workload_id: e for e in decide(restless, SELECTION, STAMP)}
+    assert {e.status for e in kept.values()} == {"kept"}
+    assert [s.session for s in kept[workload(SAME).workload_id].sessions] == [3, 4]
+    assert 1.2 < kept[workload(SAME).workload_id].speedup < 3.2
 
 
 def test_nothing_to_measure(tmp_path: Path):
