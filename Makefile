@@ -9,6 +9,8 @@ BIN  := $(VENV)/bin
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
+# without bytecode, each start of the command compiles all its libraries: four seconds
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup setup-dev curate test test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs

@@ -190,7 +190,8 @@ def test_setuptools_and_cython(builds: Builds, change: Files, how: str, answers:
 @pytest.mark.parametrize(
     ("change", "how", "answers"),
     [
-        *CHANGES,
+        CHANGES[0],
+        *(pytest.param(*change, marks=pytest.mark.slow) for change in CHANGES[1:]),
         ({"lib/more_cy.pyx": MORE,
           "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx', install: true)"},
          "full: lib/more_cy.pyx was added", "42 11"),

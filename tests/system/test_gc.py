@@ -84,6 +84,7 @@ def test_gc_spares_what_a_process_uses_until_it_is_killed(built: Path, facts: Fa
     perfquarry(built, "gc", "--keep", "much", code=2)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_stages_give_the_same_rows_whatever_was_evicted(
     built: Path, tmp_path: Path, perfquarry: Program, facts: Facts

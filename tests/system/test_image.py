@@ -30,6 +30,7 @@ def home() -> Iterator[Path]:
         yield folder / "home"
 
 
+@pytest.mark.slow
 def test_the_image_of_a_task_runs_its_tests_anywhere(
     home: Path, tmp_path: Path, perfquarry: Callable[..., Any], facts: Callable[..., Any], quick: Path
 ) -> None:

@@ -249,7 +249,7 @@ def _commit_all(work: Path, commits: Sequence[tuple[str, Mapping[str, str]]]) ->
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("server", ["--no-server", "--server"])
+@pytest.mark.parametrize("server", [pytest.param("--no-server", marks=pytest.mark.slow), "--server"])
 def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> None:
     if choose_sandbox().name == "process":
         pytest.skip("NOT TESTED: plain processes see all that this user may read")

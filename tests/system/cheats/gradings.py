@@ -24,6 +24,8 @@ from tests.bare_python import make_bare_python
 
 CORPUS = Path(__file__).parent
 LABEL = "reachable-copies"
+ATTEMPTS = 3
+"""Times that a patch is graded at most, since tests beside it disturb its timings."""
 TEST = "tests/test_graph.py::test_reachable_in_a_tree"
 
 
@@ -51,7 +53,14 @@ class Exported:
     expert: str
 
     def grade(self, patch: str, place: Path) -> Grading:
-        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own."""
+        """Grades the base with a patch, the expert's or a cheat's; again where a busy machine could not tell."""
+        for attempt in range(ATTEMPTS):
+            done = self._grade(patch, place / str(attempt))
+            if done.reward is not None:
+                break
+        return done
+
+    def _grade(self, patch: str, place: Path) -> Grading:
         testbed, tests, logs = (place / name for name in ("testbed", "tests", "logs"))
         shutil.copytree(self.base, testbed)
         if patch:
