@@ -96,7 +96,8 @@ def numbers(home: Path, table: str) -> pa.ChunkedArray:
 def github(count: int, share: float) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A server in a process of its own, and its address."""
     command = [sys.executable, str(SERVER), str(count), str(share)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout and server.stdin
         yield server.stdout.readline().strip(), server
         server.stdin.close()

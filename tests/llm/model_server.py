@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.loopback import serve
 
 MESSAGES_FIELDS = {
     "model", "messages", "max_tokens", "system", "output_config", "metadata", "service_tier", "stop_sequences",
@@ -78,17 +80,8 @@ class ModelServer:
 
 @contextmanager
 def serving(server: ModelServer) -> Iterator[ModelServer]:
-    handler = type("Bound", (Handler,), {"model": server})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        http.daemon_threads = True
-        server.url = f"http://127.0.0.1:{http.server_address[1]}"
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            http.shutdown()
-            thread.join()
+    with serve(Handler, model=server) as server.url:
+        yield server
 
 
 def openai_body(act: Act, model: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -28,6 +28,8 @@ from urllib.parse import parse_qsl, urlsplit
 import jwt
 from github_world import Place, World
 from graphql import DocumentNode, GraphQLError, build_schema, execute_sync, parse, validate
+
+from tests.loopback import serve
 
 SCHEMA = build_schema((Path(__file__).parent / "github_schema.graphql").read_text())
 FAULTS = ("502", "wrong", "cut", "reset", "secondary")
@@ -83,17 +85,8 @@ class GithubServer:
 
 @contextmanager
 def serving(server: GithubServer) -> Iterator[GithubServer]:
-    handler = type("Bound", (Handler,), {"server_of": server})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        http.daemon_threads = True
-        server.url = f"http://127.0.0.1:{http.server_address[1]}"
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            http.shutdown()
-            thread.join()
+    with serve(Handler, server_of=server) as server.url:
+        yield server
 
 
 @lru_cache(maxsize=64)

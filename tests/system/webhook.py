@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.loopback import serve
 
 Answer = tuple[int, dict[str, str]]
 
@@ -45,14 +47,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(webhook: Webhook) -> Iterator[Webhook]:
-    handler = type("Bound", (Handler,), {"webhook": webhook})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        http.daemon_threads = True
-        webhook.url = f"http://127.0.0.1:{http.server_address[1]}/services/SECRET42"
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield webhook
-        finally:
-            http.shutdown()
-            thread.join()
+    with serve(Handler, webhook=webhook) as url:
+        webhook.url = f"{url}/services/SECRET42"
+        yield webhook
