@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import Any
 
-from curation.blocks import Run
+from curation.blocks import Run, durations_of
 from curation.evidence import deciding_runs
 from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from data.errors import InputError
@@ -156,7 +156,7 @@ def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str
         "realistic_targets": realistic,
         "problem_realistic": realistic_problem(repository.codebase, realistic),
         "workloads": rows,
-        "durations": json.dumps(_durations(accepted)),
+        "durations": json.dumps(durations_of({one.workload.node: one.run for one in accepted})),
         "speedup": harmonic_mean([row.speedup for row in rows]),
         "low": harmonic_mean([row.low for row in rows]),
         "high": harmonic_mean([row.high for row in rows]),
@@ -194,15 +194,6 @@ def _with_a_visible_one(rows: list[TaskWorkload]) -> list[TaskWorkload]:
         shown = min(scripts, key=lambda row: row.workload_id)
         rows = [row.model_copy(update={"role": "visible"}) if row is shown else row for row in rows]
     return rows
-
-
-def _durations(accepted: list[_Accepted]) -> list[dict[str, dict[str, list[float]]]]:
-    """The selecting and the confirming session: block values by the workloads' nodes, seconds."""
-    return [
-        {one.workload.node: {"base": session.base.tolist(), "head": session.head.tolist()}
-         for one in accepted if (session := one.run.last_round[place])}
-        for place in (0, 1)
-    ]  # fmt: skip
 
 
 def _counts(evidence: Sequence[Evidence]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -98,6 +98,16 @@ def runs_of(timings: Iterable[Timing]) -> list[Run]:
         Run(workload, rows[0].change_id, machine, max(row.created_at for row in rows), sessions_of(rows))
         for (workload, machine), rows in groups.items()
     ]
+
+
+def durations_of(runs: Mapping[str, Run]) -> list[dict[str, dict[str, list[float]]]]:
+    """The selecting and, where any run has it, the confirming session of last rounds: block values by name, seconds."""
+    sessions: list[dict[str, dict[str, list[float]]]] = [{}, {}]
+    for name, run in runs.items():
+        for values, session in zip(sessions, run.last_round, strict=True):
+            if session:
+                values[name] = {"base": session.base.tolist(), "head": session.head.tolist()}
+    return [values for values in sessions if values]
 
 
 def sessions_of(rows: Sequence[Timing]) -> tuple[Session, ...]:

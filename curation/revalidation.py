@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import harmonic_mean, median
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.stats import binomtest
 
-from curation.blocks import sessions_of
+from curation.blocks import durations_of, runs_of
 from curation.evidence import decide
 from data.errors import InputError
 from data.records import Evidence, Reason, Revalidation, Stamp, Task, Timing, Workload
@@ -85,6 +84,7 @@ def judge_again(
         raise InputError(f"nothing was measured of {task.task_id}: its base fails before the first block")
     evidence = {row.workload_id: row for row in decide(timings, settings, stamp)}
     again = [_workload(one, evidence.get(one.workload_id)) for one in task.workloads]
+    nodes = {one.workload_id: one.node for one in task.workloads}
     lost = next((one for one in again if not one.held), None)
     return Revalidation(
         **stamp.fields(),
@@ -100,7 +100,7 @@ def judge_again(
         low=_harmonic([one.low for one in again]),
         high=_harmonic([one.high for one in again]),
         workloads=again,
-        durations=json.dumps(_durations(task, timings)),
+        durations=json.dumps(durations_of({nodes[run.workload_id]: run for run in runs_of(timings)})),
         foreign_load=median(row.foreign_load for row in timings),
         disturbed=sum(row.disturbed for row in timings) / len(timings),
         python=python,
@@ -149,12 +149,3 @@ def _workload(published: TaskWorkload, row: Evidence | None) -> RevalidatedWorkl
 def _harmonic(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return harmonic_mean(known) if known and len(known) == len(values) else None
-
-
-def _durations(task: Task, timings: Sequence[Timing]) -> list[dict[str, dict[str, list[float]]]]:
-    nodes = {one.workload_id: one.node for one in task.workloads}
-    sessions: dict[int, dict[str, dict[str, list[float]]]] = defaultdict(dict)
-    for workload_id, node in nodes.items():
-        for session in sessions_of([row for row in timings if row.workload_id == workload_id]):
-            sessions[session.number][node] = {"base": session.base.tolist(), "head": session.head.tolist()}
-    return [values for _, values in sorted(sessions.items())]

@@ -161,12 +161,17 @@ MESON: Files = {
 }
 ANSWERS = "from lib import _fast, sum_cy; print(_fast.answer(), sum_cy.sum_of())"
 MORE = "def more(): return 1\n"
-CHANGES: list[tuple[Files, str, str]] = [
+CHANGES = [
     ({"lib/answer.h": "#define ANSWER 25\n"}, "incremental", "50 11"),
-    ({"lib/twice_fast.c": "int twice(int x) { return 3 * x; }\n"}, "incremental", "63 11"),
-    ({"lib/sum_cy.pyx": "cdef int total = start + 5\ndef sum_of(): return total\n"}, "incremental", "42 15"),
-    ({"README.md": "a better library\n", "lib/new.py": "x = 1\n"}, "incremental", "42 11"),
-    ({"lib/sum_cy.pxd": "cdef enum: start = 20\n"}, "full: lib/sum_cy.pxd", "42 21"),
+    *(
+        pytest.param(*one, marks=pytest.mark.slow)
+        for one in [
+            ({"lib/twice_fast.c": "int twice(int x) { return 3 * x; }\n"}, "incremental", "63 11"),
+            ({"lib/sum_cy.pyx": "cdef int total = start + 5\ndef sum_of(): return total\n"}, "incremental", "42 15"),
+            ({"README.md": "a better library\n", "lib/new.py": "x = 1\n"}, "incremental", "42 11"),
+            ({"lib/sum_cy.pxd": "cdef enum: start = 20\n"}, "full: lib/sum_cy.pxd", "42 21"),
+        ]
+    ),
 ]
 
 
@@ -190,8 +195,7 @@ def test_setuptools_and_cython(builds: Builds, change: Files, how: str, answers:
 @pytest.mark.parametrize(
     ("change", "how", "answers"),
     [
-        CHANGES[0],
-        *(pytest.param(*change, marks=pytest.mark.slow) for change in CHANGES[1:]),
+        *CHANGES,
         ({"lib/more_cy.pyx": MORE,
           "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx', install: true)"},
          "full: lib/more_cy.pyx was added", "42 11"),

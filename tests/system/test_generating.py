@@ -63,6 +63,7 @@ def test_the_demo_is_sampled_from_cassettes_offline(built: Path, perfquarry, fac
     assert rows(built) == before
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_answers_and_goes_on(built: Path, perfquarry, tmp_path: Path) -> None:
     known, before = answers(), rows(built)
     for number, finished in ((1, 0), (2, 1)):

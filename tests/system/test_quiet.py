@@ -47,6 +47,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]
     return [tuple(json.loads(line)) for line in log.read_text().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_no_socket_leaves_the_machine(seen: list[tuple[str, str, str]]) -> None:
     watched = {who for who, _, _ in seen}
