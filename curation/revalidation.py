@@ -10,7 +10,7 @@ from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from scipy.stats import binomtest
+import scipy
 
 from curation.blocks import durations_of, runs_of
 from curation.evidence import decide
@@ -118,7 +118,7 @@ def share_that_holds(rows: Sequence[Revalidation]) -> tuple[float, float, float]
     if not rows:
         raise InputError("no task was measured again")
     held = sum(row.status == "kept" for row in rows)
-    interval = binomtest(held, len(rows)).proportion_ci(0.95, method="exact")
+    interval = scipy.stats.binomtest(held, len(rows)).proportion_ci(0.95, method="exact")
     return held / len(rows), float(interval.low), float(interval.high)
 
 

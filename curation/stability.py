@@ -13,8 +13,8 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+import scipy  # its submodules are imported when first used: statistics take a second
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import false_discovery_control, mannwhitneyu
 
 Floats = NDArray[np.float64]
 
@@ -41,12 +41,14 @@ def keep_inliers(values: ArrayLike, k: float = 1.0) -> Floats:
 
 def p_value(base: ArrayLike, head: ArrayLike) -> float:
     """One-sided Mann-Whitney p-value of "base greater than head"; shapes (n,) and (m,), n, m ≥ 1."""
-    return float(mannwhitneyu(np.asarray(base, float), np.asarray(head, float), alternative="greater").pvalue)
+    return float(
+        scipy.stats.mannwhitneyu(np.asarray(base, float), np.asarray(head, float), alternative="greater").pvalue
+    )
 
 
 def q_values(p_values: Sequence[float]) -> list[float]:
     """Benjamini-Hochberg q-values of a family of p-values, in the same order."""
-    return [float(q) for q in false_discovery_control(p_values)] if len(p_values) else []
+    return [float(q) for q in scipy.stats.false_discovery_control(p_values)] if len(p_values) else []
 
 
 @cache
@@ -134,5 +136,7 @@ def _row_p_values(rows: Floats, head: Floats) -> Floats:
     methods = ((tied, "asymptotic"), (~tied, "exact"))
     for chosen, method in methods:
         if chosen.any():
-            p[chosen] = mannwhitneyu(rows[chosen], heads[chosen], alternative="greater", axis=1, method=method).pvalue
+            p[chosen] = scipy.stats.mannwhitneyu(
+                rows[chosen], heads[chosen], alternative="greater", axis=1, method=method
+            ).pvalue
     return p
