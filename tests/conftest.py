@@ -9,6 +9,11 @@ import pytest
 from tests.real_servers import postgres, postgres_binaries, s3_server
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of the longest tests first, or one worker ends long after the others."""
+    items.sort(key=lambda item: "system" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """SQLAlchemy URL of a real Postgres with an empty database."""

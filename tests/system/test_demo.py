@@ -65,6 +65,7 @@ def _as_expected(one: Expected, stage: str, reasons: set[str], last: int) -> boo
     return stage == "kept" and falls_later and last < len(STAGES) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_each_commit_falls_where_it_must_before_anything_is_timed(
     tmp_path: Path, perfquarry: Callable[..., Any]

@@ -53,6 +53,7 @@ def test_the_funnel_of_the_demo_under_the_cascade(mined: Path, perfquarry: Progr
     assert again == stages and store.count(Verdict, "demo") == 33
 
 
+@pytest.mark.slow
 def test_it_waits_for_answers_cleanly_and_goes_on(mined: Path, tmp_path: Path, perfquarry: Program) -> None:
     folder = tmp_path / "exchange"
     arguments = ("curate", "demo", "--no-server", "--judge", "cascade", "--llm", f"exchange:{folder}")

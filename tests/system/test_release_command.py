@@ -78,6 +78,7 @@ def edited(runs: GoldRuns, task: ReleasedTask, edit: Callable[[str], str]) -> Re
     return task.model_copy(update={"patch": patch})
 
 
+@pytest.mark.slow
 def test_patches_that_gain_nothing_or_break_tests_do_not_pass(runs: GoldRuns, release: Path) -> None:
     (task,) = read_tasks(release)
     idle = runs.run_gold(edited(runs, task, lambda text: f"{text}# nothing of note\n"))

@@ -16,7 +16,7 @@ from data.records import Revalidation
 from data.store import TableStore
 
 
-@pytest.mark.alone
+@pytest.mark.slow
 def test_a_task_is_made_and_measured_again_from_its_recipe(
     tmp_path: Path, perfquarry: Callable[..., Any], facts: Callable[..., Any], quick: Path
 ) -> None:

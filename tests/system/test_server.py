@@ -28,6 +28,7 @@ def states(home: Path) -> Counter[str]:
     return Counter(run["state_type"] for run in runs)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_killed_run_is_marked_as_crashed_by_the_next(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
     first = subprocess.Popen(

@@ -39,14 +39,6 @@ def test_the_expert_scores_at_the_threshold_of_the_export(exported: Exported, tm
     assert (done.code, done.reward) == (0, 1), done.facts
 
 
-@pytest.mark.alone
-def test_a_memo_does_not_score(exported: Exported, tmp_path: Path) -> None:
-    cheat = next(one for one in corpus() if one.stem == "memo_by_size")
-    done = exported.grade(cheat.read_text(), tmp_path, threshold=0.6)
-    assert (done.code, done.reward) == (0, 0), done.facts
-    assert why_expected(cheat).search(done.why), done.facts
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("cheat", [one for one in corpus() if one not in QUICK], ids=lambda cheat: cheat.stem)
 def test_no_cheat_scores(exported: Exported, cheat: Path, tmp_path: Path) -> None:

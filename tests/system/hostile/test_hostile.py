@@ -19,8 +19,7 @@ pytestmark = pytest.mark.timeout(1200)  # the first test of a backend makes the 
 
 BACKENDS = ("bubblewrap", "docker", "process")
 ALWAYS = frozenset({
-    "connects", "forges_a_link", "ignores_signals", "mounts", "prints_no_text", "reads_environments",
-    "setup_looks_around", "setup_writes", "writes_to_the_host",
+    "connects", "forges_a_link", "ignores_signals", "reads_environments", "setup_looks_around", "writes_to_the_host",
 })  # fmt: skip
 """Run in bubblewrap by `make test`; the others are slow, or load the machine while other tests take times."""
 LATE_SECONDS = 30.0
