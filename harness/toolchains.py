@@ -87,12 +87,23 @@ def compilers_id() -> str:
     return content_id("compilers", [_output([program, "--version"]) for program in programs if program])
 
 
-@functools.cache
 def _rust() -> Path | None:
     """The folder of the default toolchain's own programs: rustup's stand-ins would install what a tree pins."""
     rustc = shutil.which("rustc")
-    root = _output([rustc, "--print", "sysroot"]).strip() if rustc else ""
-    return Path(root, "bin") if root and Path(root, "bin", "cargo").exists() else None
+    try:
+        programs = _programs_of(rustc) if rustc else None
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return programs if programs and (programs / "cargo").exists() else None
+
+
+@functools.cache
+def _programs_of(rustc: str) -> Path:
+    """Kept only where it answered: on a busy machine it may not, in time."""
+    asked = subprocess.run(
+        [rustc, "--print", "sysroot"], capture_output=True, text=True, timeout=60.0, cwd="/", check=True
+    )
+    return Path(asked.stdout.strip(), "bin")
 
 
 def _masquerade(home: Home, ccache: Path) -> Path:
