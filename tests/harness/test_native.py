@@ -182,7 +182,7 @@ CHANGES = [
         *CHANGES,
         ({"lib/twice_fast.c": None, "lib/answer.h": "#define ANSWER 1\nstatic int twice(int x) { return 4 * x; }\n"},
          "full: lib/twice_fast.c was deleted", "4 11"),
-        ({"lib/more_cy.pyx": MORE}, "full: lib/more_cy.pyx was added", "42 11"),
+        pytest.param({"lib/more_cy.pyx": MORE}, "full: lib/more_cy.pyx was added", "42 11", marks=pytest.mark.slow),
         ({"setup.py": SETUP.replace("include_dirs=", "define_macros=[('ANSWER', '5')], include_dirs="),
           "lib/answer.h": ""}, "full: setup.py differs", "10 11"),
     ],
