@@ -245,7 +245,7 @@ class MeasureSettings(StageSettings):
         default=12, ge=1, description="Workloads of a change that are timed: of each source and role in turn."
     )
     max_rounds: int = Field(
-        default=2, ge=1, description="Rounds of two sessions for a workload of a promising change that noise hides."
+        default=3, ge=1, description="Rounds of two sessions for a workload of a promising change that noise hides."
     )
     ADDED: ClassVar[frozenset[str]] = frozenset({"max_workloads", "max_rounds"})
 
