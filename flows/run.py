@@ -59,6 +59,7 @@ VERSIONS = {
     "measure": "2",
     "select": "2",
     "screen": "1",
+    "screen-run": "1",
 }
 """Version of the code of each stage: raised when its rows would come out differently."""
 
@@ -206,6 +207,7 @@ class Run:
             "measure": measure,
             "select": settings.select.config_hash(measure),
             "screen": settings.screen.config_hash(),
+            "screen-run": settings.screen.config_hash(),
         }
 
     def stamp(self, stage: str) -> Stamp:

@@ -162,7 +162,7 @@ def _block_plot(session: Session, statistics: SessionStatistics | None, scale: _
         scale.mark(_LABELS + every * (number + 0.5), block.head, "aa", "A/A: the base once more")
         for number, block in enumerate(session.aa)
     ]
-    name = {1: "Session 1: selects", 2: "Session 2: confirms"}.get(session.number, f"Session {session.number}")
+    name = f"Session {session.number}: {'selects' if session.number % 2 else 'confirms'}"
     return BlockPlot(
         name,
         statistics,

@@ -14,6 +14,8 @@ import pytest
 
 from data.demo import expected
 from data.home import Home
+from data.records import Finding
+from data.store import TableStore
 from flows.server import address
 
 Facts = Callable[..., Any]
@@ -73,6 +75,17 @@ def test_show_explains_a_task(curated: tuple[Path, Any, int], facts: Facts, perf
     assert shown["task"]["oracle_targets"] and shown["task"]["realistic_targets"]
     text = perfquarry(home, "show", task_id).stdout
     assert "confirmed" in text and "session 2" in text and shown["task"]["oracle_targets"][0] in text
+
+
+def test_a_task_is_screened_by_running_it(curated: tuple[Path, Any, int], facts: Facts) -> None:
+    home, printed, _ = curated
+    facts(home, "screen", "demo", "--run")
+    found = list(TableStore(home / "tables").records(Finding, "demo"))
+    ran = [row for row in found if row.check == "screened" and row.subject == "run"]
+    assert [row.task_id for row in ran] == [printed["tasks"][0]["task_id"]]
+    assert {"call-depth", "mutation-survives", "memo-survives"} & {row.check for row in found}
+    facts(home, "screen", "demo", "--run")
+    assert list(TableStore(home / "tables").records(Finding, "demo")) == found
 
 
 @pytest.mark.parametrize(("form", "columns"), [("native", None), ("gso", 15), ("sweperf", 15)])
