@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.same_tables import content
 from data.demo import build_demo
 from data.records import Attempt, Build, Workload
+from data.registry import resolve
 from flows.options import Options
 from flows.run import Run
 from flows.runner import run_stages
@@ -51,8 +52,9 @@ def workers(folder: Path) -> str:
         shutil.copytree(judged / "tables", home / "tables")
         shutil.copytree(judged / "repositories", home / "repositories")
     taken = {number: together(number, home, sources) for number, home in homes.items()}
-    one, two = ([content(home, name, TABLES) for name in REPOSITORIES] for home in homes.values())
-    assert one == two, "two workers gave other tables than one"
+    names = [resolve(str(sources / name)).name for name in REPOSITORIES]
+    one, two = ([content(home, name, TABLES) for name in names] for home in homes.values())
+    assert one == two and all(rows for tables in one for rows in tables.values()), "two workers gave other tables"
     changes = sum(len({row[0] for row in tables["builds"]}) for tables in two)
     return (
         f"Build and generate of {changes} changes (the demo twice), one batch at a time, one core a worker, one home: "
