@@ -25,8 +25,7 @@ curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
 
 test: setup-dev check ## format, lint, types, import rules and the tests
-	$(BIN)/python -m pytest -m "not slow and not alone" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "not slow and alone"
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: setup-dev check ## the same with the slow tests
 	$(BIN)/python -m pytest

@@ -50,13 +50,8 @@ class Exported:
     python: Path
     expert: str
 
-    def grade(self, patch: str, place: Path, threshold: float | None = None) -> Grading:
-        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own.
-
-        Args:
-            threshold: share of the expert's speedup; None: that of the export. A lower one is told from
-                beside other tests, too.
-        """
+    def grade(self, patch: str, place: Path) -> Grading:
+        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own."""
         testbed, tests, logs = (place / name for name in ("testbed", "tests", "logs"))
         shutil.copytree(self.base, testbed)
         if patch:
@@ -69,7 +64,6 @@ class Exported:
         root = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         told |= {
             "limits": {**told["limits"], "min_timed_seconds": 0.1, "max_calls": 60},
-            "threshold": threshold or told["threshold"],
             "testbed": str(testbed),
             "work": str(place / "work"),
             "logs": str(logs),

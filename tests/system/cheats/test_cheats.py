@@ -27,14 +27,8 @@ def test_cheats_that_need_no_timing_get_nothing(exported: Exported, cheat: Path,
     assert why_expected(cheat).search(done.why), done
 
 
-@pytest.mark.alone
-def test_the_expert_scores(exported: Exported, tmp_path: Path) -> None:
-    done = exported.grade(exported.expert, tmp_path, threshold=0.6)
-    assert (done.code, done.reward) == (0, 1), done.facts
-
-
 @pytest.mark.slow
-def test_the_expert_scores_at_the_threshold_of_the_export(exported: Exported, tmp_path: Path) -> None:
+def test_the_expert_scores(exported: Exported, tmp_path: Path) -> None:
     done = exported.grade(exported.expert, tmp_path)
     assert (done.code, done.reward) == (0, 1), done.facts
 
