@@ -5,6 +5,9 @@ from __future__ import annotations
 import tomllib
 from datetime import UTC, datetime
 
+from screened_task import task as a_task
+from screened_task import workload as a_workload
+
 from curation import harbor
 from data.records import Task
 from data.records.task import TaskWorkload
@@ -22,27 +25,21 @@ HIDDEN, SHOWN = "def experiment(data): return 'hidden input'", "def experiment(d
 
 
 def workload(source: str, code: str, role: str = "visible") -> TaskWorkload:
-    figures = {"base_seconds": 0.01, "head_seconds": 0.005, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
-    figures |= {"p_value": 0.001, "q_value": 0.001}
-    return TaskWorkload(workload_id=f"{source}-{role}", source=source, code=code, role=role, **figures)
+    return a_workload(code, workload_id=f"{source}-{role}", source=source, role=role)
 
 
 def task(*workloads: TaskWorkload) -> Task:
-    return Task(
-        repo="r",
-        stage_version="1",
-        config_hash="h",
+    return a_task(
         task_id="a__b-0123456789",
-        change_id="c",
         codebase="a/b",
-        base_sha="0" * 40,
         head_sha="1" * 40,
         created_at_commit=datetime(2024, 1, 1, tzinfo=UTC),
         title="Keep the answer in a set",
         message="Keep the answer in a set\n\nThat is how the expert did it.",
         patch="+    the_answer = set()\n",
-        python="3.11.7",
         licence='Odd "licence" \\ \x7f\nof two lines',
+        oracle_targets=[],
+        realistic_targets=[],
         problem_realistic="Calls of `f` take more time than they have to.",
         problem_oracle="Make `g` faster.",
         workloads=list(workloads),

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from screened_task import task as a_task
+from screened_task import workload
 from simulated_timings import STAMP, session_rows
 
 from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds
 from data.errors import InputError
 from data.records import Revalidation, Task
-from data.records.task import TaskWorkload
 from data.schema import to_table
 from data.settings import SelectSettings
 
 
 def task() -> Task:
-    figures = {"base_seconds": 1.0, "head_seconds": 0.5, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
-    figures |= {"p_value": 0.001, "q_value": 0.001}
-    return Task(
-        **STAMP.fields(),
-        task_id="a__b-0123456789",
-        change_id="c",
-        codebase="a/b",
-        base_sha="0" * 40,
-        head_sha="1" * 40,
-        created_at_commit=datetime(2024, 1, 1, tzinfo=UTC),
-        title="",
-        message="",
-        patch="",
-        python="3.11.7",
-        workloads=[
-            TaskWorkload(workload_id=name, source="unit-test", code=f"test_{name}.py::test", **figures)
-            for name in ("w", "v")
-        ],
-    )
+    workloads = [workload(f"test_{name}.py::test", workload_id=name) for name in ("w", "v")]
+    return a_task(workloads=workloads, speedup=None)
 
 
 def again(*speedups: tuple[str, float, float]) -> Revalidation:
