@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from curation.review.agreement import agreements, agreements_in, kappa
@@ -20,31 +21,20 @@ from curation.review.transfer import export_decisions, export_log, import_decisi
 from data.errors import InputError
 from data.home import Home
 from data.store import TableStore
-from tests.real_servers import postgres, postgres_binaries
 from tests.review_home import desk_of, fill, finding, task_of
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    binaries = postgres_binaries()
-    if binaries is None:
-        pytest.skip("no Postgres server on this machine (Debian: postgresql)")
-    with postgres(binaries) as url:
-        yield url
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/reviews.db"
-        return
-    server = request.getfixturevalue("server")
-    engine = open_database(server)
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
+        return f"sqlite:///{tmp_path}/reviews.db"
+    server = make_url(request.getfixturevalue("postgres_url"))
+    name = f"reviews_{uuid4().hex}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
     engine.dispose()
-    yield server
+    return server.set(database=name).render_as_string(hide_password=False)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class Trial:
     running: dict[str, Future[list[Outcome]]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: the bait is this whole process's HOME, keys and temporary folder
 def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
     backend = request.param
     try:
