@@ -176,7 +176,11 @@ class Grading(object):
         return (0, why) if why else (1, "faster than the base, and as fast as the expert's change")
 
     def _measure(self, session, schedule):
-        """Blocks until the threshold lies outside of the interval, or there are enough; never fewer than `blocks`."""
+        """Blocks until they tell, or there are enough; never fewer than `blocks`.
+
+        They tell when the threshold lies outside of the interval and, for a change that passes it, when
+        the clocks outside bear it out or do not.
+        """
         session.add(schedule["futility_blocks"])
         ratio = session.ratio()
         if ratio and ratio[2] < self._log:
@@ -184,7 +188,7 @@ class Grading(object):
         session.add(schedule["blocks"] - schedule["futility_blocks"])
         while len(session.blocks) < schedule["most_blocks"]:
             low, _, high = session.ratio()
-            if not low < self._log < high:
+            if high <= self._log or (low >= self._log and not unclear(self._saved_outside(session))):
                 return
             session.add(schedule["more_blocks"])
         low, _, high = session.ratio()
@@ -223,14 +227,17 @@ class Grading(object):
 
     def _outside(self, session):
         """Why the clock inside cannot be believed; None where one of those outside bears it out."""
-        seen = {clock: session.saved(clock, PART) for clock in ("wall", "cpu")}
-        self._facts["saved_outside"] = seen
-        known = [figures for figures in seen.values() if figures]
-        if any(low > 0 for low, _, _ in known):
-            return None
-        if any(high >= 0 for _, _, high in known):
+        seen = self._facts["saved_outside"] = self._saved_outside(session)
+        if unclear(seen):
             raise Trouble("from outside, nothing tells whether processes got faster at all: too much noise")
+        if borne_out(seen):
+            return None
         return "the clock inside says more than is seen from outside: wall %.3g s short" % -seen["wall"][1]
+
+    @staticmethod
+    def _saved_outside(session):
+        """By clock, `Session.saved`."""
+        return {clock: session.saved(clock, PART) for clock in ("wall", "cpu")}
 
     def _differing(self, session):
         """Why a result is not the base's; each that differs from the others is compared in a process of the base."""
@@ -243,6 +250,16 @@ class Grading(object):
                     said = (item or {}).get("message") or report.why or "it was not compared"
                     return "the result of %s is not the base's: %s" % (name, said[-300:])
         return None
+
+
+def borne_out(saved):
+    """Whether one of the clocks outside bears out what the one inside says."""
+    return any(figures and figures[0] > 0 for figures in saved.values())
+
+
+def unclear(saved):
+    """Whether the clocks outside neither bear out nor contradict it."""
+    return not borne_out(saved) and any(figures and figures[2] >= 0 for figures in saved.values())
 
 
 def told(log_gain):

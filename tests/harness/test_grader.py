@@ -192,3 +192,35 @@ def test_the_clock_inside_is_believed_only_as_far_as_the_outside_bears_it_out(mo
     assert "clock inside" in (why(0.39, 0.1, 0.1) or "")
     with pytest.raises(grade.Trouble, match="too much noise"):
         why(0.2, 0.0, 0.0, noise=1.0, share=0.0)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "noise", "fewest", "most"),
+    [(2.0, 0.005, 8, 8), (2.0, 0.3, 12, 40), (1.0, 0.3, 8, 8)],
+    ids=["both clear", "outside unclear", "slower than the expert's, whatever the outside says"],
+)
+def test_it_measures_until_the_clocks_outside_tell_too(
+    monkeypatch: pytest.MonkeyPatch, speedup: float, noise: float, fewest: int, most: int
+) -> None:
+    monkeypatch.syspath_prepend(str(GRADER))
+    grade, blocks = importlib.import_module("grade"), importlib.import_module("blocks")
+    rng = np.random.default_rng(1)
+
+    class Session(blocks.Session):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self._nodes, self.blocks = ["test"], []
+
+        def add(self, count: int) -> None:
+            for _ in range(count):
+                block = {}
+                for role, gain in (("base", 1.0), ("gold", 2.0), ("cand", speedup)):
+                    one = block[role] = object.__new__(blocks.Process)
+                    one.inside = 0.4 / gain
+                    one.medians = [one.inside * rng.lognormal(0, 0.003)]
+                    one.wall, one.cpu = 0.4 + one.inside + rng.normal(0, noise), 0.0
+                self.blocks.append(block)
+
+    grading = object.__new__(grade.Grading)
+    grading._log, session = math.log(0.95), Session()
+    grading._measure(session, {"futility_blocks": 8, "blocks": 8, "more_blocks": 4, "most_blocks": 40})
+    assert fewest <= len(session.blocks) <= most
