@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, harmonic_mean
 from typing import Any
@@ -34,6 +34,9 @@ TELLING = (
 One workload that is slower makes the change slower (the rule asks for significance), while
 "no gain" of the others only says that they do not feel it.
 """
+
+UNTIMED = frozenset(TELLING[TELLING.index(Reason.TOO_FEW_SAMPLES) :])
+"""Reasons with which no time was decided on."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ def assemble(
     harmonic mean over its workloads (GSO); the ends of its interval are the harmonic means
     of the workloads' ends, which is exact where their errors go together and wider than
     need be where they do not. δ is the mean of the workloads' δ (SWE-Perf's human_performance).
+    The overall speedup is the same mean over all workloads that came to a decision by their
+    times, so that it does not jump where a gain is near the smallest that is accepted.
 
     Raises:
         InputError: no evidence of this change was given.
@@ -100,7 +105,8 @@ def assemble(
         reason = most_telling([Reason(row.reason) for row in mine if row.reason])
         detail = next((row.detail for row in mine if row.reason == reason), "")
         return Task(**stamp.fields(), **common, status="rejected", reason=reason, detail=f"{_counts(mine)}: {detail}")
-    return Task(**stamp.fields(), **common, **_of_workloads(accepted, repository), detail=_counts(mine))
+    figures = _of_workloads(accepted, repository) | _overall(mine, runs, accepted[0].run.machine_id)
+    return Task(**stamp.fields(), **common, **figures, detail=_counts(mine))
 
 
 def most_telling(reasons: Sequence[Reason]) -> Reason:
@@ -163,6 +169,20 @@ def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str
         "delta": fmean(row.delta for row in rows),
         "q_value": min(row.q_value for row in rows),
         "machine_id": accepted[0].run.machine_id,
+    }
+
+
+def _overall(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str) -> dict[str, Any]:
+    timed = [
+        row.sessions[-1]
+        for row in evidence
+        if row.sessions and row.reason not in UNTIMED and runs[row.workload_id].machine_id == machine
+    ]
+    return {
+        "overall_speedup": harmonic_mean([one.speedup for one in timed]),
+        "overall_low": harmonic_mean([one.low for one in timed]),
+        "overall_high": harmonic_mean([one.high for one in timed]),
+        "timed_workloads": len(timed),
     }
 
 

@@ -29,6 +29,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "low": task.low,
         "high": task.high,
         "delta": task.delta,
+        "overall_speedup": task.overall_speedup,
         "workloads": [workload.node for workload in task.workloads],
     }
 
@@ -143,6 +144,7 @@ def task_head(task: Task) -> RenderableType:
     """A task in words, without its workloads."""
     table = Table.grid(padding=(0, 2))
     low, high = times(task.low), times(task.high)
+    overall = f"{times(task.overall_speedup)} [{times(task.overall_low)}, {times(task.overall_high)}]"
     rows = {
         "title": task.title,
         "base": task.base_sha,
@@ -151,6 +153,7 @@ def task_head(task: Task) -> RenderableType:
         "decision": f"accepted: {times(task.speedup)} [{low}, {high}], δ {task.delta or 0:.3f}"
         if task.status == "kept"
         else f"rejected: {task.reason} ({MEANING[Reason(task.reason or Reason.NO_GAIN)]})",
+        "overall": f"{overall} over all {task.timed_workloads} workloads timed" if task.timed_workloads else "",
         "python": task.python,
         "oracle targets": "\n".join(task.oracle_targets),
         "realistic targets": "\n".join(task.realistic_targets),

@@ -57,7 +57,7 @@ VERSIONS = {
     "build": "2",
     "generate": "1",
     "measure": "2",
-    "select": "2",
+    "select": "3",
     "screen": "1",
     "screen-run": "1",
 }

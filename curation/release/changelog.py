@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from data.records import Record, ReleasedTask
 
-REMEASURED = frozenset({"workloads", "speedup", "low", "high", "delta", "q_value", "machine_id", "tests"})
+REMEASURED = frozenset({
+    "workloads", "speedup", "low", "high", "delta", "q_value", "overall_speedup", "overall_low", "overall_high",
+    "timed_workloads", "machine_id", "tests",
+})  # fmt: skip
 
 
 class Changes(Record):

@@ -62,6 +62,13 @@ class ReleasedTask(Record):
     high: float = Field(description="Upper end of the same.")
     delta: float = Field(description="Mean δ over the workloads (SWE-Perf's human_performance).")
     q_value: float = Field(description="Smallest q-value of the workloads.")
+    overall_speedup: float = Field(
+        description="The same mean over all workloads that were timed to a decision, those too that were not accepted: "
+        "smaller, and steadier where a workload's gain is near the smallest that is accepted."
+    )
+    overall_low: float = Field(description="Lower end of the 95 % interval of `overall_speedup`.")
+    overall_high: float = Field(description="Upper end of the same.")
+    timed_workloads: int = Field(description="Number of workloads in `overall_speedup`.")
     lines_changed: int = Field(description="Lines added and deleted outside tests.")
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")

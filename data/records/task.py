@@ -78,6 +78,12 @@ class Task(Row):
     high: float | None = None
     delta: float | None = Field(default=None, description="Mean δ over the accepted workloads (human_performance).")
     q_value: float | None = Field(default=None, description="Smallest q-value of its workloads.")
+    overall_speedup: float | None = Field(
+        default=None, description="Harmonic mean over all workloads that were timed to a decision, accepted or not."
+    )
+    overall_low: float | None = Field(default=None, description="95 % interval of `overall_speedup`.")
+    overall_high: float | None = None
+    timed_workloads: int = Field(default=0, description="Number of workloads in `overall_speedup`.")
     machine_id: str = ""
     licence: str = ""
     image_digest: str = Field(

@@ -84,6 +84,19 @@ def test_only_kept_workloads_are_part_of_a_task():
     assert task.detail == "1 of 2 workloads kept (1 no_gain)"
 
 
+@pytest.mark.parametrize(("near", "kept"), [(1.04, 1), (1.07, 2)])
+def test_the_overall_speedup_does_not_jump_where_a_gain_is_near_the_smallest(near, kept):
+    task = assembled(measured(0, 2.7, 2.7) + measured(1, near, near))
+    assert (len(task.workloads), task.timed_workloads) == (kept, 2)
+    assert task.overall_speedup == pytest.approx(harmonic_mean([2.7, near]), rel=0.01)
+    assert task.overall_low < task.overall_speedup < task.overall_high
+
+
+def test_what_failed_is_no_part_of_the_overall_speedup():
+    task = assembled(measured(0, 2.0, 2.0) + measured(1, 1.0, outcome="failed"))
+    assert (task.overall_speedup, task.timed_workloads) == (task.speedup, 1)
+
+
 def test_targets_leave_out_tests_added_functions_and_the_module():
     task = assembled(measured(0, 1.5, 1.5))
     assert task.oracle_targets == ["pkg/old.py::Frob.run"]
