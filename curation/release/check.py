@@ -21,7 +21,7 @@ from curation.formats import gso_row, sweperf_row, unit_tests
 from curation.private import addresses_in, secrets_in
 from curation.release import folder as files
 from curation.release import sources
-from curation.release.leaks import changed_lines, fix_in
+from curation.release.leaks import changed_text, fix_in
 from curation.release.manifest import Manifest
 from curation.release.selection import as_task
 from data.errors import GitFailed, InputError
@@ -263,7 +263,7 @@ def _told(task: ReleasedTask) -> Iterator[str]:
     for name, text in told.items():
         for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
             yield f"the problem text '{name}' tells the fix: {what}"
-    public = [*told.values(), task.title, task.message, changed_lines(task.patch + task.test_patch), *task.warnings]
+    public = [*told.values(), task.title, task.message, changed_text(task.patch + task.test_patch), *task.warnings]
     yield from (f"e-mail address {address}" for address in addresses_in("\n".join(public)))
 
 

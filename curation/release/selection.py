@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.private import addresses_in, secrets_in, without_addresses
-from curation.release.leaks import changed_lines, fix_in
+from curation.release.leaks import changed_text, fix_in
 from curation.release.manifest import LeftOut
 from data.errors import InputError
 from data.records import Build, Finding, Problem, Recipe, ReleasedTask, Setting, Task, change_id_of
@@ -109,7 +109,7 @@ def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
     public = [task.patch, task.test_patch, task.message, *(workload.code for workload in task.workloads)]
     if secrets := [one.kind for text in public for one in secrets_in(text)]:
         return f"its texts seem to hold a secret ({secrets[0]})"
-    if addresses_in(changed_lines(task.patch + task.test_patch)):
+    if addresses_in(changed_text(task.patch + task.test_patch)):
         return "its patch adds or removes an e-mail address"
     texts = "\n".join([task.problem_oracle, task.problem_realistic, *problem_texts(candidate.problems).values()])
     if told := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
