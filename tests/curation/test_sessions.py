@@ -1,8 +1,9 @@
 """Both sessions of a change, with real processes in the sandbox."""
 
+import itertools
 import json
-import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -102,20 +103,21 @@ def test_the_sessions_differ_in_order_and_seeds(timings: list[Timing]):
 
 @dataclass
 class Restless:
-    """A real prober under which naps take any time while its first processes run."""
+    """A real prober under which the base takes much longer or shorter each time while its first processes run.
+
+    The head lies between, so that no order of the processes makes it look faster.
+    """
 
     inner: SandboxProber
     noisy: int
-    trees: tuple[Path, ...]
-    _naps: random.Random = field(default_factory=lambda: random.Random(1))
+    _naps: Iterator[float] = field(default_factory=lambda: itertools.cycle((0.003, 0.09)))
 
     def run(self, side: BuiltSide, request: ProbeRequest, **how: Any) -> ProbeReport:
         self.noisy -= 1
-        for tree in self.trees:
-            naps = json.loads((tree / "naps.json").read_text())
-            if self.noisy >= 0:
-                naps["same"] = 0.003 * 30 ** self._naps.random()
-            (tree / "naps.py").write_text(f"naps = {naps!r}\n")
+        naps = json.loads((side.tree / "naps.json").read_text())
+        if self.noisy >= 0:
+            naps["same"] = next(self._naps) if side.side == "base" else 0.017
+        (side.tree / "naps.py").write_text(f"naps = {naps!r}\n")
         return self.inner.run(side, request, **how)
 
 
@@ -127,7 +129,7 @@ def restless(tmp_path_factory: pytest.TempPathFactory) -> list[Timing]:
     for side, naps in zip(sides, (BASE | {"same": 0.03}, HEAD | {"same": 0.01}), strict=True):
         (side.tree / "naps.json").write_text(json.dumps(naps))
     inner = SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
-    prober = Restless(inner, 1 + SETTINGS.blocks * 2 + SETTINGS.aa_blocks, tuple(side.tree for side in sides))
+    prober = Restless(inner, 1 + SETTINGS.blocks * 2 + SETTINGS.aa_blocks)
     return measure(CHANGE_ID, [workload(FASTER), workload(SAME)], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP)
 
 
