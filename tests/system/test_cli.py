@@ -8,40 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from data.demo import expected
-from data.home import Home
 from data.records import Finding
 from data.store import TableStore
-from flows.server import address
+from tests.system.conftest import Curated
 
 Facts = Callable[..., Any]
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Facts) -> tuple[Path, Any, int]:
-    """A home in which the largest gain and a decoy were curated, with a Prefect server; what the run printed."""
-    home = tmp_path_factory.mktemp("curated")
-    gain = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
-    decoy = next(one for one in expected() if one.label == "html-join")
-    heads = f"{gain.head_sha[:12]},{decoy.head_sha}"
-    printed = facts(home, "curate", "demo", "--changes", heads, "--settings", str(quick))
-    url = address(Home(home))
-    assert url, "the local server ended before its grace time"
-    runs = httpx.post(f"{url}/flow_runs/count", json={}, timeout=10, trust_env=False).json()
-    return home, printed, runs
+def test_the_run_is_on_the_local_server(curated: Curated) -> None:
+    assert curated.runs == 8  # curate and its seven stages
 
 
-def test_the_run_is_on_the_local_server(curated: tuple[Path, Any, int]) -> None:
-    assert curated[2] == 8  # curate and its seven stages
-
-
-def test_tasks_funnel_and_run_tell_the_same(curated: tuple[Path, Any, int], facts: Facts) -> None:
-    home, printed, _ = curated
+def test_tasks_funnel_and_run_tell_the_same(curated: Curated, facts: Facts) -> None:
+    home, printed = curated.home, curated.printed
     tasks = facts(home, "tasks", "demo")
     funnel = facts(home, "funnel", "demo")
     assert printed["tasks"] == tasks and printed["funnel"] == funnel
@@ -55,20 +38,20 @@ def test_tasks_funnel_and_run_tell_the_same(curated: tuple[Path, Any, int], fact
     for before, after in zip(funnel["stages"], funnel["stages"][1:], strict=False):
         assert after["in"] == before["kept"]
         assert after["in"] == after["kept"] + sum(after["rejected"].values()) + after["pending"]
-    assert funnel["stages"][3]["rejected"] == {"no_test_executes_change": 1}
+    assert funnel["stages"][3]["rejected"] == {"no_test_executes_change": 1, "tests_fail_at_head": 1}
 
 
-def test_workloads_are_shown_by_source(curated: tuple[Path, Any, int], facts: Facts, perfquarry: Program) -> None:
-    home, printed, _ = curated
+def test_workloads_are_shown_by_source(curated: Curated, facts: Facts, perfquarry: Program) -> None:
+    home, printed = curated.home, curated.printed
     (count,) = facts(home, "workloads", "demo")
-    assert count["source"] == "unit-test" and count["changes"] == 2 and count["kept_changes"] == 1
+    assert count["source"] == "unit-test" and count["changes"] == 3 and count["kept_changes"] == 1
     assert count["accepted"] == len(printed["tasks"][0]["workloads"]) and count["accepted_changes"] == 1
     assert count["without"] == {"no_test_executes_change": 1}
     assert "no_test_executes_change" in perfquarry(home, "workloads", "demo").stdout
 
 
-def test_show_explains_a_task(curated: tuple[Path, Any, int], facts: Facts, perfquarry: Program) -> None:
-    home, printed, _ = curated
+def test_show_explains_a_task(curated: Curated, facts: Facts, perfquarry: Program) -> None:
+    home, printed = curated.home, curated.printed
     task_id = printed["tasks"][0]["task_id"]
     shown = facts(home, "show", task_id)
     assert shown["task"]["task_id"] == task_id
@@ -77,8 +60,8 @@ def test_show_explains_a_task(curated: tuple[Path, Any, int], facts: Facts, perf
     assert "confirmed" in text and "session 2" in text and shown["task"]["oracle_targets"][0] in text
 
 
-def test_a_task_is_screened_by_running_it(curated: tuple[Path, Any, int], facts: Facts) -> None:
-    home, printed, _ = curated
+def test_a_task_is_screened_by_running_it(curated: Curated, facts: Facts) -> None:
+    home, printed = curated.home, curated.printed
     facts(home, "screen", "demo", "--run")
     found = list(TableStore(home / "tables").records(Finding, "demo"))
     ran = [row for row in found if row.check == "screened" and row.subject == "run"]
@@ -89,10 +72,8 @@ def test_a_task_is_screened_by_running_it(curated: tuple[Path, Any, int], facts:
 
 
 @pytest.mark.parametrize(("form", "columns"), [("native", None), ("gso", 15), ("sweperf", 15)])
-def test_export_writes_parquet(
-    curated: tuple[Path, Any, int], tmp_path: Path, facts: Facts, form: str, columns: int | None
-) -> None:
-    home, printed, _ = curated
+def test_export_writes_parquet(curated: Curated, tmp_path: Path, facts: Facts, form: str, columns: int | None) -> None:
+    home, printed = curated.home, curated.printed
     file = tmp_path / f"{form}.parquet"
     assert facts(home, "export", "demo", "--to", str(file), "--format", form)["rows"] == 1
     table = pq.read_table(file)

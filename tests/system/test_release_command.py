@@ -14,28 +14,20 @@ import pytest
 
 from curation.release.folder import read_tasks
 from curation.release.sources import pack_of, patched, unpack
-from data.demo import expected
 from data.home import Home
 from data.records import ReleasedTask
 from data.settings import Settings
 from flows.gold import GoldRuns
 from harness.git import git
+from tests.system.conftest import Curated
 
 pytestmark = pytest.mark.timeout(280)
 
 
 @pytest.fixture(scope="module")
-def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, perfquarry: Callable[..., Any]) -> Path:
-    home = tmp_path_factory.mktemp("curated")
-    largest = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
-    perfquarry(home, "curate", "demo", "--no-server", "--changes", largest.head_sha, "--settings", str(quick))
-    return home
-
-
-@pytest.fixture(scope="module")
-def release(curated: Path, facts: Callable[..., Any]) -> Path:
-    folder = curated / "release"
-    made = facts(curated, "release", "--repo", "demo", "--version", "0.1.0", "--to", str(folder))
+def release(curated: Curated, tmp_path_factory: pytest.TempPathFactory, facts: Callable[..., Any]) -> Path:
+    folder = tmp_path_factory.mktemp("releases") / "release"
+    made = facts(curated.home, "release", "--repo", "demo", "--version", "0.1.0", "--to", str(folder))
     assert made["rows"]["default"] == 1 and made["sources"][0]["tasks"] == 1
     assert made["changes"]["added"] == [read_tasks(folder)[0].task_id] and made["left_out"] == []
     return folder

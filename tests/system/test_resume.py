@@ -7,27 +7,19 @@ import os
 import random
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from data.demo import expected
-from data.records import Attempt, Build, Change, Evidence, Row, Task, Timing, Verdict, Workload
+from data.records import Attempt, Build, Change, Evidence, Finding, Row, Task, Timing, Verdict, Workload
 from data.store import TableStore
 from tests.system.commands import command
+from tests.system.conftest import Curated
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "speedup", "low", "high", "delta", "p_value"}
 """Columns that tell of the clock, not of the work."""
-
-
-def some_heads() -> list[str]:
-    """Heads that reach every stage: a large true gain, so that a short schedule decides alike, and decoys."""
-    gains = sorted((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))[-1:]
-    decoys = [one for one in expected() if not one.accepted and one.stage in ("build", "generate")][:2]
-    return [one.head_sha for one in gains + decoys]
 
 
 def content(home: Path) -> dict[str, Any]:
@@ -45,10 +37,10 @@ def content(home: Path) -> dict[str, Any]:
     return found
 
 
-def curate_and_kill(home: Path, quick: Path, after: float) -> bool:
+def curate_and_kill(home: Path, heads: str, quick: Path, after: float) -> bool:
     """Runs `curate` and kills it with everything it started after some seconds; true if it ended before."""
     process = subprocess.Popen(
-        command(home, "curate", "demo", "--no-server", "--changes", ",".join(some_heads()), "--settings", str(quick)),
+        command(home, "curate", "demo", "--no-server", "--changes", heads, "--settings", str(quick)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -63,25 +55,25 @@ def curate_and_kill(home: Path, quick: Path, after: float) -> bool:
     return True
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, quick: Path) -> tuple[Path, float]:
-    home = tmp_path_factory.mktemp("undisturbed")
-    began = time.monotonic()
-    assert curate_and_kill(home, quick, 280)
-    return home, time.monotonic() - began
-
-
-def killed_run(home: Path, quick: Path, seconds: float, seed: int) -> int:
+def killed_run(home: Path, curated: Curated, quick: Path, seed: int) -> int:
     """Kills at random moments until a run comes through; returns the number of kills."""
     chance, kills = random.Random(seed), 0
-    while not curate_and_kill(home, quick, seconds * chance.uniform(0.05, 0.6) if kills < 8 else 280):
+    while not curate_and_kill(
+        home, curated.heads, quick, curated.seconds * chance.uniform(0.05, 0.6) if kills < 8 else 280
+    ):
         kills += 1
     return kills
 
 
-def check_same(undisturbed: tuple[Path, float], home: Path, quick: Path, seed: int) -> int:
-    kills = killed_run(home, quick, undisturbed[1], seed)
-    want, got = content(undisturbed[0]), content(home)
+def parts(home: Path) -> dict[Path, int]:
+    """When each part of the tables was written; findings left out: another worker may be screening."""
+    paths = (home / "tables").rglob("*.parquet")
+    return {path: path.stat().st_mtime_ns for path in paths if Finding.TABLE not in path.parts}
+
+
+def check_same(curated: Curated, home: Path, quick: Path, seed: int) -> int:
+    kills = killed_run(home, curated, quick, seed)
+    want, got = content(curated.home), content(home)
     assert want["twice"] == got["twice"] == []
     for table, rows in want.items():
         assert got[table] == rows, f"{table} differs after {kills} kills (seed {seed})"
@@ -89,23 +81,20 @@ def check_same(undisturbed: tuple[Path, float], home: Path, quick: Path, seed: i
 
 
 @pytest.mark.timeout(900)
-def test_killed_runs_end_with_the_same_tables(undisturbed: tuple[Path, float], tmp_path: Path, quick: Path) -> None:
-    assert check_same(undisturbed, tmp_path / "home", quick, 1) >= 1
+def test_killed_runs_end_with_the_same_tables(curated: Curated, tmp_path: Path, quick: Path) -> None:
+    assert check_same(curated, tmp_path / "home", quick, 1) >= 1
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(2, 12))
-def test_many_killed_runs(undisturbed: tuple[Path, float], tmp_path: Path, quick: Path, seed: int) -> None:
-    kills = check_same(undisturbed, tmp_path / "home", quick, seed)
+def test_many_killed_runs(curated: Curated, tmp_path: Path, quick: Path, seed: int) -> None:
+    kills = check_same(curated, tmp_path / "home", quick, seed)
     print(f"seed {seed}: same tables after {kills} kills")
 
 
-def test_a_finished_run_has_nothing_left_to_do(
-    undisturbed: tuple[Path, float], perfquarry: Callable[..., Any], quick: Path
-) -> None:
-    home, _ = undisturbed
-    before = {path: path.stat().st_mtime_ns for path in (home / "tables").rglob("*.parquet")}
-    arguments = ("--no-server", "--changes", ",".join(some_heads()), "--settings", str(quick))
-    perfquarry(home, "curate", "demo", *arguments)
-    assert {path: path.stat().st_mtime_ns for path in (home / "tables").rglob("*.parquet")} == before
+def test_a_finished_run_has_nothing_left_to_do(curated: Curated, perfquarry: Callable[..., Any], quick: Path) -> None:
+    before = parts(curated.home)
+    arguments = ("--no-server", "--changes", curated.heads, "--settings", str(quick))
+    perfquarry(curated.home, "curate", "demo", *arguments)
+    assert parts(curated.home) == before
