@@ -59,7 +59,7 @@ def workers(folder: Path) -> str:
     return (
         f"Build and generate of {changes} changes (the demo twice), one batch at a time, one core a worker, one home: "
         f"{taken[1]:.0f} s with one worker, {taken[2]:.0f} s with two, {taken[1] / taken[2]:.2f}×. "
-        "Environments, trees and process starts are included; the two run first, on colder caches: the ratio is not flattered. "
+        "Environments, trees and process starts are included; the two run first, on colder caches. "
         "The tables are the same."
     )
 

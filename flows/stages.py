@@ -42,6 +42,7 @@ from harness.machine import measurement_lock
 from miners.history import crawl
 from miners.judge import spec_of
 from miners.patches import licence_at, split, version_at
+from miners.submodules import fetch_submodules
 from testgen.apis import with_apis
 from testgen.case import Case
 from testgen.sources import gather
@@ -185,6 +186,8 @@ def _build(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         current().note(change.title)
+        for problem in fetch_submodules(run.source, run.clone, (change.base_sha, change.head_sha)):
+            _log.warning("%s", problem)
         built = run.builder.build(change)
         run.store.append(built.attempts)  # first: only the builds say that the change is done
         run.store.append(built.rows)
