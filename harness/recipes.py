@@ -85,7 +85,8 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     notes = [*metadata.notes, *ci.notes, *conda.notes]
     absent = _absent_submodules(tree)
     if absent:
-        notes.append(f"submodules that the clone lacks: {', '.join(absent)}")
+        advice = "in a source on this machine, run: git submodule update --init --recursive"
+        notes.append(f"submodules that the clone lacks: {', '.join(absent)} ({advice})")
     fits = _fits(repository, metadata)
     build = repository.build if fits else _build_commands(tree, metadata)
     roots = [folder for folder in repository.source_dirs if (tree / folder).is_dir()]
