@@ -6,6 +6,7 @@ workers, flow runs from a deployment. What dies is started again after a second,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import subprocess
@@ -89,20 +90,19 @@ class Parts:
 
     def flows(self) -> list[psutil.Process]:
         """Processes of flow runs."""
-        found = []
+        found: dict[int, tuple[int, psutil.Process]] = {}
         for process in psutil.process_iter():
-            try:
+            with contextlib.suppress(psutil.Error):  # it has ended meanwhile
                 inside = process.environ()
-            except psutil.Error:
-                continue
-            if inside.get("PREFECT_API_URL") == self._api and "PREFECT__FLOW_RUN_ID" in inside:
-                found.append(process)
-        return [one for one in found if one.parent() is None or one.parent() not in found]
+                if inside.get("PREFECT_API_URL") == self._api and "PREFECT__FLOW_RUN_ID" in inside:
+                    found[process.pid] = process.ppid(), process
+        return [process for parent, process in found.values() if parent not in found]
 
     def stop(self) -> None:
         """Ends all."""
         for process in [*self.flows(), *self.running.values()]:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         for server in self.running.values():
             server.wait()
 
@@ -149,7 +149,8 @@ def fault_run(parts: Parts, run: Run, every: float) -> Iterator[str]:
         if time.monotonic() - killed_at > every:
             victims = [*parts.running, *(f"flow run {number}" for number in range(len(flows)))]
             victim = chance.choice(victims)
-            (flows[int(victim[9:])] if victim.startswith("flow") else parts.running[victim]).kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                (flows[int(victim[9:])] if victim.startswith("flow") else parts.running[victim]).kill()
             killed_at = time.monotonic()
             yield line(f"kill -9 of {victim}; still to do: {left}")
         time.sleep(1)
