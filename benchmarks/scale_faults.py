@@ -131,6 +131,7 @@ def fault_run(parts: Parts, run: Run, every: float) -> Iterator[str]:
     """Kills until nothing is left to do; what happened, a line each."""
     chance, began = random.Random(20261121), time.monotonic()
     killed_at = asked_at = began
+    kinds: list[str] = []
 
     def line(text: str) -> str:
         print(text := f"{time.monotonic() - began:5.0f} s  {text}", file=sys.stderr, flush=True)
@@ -147,8 +148,10 @@ def fault_run(parts: Parts, run: Run, every: float) -> Iterator[str]:
         if len(flows) < FLOW_RUNS and time.monotonic() - asked_at > 20 and parts.ask():
             asked_at = time.monotonic()
         if time.monotonic() - killed_at > every:
+            kinds = kinds or chance.sample(("server", "worker", "flow run"), 3)  # each as often as the others
+            kind = kinds.pop()
             victims = [*parts.running, *(f"flow run {number}" for number in range(len(flows)))]
-            victim = chance.choice(victims)
+            victim = chance.choice([one for one in victims if one.startswith(kind)])
             with contextlib.suppress(psutil.NoSuchProcess):
                 (flows[int(victim[9:])] if victim.startswith("flow") else parts.running[victim]).kill()
             killed_at = time.monotonic()
