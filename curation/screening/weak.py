@@ -27,9 +27,10 @@ _REASONS = ("workload_failed", "workload_timeout")
 
 
 def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> Iterator[Found]:
-    """Calls too short to be timed by a solver, a gain that only one workload shows, figures that noise chose."""
+    """Calls too short to be timed by a solver, a gain that few workloads show or others pay for, noise's figures."""
     yield from _short(task, settings)
     yield from _hidden_by_noise(task, evidence)
+    yield from _slower_elsewhere(task, evidence)
     measured = len({row.workload_id for row in evidence}) or len(task.workloads)
     gains = sorted(((max(math.log(one.speedup), 0.0), one) for one in task.workloads), key=lambda pair: -pair[0])
     if len(task.workloads) == 1:
@@ -66,6 +67,19 @@ def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found
             f"that of the others: measure the task again on a quiet machine"
         )
         yield Found("noise", text, "", "warning", {"workloads": [row.workload_id for row in hidden]})
+
+
+def _slower_elsewhere(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found]:
+    slower = {row.workload_id: row.sessions[-1] for row in evidence if row.reason == Reason.SLOWER and row.sessions}
+    if slower:
+        measured = len({row.workload_id for row in evidence})
+        overall = f"; over all {task.timed_workloads} timed {task.overall_speedup:.2f}×" if task.overall_speedup else ""
+        worst = min(one.speedup for one in slower.values())
+        text = (
+            f"{len(slower)} of {measured} workloads measured got slower, the worst {worst:.2f}×{overall}: the change "
+            f"pays for its gain elsewhere"
+        )
+        yield Found("slower-elsewhere", text, "", "warning", {"workloads": sorted(slower)})
 
 
 def _noise_decided(row: Evidence) -> bool:

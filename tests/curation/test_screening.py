@@ -154,6 +154,14 @@ def test_what_noise_hid_is_told(reason: str, low: float, high: float, spread: fl
     assert ("noise" in checks(weak(task(), rows, SETTINGS))) is told
 
 
+def test_what_pays_for_the_gain_is_told() -> None:
+    paying = evidence("x", statistics(0.85, 0.9), status="rejected", reason="slower")
+    rows = [*(evidence(one.workload_id) for one in task().workloads), paying]
+    (found,) = weak(task(overall_speedup=0.94, timed_workloads=3), rows, SETTINGS)
+    assert (found.check, found.severity, found.details) == ("slower-elsewhere", "warning", {"workloads": ["x"]})
+    assert "1 of 3" in found.evidence and "0.85×" in found.evidence and "over all 3 timed 0.94×" in found.evidence
+
+
 def test_calls_of_microseconds_are_told() -> None:
     short, longer = workload(base_seconds=8e-6), workload("t::longer", base_seconds=0.01)
     assert checks(weak(task(workloads=[short, longer]), [], SETTINGS)) == {"too-short": "info"}
