@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from filelock import FileLock
+from git.util import remove_password_if_present
 
 from data.errors import GitFailed
 from data.records import content_id
@@ -76,7 +76,7 @@ def _named(folder: Path, commit: str) -> Iterator[tuple[str, str, str]]:
 def _fetched(module: Path, address: str, commit: str, scheme: str) -> str:
     """'' when the commit is there now, else why not."""
     if urlsplit(address).scheme not in ("https", scheme):
-        return f"{re.sub('//.*@', '//', address)} is no https address"
+        return f"{_shown(address)} is no https address"
     try:
         module.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{module}.lock"):
@@ -86,7 +86,12 @@ def _fetched(module: Path, address: str, commit: str, scheme: str) -> str:
                 _fetch(module, address, commit, scheme)
     except GitFailed as error:
         return str(error)
-    return "" if _has(module, commit) else f"{address} has no commit {commit}"
+    return "" if _has(module, commit) else f"{_shown(address)} has no commit {commit}"
+
+
+def _shown(address: str) -> str:
+    """The address without a password."""
+    return remove_password_if_present([address])[0]
 
 
 def _has(module: Path, commit: str) -> bool:
@@ -102,7 +107,7 @@ def _fetch(module: Path, address: str, commit: str, scheme: str) -> None:
     git = git_in(module, isolated=True)
     git.update_environment(GIT_ALLOW_PROTOCOL=f"https:{scheme}", HOME=str(module), GIT_DIR=str(module))
     fetch = (*_PATIENCE, "fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head")
-    doing = f"fetching {address}"
+    doing = f"fetching {_shown(address)}"
     try:
         output(git, *fetch, "--depth=1", "--", address, f"{commit}:refs/commits/{commit}", doing=doing)
     except GitFailed:
