@@ -86,7 +86,7 @@ def _noise_decided(row: Evidence) -> bool:
     if row.reason == Reason.UNSTABLE:
         return True
     last = row.sessions[-1] if row.sessions else None
-    unclear = row.reason in (Reason.NO_GAIN, Reason.NOT_CONFIRMED)
+    unclear = row.reason in (Reason.NO_GAIN, Reason.NOT_CONFIRMED, Reason.NOT_SIGNIFICANT)
     return unclear and last is not None and last.high >= smallest_speedup(_GAIN) and noisy(last, _GAIN)
 
 

@@ -143,6 +143,7 @@ def test_a_gain_of_one_workload_only_is_told() -> None:
         ("unstable", 2.0, 9.0, 0.6, True),
         ("no_gain", 0.7, 1.5, 0.6, True),
         ("not_confirmed", 0.9, 1.9, 0.6, True),
+        ("not_significant", 1.34, 1.66, 0.096, True),
         ("no_gain", 0.99, 1.01, 0.6, False),
         ("not_confirmed", 0.99, 1.2, 0.01, False),
     ],
