@@ -215,10 +215,10 @@ class _LogAxis:
         return round(_LEFT + min(1.0, max(0.0, share)) * (_RIGHT - _LEFT), 2)
 
     def ticks(self) -> list[float]:
-        """The finest of the usual series of which at most seven values are inside."""
+        """The finest of the usual series of which at most seven values are inside, and that goes far enough."""
         inside: list[float] = []
         for series in _SERIES:
             inside = [value for value in series if self.low <= value <= self.high]
-            if len(inside) <= 7:
+            if len(inside) <= 7 and 2 * series[-1] >= self.high:
                 break
         return inside
