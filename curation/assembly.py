@@ -13,7 +13,7 @@ from curation.blocks import Run, durations_of
 from curation.evidence import deciding_runs
 from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from data.errors import InputError
-from data.records import Build, Change, Evidence, Reason, Stamp, Task, Timing, Verdict, Workload
+from data.records import Build, Change, Evidence, Reason, SessionStatistics, Stamp, Task, Timing, Verdict, Workload
 from data.records.task import TaskWorkload
 from data.registry import Repository
 from data.settings import SelectSettings
@@ -163,9 +163,7 @@ def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str
         "problem_realistic": realistic_problem(repository.codebase, realistic),
         "workloads": rows,
         "durations": json.dumps(durations_of({one.workload.node: one.run for one in accepted})),
-        "speedup": harmonic_mean([row.speedup for row in rows]),
-        "low": harmonic_mean([row.low for row in rows]),
-        "high": harmonic_mean([row.high for row in rows]),
+        **_means(rows),
         "delta": fmean(row.delta for row in rows),
         "q_value": min(row.q_value for row in rows),
         "machine_id": accepted[0].run.machine_id,
@@ -178,12 +176,11 @@ def _overall(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str
         for row in evidence
         if row.sessions and row.reason not in UNTIMED and runs[row.workload_id].machine_id == machine
     ]
-    return {
-        "overall_speedup": harmonic_mean([one.speedup for one in timed]),
-        "overall_low": harmonic_mean([one.low for one in timed]),
-        "overall_high": harmonic_mean([one.high for one in timed]),
-        "timed_workloads": len(timed),
-    }
+    return {f"overall_{name}": value for name, value in _means(timed).items()} | {"timed_workloads": len(timed)}
+
+
+def _means(rows: Sequence[TaskWorkload | SessionStatistics]) -> dict[str, float]:
+    return {name: harmonic_mean([getattr(row, name) for row in rows]) for name in ("speedup", "low", "high")}
 
 
 def _workload(one: _Accepted) -> TaskWorkload:
