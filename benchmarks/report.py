@@ -33,7 +33,7 @@ def machine_facts() -> str:
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
-        f"{_cpu_model()}, {cores} cores, {platform.system()} {platform.release()}, "
+        f"{_cpu_model()}, {cores} core{'s' if cores != 1 else ''}, {platform.system()} {platform.release()}, "
         f"git {git}, Python {platform.python_version()}"
     )
 
