@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pydantic import Field
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
@@ -81,16 +81,19 @@ def report(home: Home, *, once: bool, as_json: bool) -> None:
                 live.update(status_table(statuses.now()), refresh=True)
 
 
-def status_table(statuses: list[RepositoryStatus]) -> Table:
-    """A row a repository: done changes by stage, those to do in yellow, the runs, what is waited for."""
+def status_table(statuses: list[RepositoryStatus]) -> Group:
+    """A row a repository: done changes by stage, those to do in yellow. Below, its runs and what is waited for."""
+    if not statuses:
+        return Group("nothing was run in this home yet")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, caption="changes done +still to do", caption_justify="left")
-    table.add_column("repository", no_wrap=True)
-    for stage in statuses[0].stages if statuses else []:
+    table.add_column("repository", overflow="fold")
+    for stage in statuses[0].stages:
         table.add_column(stage.stage, justify="right", no_wrap=True)
-    table.add_column("now and last", overflow="fold", ratio=1)
+    runs = Table.grid(padding=(0, 2))
     for one in statuses:
-        table.add_row(one.repository, *map(_cell, one.stages), _runs(one))
-    return table
+        table.add_row(one.repository, *map(_cell, one.stages))
+        runs.add_row(one.repository, _runs(one))
+    return Group(table, "", runs)
 
 
 def _cell(stage: StageCount) -> str:
