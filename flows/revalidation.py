@@ -109,7 +109,7 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
     if as_json:
         summary = dict(zip(("share", "low", "high"), share, strict=True)) if share else None
         held = sum(row.status == "kept" for row in rows)
-        facts = {"tasks": len(rows), "held": held, "share": summary, "untried": untried}
+        facts = {"tasks": len(rows), "held": held, "share": summary, **_partly(rows), "untried": untried}
         print(json.dumps({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}))
         return
     table = Table(box=None, title_justify="left")
@@ -135,3 +135,19 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
             f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}",
             highlight=False,
         )
+        some = _partly(rows)
+        console.print(
+            f"{some['tasks_in_part']} of {len(rows)} hold with at least one workload; "
+            f"{some['workloads_held']} of {some['workloads']} workloads hold",
+            highlight=False,
+        )
+
+
+def _partly(rows: Sequence[Revalidation]) -> dict[str, int]:
+    """What the count of tasks that hold whole leaves out."""
+    held = [[one.held for one in row.workloads] for row in rows]
+    return {
+        "tasks_in_part": sum(map(any, held)),
+        "workloads": sum(map(len, held)),
+        "workloads_held": sum(map(sum, held)),
+    }

@@ -32,6 +32,7 @@ def test_a_task_is_made_and_measured_again_from_its_recipe(
     held = [one.held for one in row.workloads]
     assert any(held), "one of a few microseconds may be lost to what runs beside this test"
     assert said["held"] == (row.status == "kept") == all(held)
+    assert (said["tasks_in_part"], said["workloads_held"], said["workloads"]) == (1, sum(held), len(held))
     assert said["share"]["share"] == all(held) and said["share"]["high"] - said["share"]["low"] > 0.9
     assert row.speedup and row.low and 1 < row.low <= row.speedup
     assert len(json.loads(row.durations)) == 2 and row.machine.cores > 0 and row.seconds > 0
