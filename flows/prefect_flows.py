@@ -7,7 +7,8 @@ are in the tables, which alone decide what a rerun still does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, Fl
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import PrefectException
 from prefect.flows import Flow
+from prefect.logging.handlers import APILogHandler
+from prefect.runtime import flow_run
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -96,12 +99,31 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
 def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
     """The named stages as flow runs below the current one."""
     failures: list[Failure] = []
-    for name in stages:
-        if any(failure.halts for failure in failures):
-            break
-        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
-        failures += STAGE_FLOWS[name].with_options(task_runner=workers)(run.options.model_dump_json())
+    with _log_on_page():
+        for name in stages:
+            if any(failure.halts for failure in failures):
+                break
+            workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
+            failures += STAGE_FLOWS[name].with_options(task_runner=workers)(run.options.model_dump_json())
     return outcome_of(failed(failures)) if failures else Completed(message="done")
+
+
+@contextmanager
+def _log_on_page() -> Iterator[None]:
+    """Our log stands on the page of the whole run, too; PREFECT_LOGGING_TO_API_ENABLED=false leaves it out."""
+    whole, handler, log = flow_run.id, APILogHandler(), logging.getLogger("perfquarry")
+
+    def of_the_whole(record: logging.LogRecord) -> bool:
+        record.flow_run_id = whole  # else Prefect shows a line with its stage only
+        return True
+
+    handler.addFilter(of_the_whole)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.flush()
 
 
 def outcome_of(error: RunFailed) -> State[None]:

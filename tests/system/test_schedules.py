@@ -131,6 +131,9 @@ def test_a_worker_does_the_runs_of_a_deployment(
     found = httpx.post(f"{api}/artifacts/filter", json={}, trust_env=False, timeout=30).json()
     for run in (second, third):
         assert {one["key"] for one in found if one["flow_run_id"] == run} >= {"funnel-demo", "tasks-demo"}
+    wanted = {"logs": {"flow_run_id": {"any_": [second]}}}
+    lines = httpx.post(f"{api}/logs/filter", json=wanted, trust_env=False, timeout=30).json()
+    assert "mine: 0 kept, 1 rejected" in {one["message"] for one in lines}, "of all stages, on the run's own page"
     assert facts(home, "schedule", "remove", "--all") == ["demo"]
     assert facts(home, "schedule", "list") == []
 
