@@ -7,7 +7,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -161,14 +161,14 @@ def build_inputs(tree: Path) -> Callable[[bytes], bool]:
 
 def _check_out(clone: Path, sha: str, place: Path) -> None:
     _write_files(clone, sha, place)
-    for path, commit in _submodules(clone, sha):
+    for path, commit in submodules_of(clone, sha):
         _check_out_submodule(clone, commit, place / os.fsdecode(path))
     settle(place)
 
 
 def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = 3) -> None:
     """Writes its files when the clone has them, and those of its own submodules; else its folder stays empty."""
-    for folder in _git_folders(clone):
+    for folder in git_folders(clone):
         try:
             git(folder, "cat-file", "-e", f"{sha}^{{commit}}")
         except (MissingObjects, GitFailed):
@@ -176,7 +176,7 @@ def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = 3) -> 
         remove(place)
         try:
             _write_files(folder, sha, place)
-            inner = _submodules(folder, sha) if depth else []
+            inner = submodules_of(folder, sha) if depth else []
         except MissingObjects:
             remove(place)
             place.mkdir()
@@ -186,16 +186,20 @@ def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = 3) -> 
         return
 
 
-def _git_folders(clone: Path) -> list[Path]:
+def git_folders(clone: Path) -> list[Path]:
     """The clone's git folder, and those of the submodules that were cloned with it."""
     inside = clone / ".git" if (clone / ".git").is_dir() else clone
     modules = (head.parent for head in (inside / "modules").resolve().rglob("HEAD"))
     return [inside, *sorted(folder for folder in modules if (folder / "objects").is_dir())]
 
 
-def _submodules(clone: Path, sha: str) -> list[tuple[bytes, str]]:
-    """(Path, commit) of each."""
-    listing = git(clone, "ls-tree", "-r", "-z", sha)
+def submodules_of(clone: Path, sha: str, env: Mapping[str, str] | None = None) -> list[tuple[bytes, str]]:
+    """(Path, commit) of each submodule of a commit or tree.
+
+    Raises:
+        MissingObjects, GitFailed: the tree cannot be read.
+    """
+    listing = git(clone, "ls-tree", "-r", "-z", sha, env=env)
     entries = (entry.partition(b"\t") for entry in listing.split(b"\0") if entry.startswith(_SUBMODULE.encode()))
     return [(path, facts.split()[2].decode()) for facts, _, path in entries]
 

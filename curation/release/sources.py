@@ -2,16 +2,23 @@
 
 Bases share most of their files, so that a pack of many is hardly larger than one. What is not in a
 base is not in the pack, the expert's version least of all, unless it is the base of a later task.
+Files of submodules stand where their commits stood: what a task needs is in its release.
 """
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from data.errors import GitFailed, InputError
+from harness.checkouts import git_folders, submodules_of
 from harness.git import MissingObjects, git
+
+_DEPTH = 3
+"""Submodules of submodules that are followed, as in a checkout."""
 
 
 def pack_of(folder: Path, repo: str) -> Path:
@@ -20,15 +27,50 @@ def pack_of(folder: Path, repo: str) -> Path:
 
 
 def tree_of(clone: Path, commit: str) -> str:
-    """Id of a commit's tree.
+    """Id of a commit's tree, with the files of each submodule that came with the clone in its place.
 
     Raises:
         InputError: the clone lacks it.
     """
     try:
-        return git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
+        tree = git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
+        return _filled(clone, tree, _with_submodules(clone), _DEPTH)
     except (MissingObjects, GitFailed) as error:
         raise InputError(f"{clone} lacks the commit {commit}: clone the repository anew ({error})") from error
+
+
+def _with_submodules(clone: Path) -> dict[str, str]:
+    """Variables by which git on the clone finds the objects of its submodules, too."""
+    return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(f"{one}/objects" for one in git_folders(clone)[1:])}
+
+
+def _filled(clone: Path, tree: str, env: Mapping[str, str], depth: int) -> str:
+    inner: dict[str, str] = {}
+    for path, commit in submodules_of(clone, tree, env) if depth else []:
+        try:
+            found = git(clone, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", env=env).decode().strip()
+        except (MissingObjects, GitFailed):
+            continue  # an empty folder, as in a checkout
+        inner[os.fsdecode(path)] = _filled(clone, found, env, depth - 1)
+    if not inner:
+        return tree
+    with _index(clone) as index:
+        git(clone, "read-tree", tree, env=env | index)
+        for path, found in inner.items():
+            git(clone, "update-index", "--force-remove", "--", path, env=env | index)
+            git(clone, "read-tree", f"--prefix={path}/", found, env=env | index)
+        return git(clone, "write-tree", env=env | index).decode().strip()
+
+
+@contextmanager
+def _index(clone: Path) -> Iterator[dict[str, str]]:
+    """The variable that names an index of one's own."""
+    index = clone / f".{uuid.uuid4().hex}.index"
+    try:
+        yield {"GIT_INDEX_FILE": str(index)}
+    finally:
+        index.unlink(missing_ok=True)
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
 
 
 def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
@@ -39,12 +81,12 @@ def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
         GitFailed: git failed.
     """
     into.parent.mkdir(parents=True, exist_ok=True)
-    wanted = sorted(set(trees))
+    wanted, env = sorted(set(trees)), _with_submodules(clone)
     try:
-        objects = git(clone, "rev-list", "--objects", *wanted)  # names help to find what is alike
+        objects = git(clone, "rev-list", "--objects", *wanted, env=env)  # names help to find what is alike
         partial = into.with_name(f".{uuid.uuid4().hex}")
         options = ("--threads=1", "--no-reuse-delta", "--quiet")
-        name = git(clone, "pack-objects", *options, str(partial), given=objects).decode().strip()
+        name = git(clone, "pack-objects", *options, str(partial), env=env, given=objects).decode().strip()
     except MissingObjects as error:
         raise InputError(f"{clone} lacks files of a base: clone the repository whole ({error})") from error
     made = partial.with_name(f"{partial.name}-{name}.pack")
@@ -81,9 +123,7 @@ def patched(clone: Path, tree: str, patch: str) -> str | None:
     Raises:
         GitFailed: git failed for another reason.
     """
-    index = clone / f".{uuid.uuid4().hex}.index"
-    env = {"GIT_INDEX_FILE": str(index)}
-    try:
+    with _index(clone) as env:
         git(clone, "read-tree", tree, env=env)
         if patch.strip():
             try:
@@ -91,6 +131,3 @@ def patched(clone: Path, tree: str, patch: str) -> str | None:
             except (GitFailed, MissingObjects):
                 return None
         return git(clone, "write-tree", env=env).decode().strip()
-    finally:
-        index.unlink(missing_ok=True)
-        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)

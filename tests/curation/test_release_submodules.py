@@ -1,0 +1,60 @@
+"""Submodules in a release's sources: their files stand where the commits stood."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from curation.release.sources import pack, patched, tree_of, unpack
+from harness.git import git
+
+WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
+
+
+def run(repo: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *WHO, "-C", repo, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def made(folder: Path, text: str, inner: Path | None = None) -> Path:
+    folder.mkdir()
+    run(folder, "init", "-q")
+    (folder / "code.c").write_text(text)
+    if inner:
+        run(folder, "submodule", "add", "-q", str(inner), "sub/inner one")
+    run(folder, "add", "-A")
+    run(folder, "commit", "-q", "-m", "x")
+    return folder
+
+
+def names(clone: Path, tree: str) -> list[str]:
+    return git(clone, "ls-tree", "-r", "--name-only", "-z", tree).decode().split("\0")[:-1]
+
+
+def test_a_pack_holds_the_files_of_submodules_and_theirs(tmp_path: Path) -> None:
+    deepest = made(tmp_path / "deepest", "deepest\n")
+    top = made(tmp_path / "top", "top\n", made(tmp_path / "middle", "middle\n", deepest))
+    run(top, "submodule", "update", "-q", "--init", "--recursive")
+    tree, bare = tree_of(top, "HEAD"), tmp_path / "bare.git"
+    pack(top, [tree], tmp_path / "a.pack")
+    unpack(tmp_path / "a.pack", bare)
+    inner = "sub/inner one"
+    assert names(bare, tree) == [
+        ".gitmodules", "code.c",
+        f"{inner}/.gitmodules", f"{inner}/code.c", f"{inner}/{inner}/code.c",
+    ]  # fmt: skip
+    assert git(bare, "cat-file", "blob", f"{tree}:{inner}/{inner}/code.c") == b"deepest\n"
+    (top / "code.c").write_text("better\n")
+    head = patched(bare, tree, run(top, "diff") + "\n")
+    assert head and git(bare, "cat-file", "blob", f"{head}:code.c") == b"better\n"
+    assert names(bare, head) == names(bare, tree), "the files of submodules stay"
+
+
+def test_submodules_that_did_not_come_stay_commits(tmp_path: Path) -> None:
+    top = made(tmp_path / "top", "top\n", made(tmp_path / "middle", "middle\n"))
+    run(tmp_path, "clone", "-q", "--bare", str(top), str(tmp_path / "alone.git"))
+    tree = tree_of(tmp_path / "alone.git", "HEAD")
+    assert tree == run(top, "rev-parse", "HEAD^{tree}"), "without them a tree's id is upstream's"
+    pack(tmp_path / "alone.git", [tree], tmp_path / "a.pack")
+    unpack(tmp_path / "a.pack", tmp_path / "bare.git")
+    assert names(tmp_path / "bare.git", tree) == [".gitmodules", "code.c", "sub/inner one"]
