@@ -55,11 +55,12 @@ def _filled(clone: Path, tree: str, env: Mapping[str, str], depth: int) -> str:
     if not inner:
         return tree
     with _index(clone) as index:
-        git(clone, "read-tree", tree, env=env | index)
-        for path, found in inner.items():
-            git(clone, "update-index", "--force-remove", "--", path, env=env | index)
-            git(clone, "read-tree", f"--prefix={path}/", found, env=env | index)
-        return git(clone, "write-tree", env=env | index).decode().strip()
+        env = {**env, **index, "GIT_WORK_TREE": str(clone)}  # these commands want one; they write no files
+        git(clone, "read-tree", tree, env=env)
+        for place, found in inner.items():
+            git(clone, "update-index", "--force-remove", "--", place, env=env)
+            git(clone, "read-tree", f"--prefix={place}/", found, env=env)
+        return git(clone, "write-tree", env=env).decode().strip()
 
 
 @contextmanager

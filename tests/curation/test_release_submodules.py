@@ -35,8 +35,12 @@ def test_a_pack_holds_the_files_of_submodules_and_theirs(tmp_path: Path) -> None
     deepest = made(tmp_path / "deepest", "deepest\n")
     top = made(tmp_path / "top", "top\n", made(tmp_path / "middle", "middle\n", deepest))
     run(top, "submodule", "update", "-q", "--init", "--recursive")
-    tree, bare = tree_of(top, "HEAD"), tmp_path / "bare.git"
-    pack(top, [tree], tmp_path / "a.pack")
+    clone, bare = tmp_path / "clone.git", tmp_path / "bare.git"
+    run(tmp_path, "clone", "-q", "--bare", str(top), str(clone))
+    (clone / "modules").symlink_to(top / ".git" / "modules")
+    tree = tree_of(clone, "HEAD")
+    assert tree == tree_of(top, "HEAD")
+    pack(clone, [tree], tmp_path / "a.pack")
     unpack(tmp_path / "a.pack", bare)
     inner = "sub/inner one"
     assert names(bare, tree) == [
