@@ -60,7 +60,7 @@ class GoldRuns:
         try:
             base, expert = self.sides(task, head)
         except EnvironmentFailed as error:
-            return _unrun(task, str(error))
+            return _unrun(task, _brief(str(error)))
         wrong = self.failures(task, base, expert)
         gold = self.measured(task, base, expert) if not wrong else []
         null = self.measured(task, base, base)
@@ -87,8 +87,16 @@ class GoldRuns:
             EnvironmentFailed: it cannot be made here.
         """
         clone = self.home.repositories / f"{task.repo}.git"
-        builder = Builder(self.home, clone, _repository(task), self._sandbox, self.settings.build, _stamp(task))
         recipe = task.recipe
+        builder = Builder(
+            self.home,
+            clone,
+            _repository(task),
+            self._sandbox,
+            self.settings.build,
+            _stamp(task),
+            version=recipe.build_version,
+        )
         trees: dict[Side, str] = {"base": recipe.tree, "head": head}
         rows = [
             Build(
@@ -172,6 +180,12 @@ class GoldRuns:
     def prober(self) -> SandboxProber:
         """Runs the probe in the sandbox."""
         return SandboxProber(self._sandbox, self.home.cache / "probes")
+
+
+def _brief(text: str) -> str:
+    """What failed and how it ended: a log between them may be long."""
+    lines = text.splitlines()
+    return "\n".join(lines if len(lines) <= 8 else [*lines[:2], "…", *lines[-5:]])
 
 
 def _unrun(task: ReleasedTask, why: str) -> GoldRun:

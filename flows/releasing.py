@@ -36,6 +36,7 @@ from data.records import (
 from data.registry import resolve
 from data.store import TableStore
 from flows.decisions import newest_tasks
+from harness.checkouts import Checkouts
 
 R = TypeVar("R", bound=Row)
 
@@ -63,7 +64,7 @@ def release(
     for repo, home in places.items():
         store = TableStore(home.tables)
         accepted = [task for task in newest_tasks(store, repo) if task.status == "kept"]
-        candidates += _candidates(store, repo, accepted, _clone(home, repo))
+        candidates += _candidates(home, repo, accepted)
         sources.append(_source(store, repo, accepted))
     selection = select(candidates, decisions, failed)
     timings = [row for repo, home in places.items() for row in _timings(home, repo, selection.rows)]
@@ -103,18 +104,20 @@ def _clone(home: Home, repo: str) -> Path:
     return clone
 
 
-def _candidates(store: TableStore, repo: str, tasks: Sequence[Task], clone: Path) -> Iterator[Candidate]:
-    about = _about(tasks)
+def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candidate]:
+    store, clone, about = TableStore(home.tables), _clone(home, repo), _about(tasks)
     builds = {row.change_id: row for row in _newest(store.records(Build, repo, where=about)) if row.side == "base"}
     workloads = list(_newest(store.records(Workload, repo, where=about)))
     findings = list(_newest(store.records(Finding, repo, where=about)))
     problems = list(store.records(Problem, repo, where=about))
+    checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
         yield Candidate(
             task=task,
             base=base if base and base.status == "kept" else None,
             tree=tree_of(clone, task.base_sha),
+            build_version=checkouts.version(task.base_sha),
             tests=sorted(
                 row.code
                 for row in workloads

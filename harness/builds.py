@@ -65,6 +65,7 @@ class Builder:
         tests_near: finds the test files that should be collectable.
         known_good: what earlier builds needed; the builder adds its own.
         proposer: asked for requirements when no rule of repair fits.
+        version: what builds that ask git are told; empty: the nearest tag's.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Builder:
         tests_near: TestsNear = lambda change, sides: (),
         known_good: KnownGood | None = None,
         proposer: Proposer | None = None,
+        version: str = "",
     ) -> None:
         self._repository = repository
         self._sandbox = sandbox
@@ -86,6 +88,7 @@ class Builder:
         self._tests_near = tests_near
         self._known_good = known_good or KnownGood()
         self._proposer = proposer
+        self._version = version
         self._home = home
         self._prober = SandboxProber(sandbox, home.cache / "probes")
         self._checkouts = Checkouts(home, clone, repository.name)
@@ -265,7 +268,7 @@ class Builder:
         facts: list[object] = [draft.environment.environment_id, draft.recipe.build, draft.recipe.source_roots, inputs]
         facts += [draft.recipe.variables] if draft.recipe.variables else []
         draft.build_id = content_id("build", *facts)
-        version = self._checkouts.version(draft.sha)
+        version = self._version or self._checkouts.version(draft.sha)
         artifacts = self._native.ensure(draft.build_id, draft.tree, draft.recipe, draft.environment, version)
         if isinstance(artifacts, Rejection):
             draft.reject(artifacts)

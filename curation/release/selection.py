@@ -30,6 +30,8 @@ class Candidate:
     """The kept build of its base."""
     tree: str
     """Git id of the base's tree."""
+    build_version: str = ""
+    """Version that builds of the base which ask git are told."""
     tests: Sequence[str] = ()
     """Kept unit tests of the change, whether they became workloads of the task or not."""
     findings: Sequence[Finding] = ()
@@ -157,6 +159,7 @@ def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
                 system_packages=base.system_packages,
                 setup_commands=task.setup_commands,
                 install_commands=task.install_commands,
+                build_version=candidate.build_version,
                 source_roots=base.source_roots,
                 environment_id=base.environment_id,
                 image_digest=task.image_digest,

@@ -24,6 +24,9 @@ class Recipe(Record):
     system_packages: list[str] = Field(description="Debian packages beside compiler and interpreter.")
     setup_commands: list[str] = Field(description="Shell commands that fetch the base from upstream.")
     install_commands: list[str] = Field(description="Shell commands that make the environment and the native parts.")
+    build_version: str = Field(
+        default="", description="Version that a native build is told when it asks git: that of the nearest tag."
+    )
     source_roots: list[str] = Field(description="Folders put on sys.path, relative to the tree.")
     environment_id: str = Field(description="Content address of interpreter and dependencies.")
     image_digest: str = Field(description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists.")

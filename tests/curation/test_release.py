@@ -247,7 +247,8 @@ def test_plans_are_never_released_and_models_texts_come_first(task: Task) -> Non
         problem("plan", "the plan: _frob_memo"),
     ]
     assert problem_texts(problems) == {"oracle": "by a model", "realistic": "newer"}
-    (row,) = select([candidate(task, "t", problems=problems)], {}, {}).rows
+    (row,) = select([candidate(task, "t", problems=problems, build_version="1.2.dev0")], {}, {}).rows
+    assert row.recipe.build_version == "1.2.dev0"
     assert (row.problem_oracle, row.problem_realistic, row.problem_gso) == ("by a model", "newer", "")
     assert "the plan" not in row.model_dump_json()
 

@@ -8,6 +8,7 @@ import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
 from data.errors import InputError
+from data.home import Home
 from data.records import Build, Reason
 from data.settings import BuildSettings
 from harness.builds import Builder
@@ -198,6 +199,22 @@ def test_a_failing_native_build(history: History) -> None:
     built = history.build(first, history.commit({"lib/__init__.py": "a = 1"}))
     assert reasons(built) == [Reason.BUILD_FAILED] * 2
     assert "broken on purpose" in built.rows[0].log
+
+
+def test_a_build_is_told_the_version_it_would_ask_git_for(history: History) -> None:
+    history.registered = {"build": ['basename "$PWD" > lib/made.txt']}
+    first = history.commit({"lib/__init__.py": "", "setup.cfg": "[versioneer]\nparentdir_prefix = lib-\n"})
+    second = history.commit({"lib/__init__.py": "a = 1\n"})
+    base, _ = both(history.build(first, second))
+    assert (base.tree / "lib/made.txt").read_text() == "lib-0.0.0\n", "no tag"
+    plain = history.builder()
+    told = Builder(
+        Home(history.home.root.with_name("other")), history.clone, plain._repository, choose_sandbox(),
+        BuildSettings(), STAMP, version="1.23.0.dev0",
+    )  # fmt: skip
+    rows = history.build(first, second).rows
+    base, _ = told.reopen(rows)
+    assert (base.tree / "lib/made.txt").read_text() == "lib-1.23.0.dev0\n"
 
 
 def test_commands_of_the_registry_are_run_and_limited(history: History) -> None:
