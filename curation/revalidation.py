@@ -28,7 +28,7 @@ _NEEDED = frozenset({"task_id", "change_id", "base_sha", "head_sha", "python", "
 
 
 def read_tasks(path: Path) -> list[Task]:
-    """Kept tasks of a Parquet file with the columns of the table `tasks`, or of those in a release's folder.
+    """Kept tasks of a Parquet file with the columns of the table `tasks`, or of those in a folder.
 
     Raises:
         InputError: there is none, or it cannot be read.

@@ -16,7 +16,7 @@ from curation.release.sources import pack_of, patched, unpack
 from curation.sessions import measure
 from data.errors import EnvironmentFailed
 from data.home import Home
-from data.records import Build, Evidence, ReleasedTask, Side, Stamp, Workload
+from data.records import Build, Evidence, Machine, ReleasedTask, Side, Stamp, Workload
 from data.registry import Repository, names, resolve
 from data.settings import Settings
 from harness.builds import STAGE_VERSION, Builder
@@ -52,13 +52,8 @@ class GoldRuns:
             InfrastructureError: the machine's own fault.
         """
         began = time.monotonic()
-        clone = self.home.repositories / f"{task.repo}.git"
-        unpack(pack_of(self.folder, task.repo), clone)
-        head = patched(clone, task.recipe.tree, task.patch)
-        if head is None:
-            return _unrun(task, "its patch does not apply to its base")
         try:
-            base, expert = self.sides(task, head)
+            base, expert = self.sides(task)
         except EnvironmentFailed as error:
             return _unrun(task, _brief(str(error)))
         wrong = self.failures(task, base, expert)
@@ -80,14 +75,18 @@ class GoldRuns:
             seconds=time.monotonic() - began,
         )
 
-    def sides(self, task: ReleasedTask, head: str) -> tuple[BuiltSide, BuiltSide]:
-        """The base and another tree of the unpacked sources, both in the environment of the recipe.
+    def sides(self, task: ReleasedTask) -> tuple[BuiltSide, BuiltSide]:
+        """The base and the base with the expert's patch, both in the environment of the recipe.
 
         Raises:
-            EnvironmentFailed: it cannot be made here.
+            EnvironmentFailed: one cannot be made here, or the patch does not apply.
+            InputError: the release's sources are damaged.
         """
-        clone = self.home.repositories / f"{task.repo}.git"
-        recipe = task.recipe
+        clone, recipe = self.home.repositories / f"{task.repo}.git", task.recipe
+        unpack(pack_of(self.folder, task.repo), clone)
+        head = patched(clone, recipe.tree, task.patch)
+        if head is None:
+            raise EnvironmentFailed("its patch does not apply to its base")
         builder = Builder(
             self.home,
             clone,
@@ -164,7 +163,7 @@ class GoldRuns:
                 base,
                 head,
                 self.prober,
-                machine_facts(self._sandbox.name),
+                self.machine,
                 settings.measure,
                 settings.select,
                 stamp,
@@ -175,6 +174,11 @@ class GoldRuns:
     def _sandbox(self) -> Sandbox:
         settings = self.settings.sandbox
         return choose_sandbox(settings.name, settings.image, private=(self.home.compiled,))
+
+    @cached_property
+    def machine(self) -> Machine:
+        """This machine, with the sandbox."""
+        return machine_facts(self._sandbox.name)
 
     @cached_property
     def prober(self) -> SandboxProber:

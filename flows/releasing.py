@@ -17,7 +17,7 @@ from curation.release.manifest import Family, Manifest, Source
 from curation.release.selection import Candidate, read_reviews, select
 from curation.release.sources import tree_of
 from data.errors import InputError
-from data.funnel import funnel
+from data.funnel import Provenance, funnel
 from data.home import Home
 from data.records import (
     Build,
@@ -31,6 +31,7 @@ from data.records import (
     Row,
     Task,
     Timing,
+    Verdict,
     Workload,
 )
 from data.registry import resolve
@@ -154,9 +155,20 @@ def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
         licence=first.licence,
         tasks=len(accepted),
         mined_until=pc.max(dates).as_py(),
-        funnel=funnel(store, repo),
+        funnel=funnel(store, repo, _provenance(store, repo, accepted)),
         family=Family.of(evidence),
     )
+
+
+def _provenance(store: TableStore, repo: str, accepted: Sequence[Task]) -> Provenance:
+    """Which rows the decision was made of: a run with other settings may have written newer ones since."""
+    about = _about(accepted) & (pc.field("created_at") <= max(task.created_at for task in accepted))
+    origins: dict[str, tuple[str, str]] = {}
+    for model in (Change, Verdict, Build, Workload, Timing, Task):
+        rows = store.scan(model, repo, columns=["stage_version", "config_hash", "created_at"], where=about)
+        for row in rows.sort_by([("created_at", "descending")]).slice(0, 1).to_pylist():
+            origins[model.TABLE] = row["stage_version"], row["config_hash"]
+    return Provenance(tables=origins)
 
 
 def _timings(home: Home, repo: str, rows: Sequence[ReleasedTask]) -> Iterator[ReleasedTiming]:

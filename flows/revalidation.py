@@ -5,25 +5,31 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from curation.release.folder import read_tasks as read_released
+from curation.release.manifest import FILE
+from curation.release.selection import as_task
 from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds, workloads_of
 from curation.sessions import measure
 from data.errors import EnvironmentFailed, GitFailed, InputError
 from data.home import Home
-from data.records import Revalidation, Stamp, Task, content_id
+from data.records import Machine, ReleasedTask, Revalidation, Stamp, Task, content_id
 from data.registry import names
 from data.settings import Settings
 from data.store import TableStore
 from flows.decisions import newest_tasks
+from flows.gold import GoldRuns
 from flows.options import Options
 from flows.reports import times
 from flows.run import Run
 from flows.runner import RunFailed
+from harness.contracts import BuiltSide, Prober
 from harness.machine import measurement_lock
 from harness.remade import builds_of_recipe
 
@@ -41,18 +47,25 @@ def revalidate(
         InputError: no such tasks, or one clone for several repositories.
         RunFailed: some tasks could not be tried.
     """
-    tasks = [task for task in _tasks(home, source) if not only or task.task_id.startswith(tuple(only))]
+    released = _released(source)
+    every = [as_task(row) for row in released.values()] or _tasks(home, source)
+    tasks = [task for task in every if not only or task.task_id.startswith(tuple(only))]
     if not tasks:
         raise InputError(f"no task of {source} begins with {', '.join(only)}")
+    if clone_from and released:
+        raise InputError("--source is of no use: a release holds the files of its tasks")
     if clone_from and len({task.repo for task in tasks}) > 1:
         raise InputError("--source is one repository, and these tasks are of several: give --tasks of one of them")
+    gold = GoldRuns(Path(source).expanduser(), home, settings)
     console, store = Console(stderr=as_json), TableStore(home.tables)
     run_id = content_id("revalidation", source, datetime.now(UTC).isoformat())
     rows: list[Revalidation] = []
     untried: dict[str, str] = {}
     for number, task in enumerate(tasks, 1):
+        row_of_release = released.get(task.task_id)
         try:
-            row = _again(home, task, clone_from, settings, run_id)
+            made = _of_release(gold, row_of_release) if row_of_release else _of_recipe(home, task, clone_from, settings)
+            row = _again(task, made, settings, run_id)
         except (EnvironmentFailed, GitFailed) as error:
             untried[task.task_id] = str(error)
             continue
@@ -63,6 +76,12 @@ def revalidate(
     if untried:
         first, why = next(iter(untried.items()))
         raise RunFailed(f"{len(untried)} of {len(tasks)} tasks could not be tried here; {first}: {why}")
+
+
+def _released(source: str) -> dict[str, ReleasedTask]:
+    """The tasks of a release by id; none where the source is no release's folder."""
+    folder = Path(source).expanduser()
+    return {row.task_id: row for row in read_released(folder)} if (folder / FILE).is_file() else {}
 
 
 def _tasks(home: Home, source: str) -> list[Task]:
@@ -76,32 +95,64 @@ def _tasks(home: Home, source: str) -> list[Task]:
     return kept
 
 
-def _again(home: Home, task: Task, clone_from: str | None, settings: Settings, run_id: str) -> Revalidation:
+@dataclass(frozen=True)
+class _Made:
+    """A task that can be run here."""
+
+    base: BuiltSide
+    head: BuiltSide
+    prober: Prober
+    machine: Machine
+    python: str
+
+
+def _of_release(gold: GoldRuns, row: ReleasedTask) -> _Made:
+    """From the release alone, as its gate makes it."""
+    return _Made(*gold.sides(row), gold.prober, gold.machine, row.recipe.python)
+
+
+def _of_recipe(home: Home, task: Task, clone_from: str | None, settings: Settings) -> _Made:
+    """From a clone of the repository and the recipe in the task."""
     repo = task.repo if task.repo in names() else task.url
     run = Run.open(
         Options(repo=repo, source=clone_from, home=str(home.root), jobs=1, settings=settings).model_dump_json()
     )
-    config = settings.select.config_hash(settings.measure.config_hash())
-    stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=config)
     builds = builds_of_recipe(
         home,
         run.clone,
         run.repository,
-        stamp,
+        _stamp(task, settings),
         task.change_id,
         (task.base_sha, task.head_sha),
         task.python,
         task.requirements,
     )
-    base, head = run.builder.reopen(builds)
+    return _Made(*run.builder.reopen(builds), run.prober, run.machine, builds[0].python)
+
+
+def _again(task: Task, made: _Made, settings: Settings, run_id: str) -> Revalidation:
+    stamp = _stamp(task, settings)
     workloads = workloads_of(task, stamp)
     with measurement_lock():
         begin = time.monotonic()
         timings = measure(
-            task.change_id, workloads, base, head, run.prober, run.machine, settings.measure, settings.select, stamp
+            task.change_id,
+            workloads,
+            made.base,
+            made.head,
+            made.prober,
+            made.machine,
+            settings.measure,
+            settings.select,
+            stamp,
         )
         seconds = time.monotonic() - begin
-    return judge_again(task, timings, settings.select, stamp, run_id, builds[0].python, seconds)
+    return judge_again(task, timings, settings.select, stamp, run_id, made.python, seconds)
+
+
+def _stamp(task: Task, settings: Settings) -> Stamp:
+    config = settings.select.config_hash(settings.measure.config_hash())
+    return Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=config)
 
 
 def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
 from collections.abc import Iterable
 
@@ -10,6 +12,7 @@ from curation.problems.texts import EXEMPT
 
 _CODE_LIKE = re.compile(r"[A-Za-z]_?[a-z0-9]*[_A-Z0-9]\w*|_\w+")
 _SHORTEST_LINE = 12
+_OF_PYTHON = frozenset([*keyword.kwlist, *keyword.softkwlist, *dir(builtins)])
 
 
 def changed_text(patch: str) -> str:
@@ -29,11 +32,16 @@ def fix_in(problem: str, patch: str, message: str, targets: Iterable[str]) -> li
     for line in patch.splitlines():
         (added if re.match(r"\+(?!\+\+ )", line) else others).append(" ".join(line[1:].split()))
     known = set(re.findall(r"\w+", "\n".join([*others, *targets])))
-    names = {name for line in added for name in re.findall(r"\w+", line)} - known
+    names = {name for line in added for name in re.findall(r"\w+", line)} - known - _OF_PYTHON
     fix = Fix(
         title=message.partition("\n")[0],
         message=message,
         identifiers=frozenset(name for name in names if len(name) > 3 and _CODE_LIKE.fullmatch(name)),
-        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE),
+        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE and _names_more_than_python(line)),
     )
     return fix.leaks_in(problem, EXEMPT)
+
+
+def _names_more_than_python(line: str) -> bool:
+    """Whether a line says more than Python's own words: 'raise ValueError(' stands in any script."""
+    return not _OF_PYTHON.issuperset(re.findall(r"[^\W\d]\w*", line))

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from curation.release.folder import read_tasks
+from curation.release.selection import as_task
 from curation.release.sources import pack_of, patched, unpack
 from data.home import Home
-from data.records import ReleasedTask
+from data.records import ReleasedTask, Revalidation
 from data.settings import Settings
+from data.store import TableStore
 from flows.gold import GoldRuns
 from harness.git import git
 from tests.system.conftest import Curated
@@ -47,6 +49,18 @@ def test_the_gate_runs_every_task_in_an_empty_home(
     (run,) = said["runs"]
     assert run["gold"] and run["null"] and run["accepted"] >= 1
     assert 1 < run["low"] <= run["speedup"] <= run["high"]
+
+
+def test_a_release_is_measured_again_from_its_folder_alone(
+    release: Path, elsewhere: Path, quick: Path, facts: Callable[..., Any], perfquarry: Callable[..., Any]
+) -> None:
+    said = facts(elsewhere, "revalidate", str(release), "--settings", str(quick))
+    (task,) = read_tasks(release)
+    (row,) = TableStore(Home(elsewhere).tables).records(Revalidation, "demo")
+    assert (row.task_id, row.change_id, said["untried"]) == (task.task_id, as_task(task).change_id, {})
+    assert said["workloads"] == len(task.workloads) and said["tasks_in_part"] == 1
+    refused = perfquarry(elsewhere, "revalidate", str(release), "--source", str(release), code=2)
+    assert "a release holds the files" in refused.stderr
 
 
 @pytest.fixture
