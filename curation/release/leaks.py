@@ -37,11 +37,11 @@ def fix_in(problem: str, patch: str, message: str, targets: Iterable[str]) -> li
         title=message.partition("\n")[0],
         message=message,
         identifiers=frozenset(name for name in names if len(name) > 3 and _CODE_LIKE.fullmatch(name)),
-        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE and _names_more_than_python(line)),
+        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE and _is_telling(line)),
     )
     return fix.leaks_in(problem, EXEMPT)
 
 
-def _names_more_than_python(line: str) -> bool:
-    """Whether a line says more than Python's own words: 'raise ValueError(' stands in any script."""
-    return not _OF_PYTHON.issuperset(re.findall(r"[^\W\d]\w*", line))
+def _is_telling(line: str) -> bool:
+    """Whether a line has two names that are not Python's: 'raise ValueError(' and 'return result' stand anywhere."""
+    return len(set(re.findall(r"[^\W\d]\w*", line)) - _OF_PYTHON) >= 2

@@ -56,7 +56,7 @@ def test_the_fix_in_a_problem() -> None:
     assert told("You should KEEP answers in a small dict.", "Faster\n\nkeep answers in a small dict") == [
         "words of the commit's message: keep answers in a small dict"
     ]
-    python = "+++ b/m.py\n+    raise ValueError(\n+    return [None] * size\n"
-    assert fix_in("raise ValueError(", python, "", []) == [], "any script may say so"
-    assert fix_in("return [None] * size", python, "", []) == ["line of the patch: return [None] * size"]
+    common = "+++ b/m.py\n+    raise ValueError(\n+    return result\n+    sizes.append(total)\n"
+    assert fix_in("raise ValueError(\nreturn result", common, "", []) == [], "any script may say so"
+    assert fix_in("sizes.append(total)", common, "", []) == ["line of the patch: sizes.append(total)"]
     assert fix_in("text", "GIT binary patch\n", "", []) == []
