@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ from data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Tas
 from data.schema import arrow_schema, from_table, to_table
 
 R = TypeVar("R", bound=Record)
+_NAME = re.compile(r"\w[\w.-]*")
+_TREE = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 CONFIGURATIONS: dict[str, pa.Schema] = {
     "default": arrow_schema(ReleasedTask),
     "gso": GSO_SCHEMA,
@@ -91,12 +94,20 @@ def read(folder: Path, model: type[R], configuration: str) -> list[R]:
 
 
 def read_tasks(folder: Path) -> list[ReleasedTask]:
-    """The tasks of a release.
+    """The tasks of a release, which may be a stranger's: what names folders and git's objects is looked at.
 
     Raises:
-        InputError: as `read`.
+        InputError: as `read`; a task names what is no repository, tree or folder within it.
     """
-    return read(folder, ReleasedTask, "default")
+    rows = read(folder, ReleasedTask, "default")
+    for row in rows:
+        inside = not any(root.startswith(("/", "~")) or ".." in Path(root).parts for root in row.recipe.source_roots)
+        if not (inside and _NAME.fullmatch(row.repo) and _TREE.fullmatch(row.recipe.tree)):
+            raise InputError(
+                f"{folder}: {row.task_id!r} cannot be made: repo {row.repo!r}, tree {row.recipe.tree!r}, "
+                f"source_roots {row.recipe.source_roots}: fetch the release anew, from somebody you trust"
+            )
+    return rows
 
 
 @contextmanager

@@ -320,3 +320,17 @@ def test_a_released_task_is_a_task_again(release: Path, task: Task) -> None:
     lost = {"stage_version", "config_hash", "created_at", "durations", "detail", "base_sha", "patch"}
     again = as_task(row.model_copy(update={"base_commit": BASE}))
     assert again.model_dump(exclude=lost) == task.model_dump(exclude=lost)
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [{"repo": "../../outside"}, {"tree": "--help"}, {"source_roots": ["../.."]}, {"source_roots": ["/etc"]}],
+)
+def test_a_strangers_release_names_nothing_outside(copy: Path, altered: dict[str, object]) -> None:
+    file = files.parquet_of(copy, "default")
+    rows = pq.read_table(file, partitioning=None)
+    (row,) = rows.to_pylist()
+    (row if "repo" in altered else row["recipe"]).update(altered)
+    pq.write_table(pa.Table.from_pylist([row], schema=rows.schema), file)
+    with pytest.raises(InputError, match="cannot be made"):
+        files.read_tasks(copy)
