@@ -165,7 +165,7 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
         return
     table = Table(box=None, title_justify="left")
     for name in ("published", "95 % interval", "here", "95 % interval", "load", "task and outcome"):
-        table.add_column(name, justify="left" if name.startswith("task") else "right")
+        table.add_column(name, justify="left" if name.startswith("task") else "right", overflow="fold")
     for row in rows:
         table.add_row(
             times(row.published_speedup),
