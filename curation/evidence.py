@@ -9,7 +9,7 @@ from typing import Any
 from curation.blocks import Run, Session, runs_of
 from curation.intervals import ratio_of_medians
 from curation.stability import delta, p_value, q_values
-from curation.summary import gains, hopeless, noisy, quiet, slower, summarise, unbiased
+from curation.summary import gains, hopeless, noisy, quiet, slower, smallest_speedup, summarise, unbiased
 from data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
 from data.settings import SelectSettings
 
@@ -66,7 +66,8 @@ def passed_selection(session: Session, settings: SelectSettings) -> bool:
 def undecided(run: Run, settings: SelectSettings) -> bool:
     """Whether noise may have hidden in the last round what the workload shows, so that another one is worth it.
 
-    It neither passed nor is a gain of `min_delta` excluded, and base against base is biased or differs by as much.
+    It neither passed nor is a gain of `min_delta` excluded, and base against base is biased or differs by as much, or
+    the pairs show a gain that the test does not: the clock had two modes.
     """
     select, confirm = run.last_round
     last = confirm or select
@@ -76,7 +77,8 @@ def undecided(run: Run, settings: SelectSettings) -> bool:
     if not unbiased(statistics, settings):
         return True
     passed = _confirmed(statistics, settings) if confirm else passed_selection(select, settings)
-    return not passed and noisy(statistics, settings.min_delta)
+    shown = statistics.low >= smallest_speedup(settings.min_delta)
+    return not passed and (shown or noisy(statistics, settings.min_delta))
 
 
 def shows_gain(run: Run, settings: SelectSettings) -> bool:

@@ -64,20 +64,20 @@ class Funnel(Record):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def funnel(store: TableStore, repo: str, provenance: Provenance | None = None) -> Funnel:
+def funnel(store: TableStore, repo: str, *provenances: Provenance) -> Funnel:
     """Counts the changes of a repository through mine, judge, build, generate, measure and select.
 
     A stage's `in` is what the stage before kept: rows of changes that did not get that far
-    under this provenance are not counted. in = kept + rejected + pending.
+    under their provenance are not counted. in = kept + rejected + pending. Of several provenances
+    that one counts for a change under which it got through most stages, the first of equal ones.
 
     Raises:
         StoreError: a table cannot be read.
     """
-    read = _Reader(store, repo, provenance or Provenance())
+    readers = [_Reader(store, repo, provenance) for provenance in provenances or [Provenance()]]
     stages: list[StageCount] = []
     alive: set[str] | None = None
-    for stage, outcomes_of in _STAGES.items():
-        outcomes = outcomes_of(read)
+    for stage, outcomes in _merged([_outcomes(read) for read in readers]).items():
         alive = set(outcomes) if alive is None else alive
         counts = Counter(outcomes[change] for change in alive if change in outcomes)
         kept = counts.pop(KEPT, 0)
@@ -92,6 +92,27 @@ def funnel(store: TableStore, repo: str, provenance: Provenance | None = None) -
         )
         alive = {change for change in alive if outcomes.get(change) == KEPT}
     return Funnel(repository=repo, stages=stages)
+
+
+def _outcomes(read: _Reader) -> dict[str, Outcomes]:
+    return {stage: outcomes_of(read) for stage, outcomes_of in _STAGES.items()}
+
+
+def _merged(origins: list[dict[str, Outcomes]]) -> dict[str, Outcomes]:
+    """Of each change, by stage, the outcomes of that origin which has most of them."""
+    best: dict[str, tuple[int, int]] = {}
+    for place, by_stage in enumerate(origins):
+        for change, known in Counter(change for outcomes in by_stage.values() for change in outcomes).items():
+            best[change] = max(best.get(change, (0, 0)), (known, -place))
+    return {
+        stage: {
+            change: outcome
+            for place, by_stage in enumerate(origins)
+            for change, outcome in by_stage[stage].items()
+            if best[change][1] == -place
+        }
+        for stage in _STAGES
+    }
 
 
 class SourceCount(Record):

@@ -1,4 +1,4 @@
-"""The newest decision over a repository, made anew whenever timings were added, and what was said of its tasks."""
+"""Decisions over a repository, made anew whenever timings were added, and what was said of their tasks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ def newest_decision(store: TableStore, repo: str) -> str | None:
     return str(table.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
 
 
+def in_force(store: TableStore, repo: str) -> dict[str, str]:
+    """By change the configuration hash of the newest decision on it, newest decisions first (decision 0031)."""
+    table = store.scan(Task, repo, columns=["change_id", "config_hash", "created_at"])
+    found: dict[str, str] = {}
+    for row in table.sort_by([("created_at", "descending")]).to_pylist():
+        found.setdefault(row["change_id"], row["config_hash"])
+    return found
+
+
 def newest_tasks(store: TableStore, repo: str) -> list[Task]:
-    """Rows of the newest decision, accepted and rejected."""
-    newest = newest_decision(store, repo)
-    return list(store.records(Task, repo, config_hash=newest)) if newest else []
+    """Rows of the decisions in force, accepted and rejected: one of each change."""
+    decisions = in_force(store, repo)
+    rows = store.records(Task, repo, where=pc.field("config_hash").isin(sorted(set(decisions.values()))))
+    return [row for row in rows if decisions[row.change_id] == row.config_hash]
 
 
 def newest_findings(store: TableStore, repo: str) -> list[Finding]:
@@ -32,7 +42,7 @@ def newest_findings(store: TableStore, repo: str) -> list[Finding]:
 
 
 def newest_problems(store: TableStore, repo: str) -> list[Problem]:
-    """Problem texts and plans of the tasks of the newest decision; of equal setting and author the newest."""
+    """Problem texts and plans of the tasks in force; of equal setting and author the newest."""
     tasks = {task.task_id for task in newest_tasks(store, repo) if task.status == "kept"}
     rows = {(row.task_id, row.setting, row.author): row for row in store.records(Problem, repo)}
     return [row for key, row in rows.items() if key[0] in tasks]

@@ -8,7 +8,7 @@ from flows.run import Run
 
 
 def demands_of(run: Run) -> list[Demand]:
-    """Of the tasks of the newest decision, as the newest screening sees them; none before the first."""
+    """Of the accepted tasks, as the newest screening sees them; none before the first."""
     tasks = [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
     findings = newest_findings(run.store, run.name)
     return demands(tasks, findings) if findings else []

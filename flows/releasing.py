@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -36,7 +36,7 @@ from data.records import (
 )
 from data.registry import resolve
 from data.store import TableStore
-from flows.decisions import newest_tasks
+from flows.decisions import in_force, newest_tasks
 from harness.checkouts import Checkouts
 
 R = TypeVar("R", bound=Row)
@@ -145,8 +145,8 @@ def _newest(rows: Iterable[R]) -> Iterator[R]:
 
 
 def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
-    first = accepted[0]
-    evidence = list(store.records(Evidence, repo, config_hash=first.config_hash, stage_version=first.stage_version))
+    first, decisions = accepted[0], in_force(store, repo)
+    origins = [_provenance(store, repo, decisions, decision) for decision in dict.fromkeys(decisions.values())]
     dates = store.scan(Change, repo, columns=["merged_at"])["merged_at"]
     return Source(
         repo=repo,
@@ -155,14 +155,16 @@ def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
         licence=first.licence,
         tasks=len(accepted),
         mined_until=pc.max(dates).as_py(),
-        funnel=funnel(store, repo, _provenance(store, repo, accepted)),
-        family=Family.of(evidence),
+        funnel=funnel(store, repo, *origins),
+        family=Family.of(list(store.records(Evidence, repo)), decisions),
     )
 
 
-def _provenance(store: TableStore, repo: str, accepted: Sequence[Task]) -> Provenance:
-    """Which rows the decision was made of: a run with other settings may have written newer ones since."""
-    about = _about(accepted) & (pc.field("created_at") <= max(task.created_at for task in accepted))
+def _provenance(store: TableStore, repo: str, decisions: Mapping[str, str], decision: str) -> Provenance:
+    """Which rows a decision was made of: a run with other settings may have written newer ones since."""
+    made = store.scan(Task, repo, columns=["created_at"], config_hash=decision)
+    about = pc.field("change_id").isin([change for change, its in decisions.items() if its == decision])
+    about &= pc.field("created_at") <= pc.max(made["created_at"])
     origins: dict[str, tuple[str, str]] = {}
     for model in (Change, Verdict, Build, Workload, Timing, Task):
         rows = store.scan(model, repo, columns=["stage_version", "config_hash", "created_at"], where=about)

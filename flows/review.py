@@ -24,7 +24,7 @@ from curation.review.transfer import export_decisions, export_log, import_decisi
 from data.errors import InputError
 from data.home import Home
 from data.store import TableStore
-from flows.decisions import newest_decision
+from flows.decisions import in_force
 from flows.options import Options
 from flows.send_back import SendBackRunner
 
@@ -102,7 +102,7 @@ def serve(
 def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> Desk:
     """The queue of a home, in step with its tables."""
     engine, store = database_of(home), TableStore(home.tables)
-    index = Index(engine, store, newest_decision, near=near)
+    index = Index(engine, store, in_force, near=near)
     return Desk(index, Decisions(engine, required), Tables(home, store), starter)
 
 

@@ -1,4 +1,4 @@
-"""The stage `screen`: problem texts of the newest tasks, and the checks of them that run no code."""
+"""The stage `screen`: problem texts of the accepted tasks, and the checks of them that run no code."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from curation.screening.found import SCREENED
 from curation.screening.sources import test_source
 from data.records import Change, Evidence, Finding, Stamp, Task, content_id
 from data.store import TableStore
-from flows.decisions import newest_decision, newest_findings, newest_tasks
+from flows.decisions import in_force, newest_findings, newest_tasks
 from flows.run import VERSIONS, Run
 from miners.vocabulary import content_at, only_at_head
 
 
 def accepted(run: Run) -> list[Task]:
-    """Tasks of the newest decision."""
+    """Accepted tasks of the decisions in force."""
     return [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
 
 
 def stamp_of(run: Run) -> Stamp:
-    """Of findings and problem texts of the newest decision under the run's settings."""
-    decision = newest_decision(run.store, run.name) or ""
-    config = content_id(run.options.settings.screen.config_hash(), decision)
+    """Of findings and problem texts of the accepted tasks under the run's settings."""
+    decisions = sorted(in_force(run.store, run.name).items())
+    config = content_id(run.options.settings.screen.config_hash(), decisions)
     return Stamp(repo=run.name, stage_version=VERSIONS["screen"], config_hash=config)
 
 

@@ -22,6 +22,8 @@ from harness.use import in_use, use
 
 MTIME = 946684800
 """Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""
+SUBMODULE_DEPTH = 3
+"""Submodules of submodules that are written."""
 
 # Python files that build scripts run; any other .py file is only copied by a build
 _BUILD_PYTHON = re.compile(
@@ -166,7 +168,7 @@ def _check_out(clone: Path, sha: str, place: Path) -> None:
     settle(place)
 
 
-def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = 3) -> None:
+def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = SUBMODULE_DEPTH) -> None:
     """Writes its files when the clone has them, and those of its own submodules; else its folder stays empty."""
     for folder in git_folders(clone):
         try:

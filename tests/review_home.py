@@ -24,7 +24,7 @@ from data.records import Evidence, Finding, Machine, Stamp, Task, Timing, Verdic
 from data.records.task import TaskWorkload
 from data.settings import SelectSettings
 from data.store import TableStore
-from flows.decisions import newest_decision
+from flows.decisions import in_force
 
 REPO = "sample"
 STAMP = Stamp(repo=REPO, stage_version="1", config_hash="c0ffee")
@@ -182,7 +182,7 @@ def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: fl
     """The desk of a home with a database of its own."""
     engine = open_database(url or f"sqlite:///{home.root}/review/reviews.db")
     store = TableStore(home.tables)
-    index = Index(engine, store, newest_decision, near=near)
+    index = Index(engine, store, in_force, near=near)
     return Desk(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
 
 

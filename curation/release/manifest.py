@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from curation.stability import q_values
 from data.errors import InputError
 from data.funnel import Funnel
 from data.records import Evidence, Machine, Record
@@ -23,9 +24,9 @@ class LeftOut(Record):
 
 
 class Family(Record):
-    """The family of tests of one repository, and what its q-values say of false discoveries."""
+    """The family of all tests of one repository, and what its q-values say of false discoveries."""
 
-    workloads: int = Field(description="Workloads that were timed: the family of the q-values.")
+    workloads: int = Field(description="Tests of workloads that were ever decided on: the family of the q-values.")
     accepted: int = Field(description="Those that were accepted (R).")
     max_q: float = Field(description="Largest q-value of these.")
 
@@ -42,10 +43,20 @@ class Family(Record):
         return self.max_q * self.accepted
 
     @classmethod
-    def of(cls, evidence: Sequence[Evidence]) -> Family:
-        """From all evidence of the newest decision over a repository."""
-        accepted = [row.q_value or 0.0 for row in evidence if row.status == "kept"]
-        return cls(workloads=len(evidence), accepted=len(accepted), max_q=max(accepted, default=0.0))
+    def of(cls, evidence: Sequence[Evidence], decisions: Mapping[str, str]) -> Family:
+        """From the evidence of all decisions ever made over a repository, and those in force by change.
+
+        A change that was tried with several settings had as many chances, so the q-values are made anew
+        over all these tests together; a later decision that saw the same timings again made no new test.
+        """
+        tests = {(row.p_value, row.workload_id, row.speedup): row for row in evidence if row.p_value is not None}
+        q_of = dict(zip(tests, q_values([p for p, _, _ in tests]), strict=True))
+        accepted = [
+            q_of[row.p_value, row.workload_id, row.speedup]
+            for row in evidence
+            if row.status == "kept" and row.p_value is not None and decisions.get(row.change_id) == row.config_hash
+        ]
+        return cls(workloads=len(tests), accepted=len(accepted), max_q=max(accepted, default=0.0))
 
 
 class Source(Record):

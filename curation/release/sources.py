@@ -14,11 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from data.errors import GitFailed, InputError
-from harness.checkouts import git_folders, submodules_of
+from harness.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
 from harness.git import MissingObjects, git
-
-_DEPTH = 3
-"""Submodules of submodules that are followed, as in a checkout."""
 
 
 def pack_of(folder: Path, repo: str) -> Path:
@@ -34,7 +31,7 @@ def tree_of(clone: Path, commit: str) -> str:
     """
     try:
         tree = git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
-        return _filled(clone, tree, _with_submodules(clone), _DEPTH)
+        return _filled(clone, tree, _with_submodules(clone), SUBMODULE_DEPTH + 1)
     except (MissingObjects, GitFailed) as error:
         raise InputError(f"{clone} lacks the commit {commit}: clone the repository anew ({error})") from error
 

@@ -15,8 +15,8 @@ from curation.review.tables import newest_screening
 from data.records import Evidence, Finding, Reason, Task, content_id
 from data.store import TableStore
 
-NewestDecision = Callable[[TableStore, str], str | None]
-"""The configuration hash that the rows of a repository's newest decision share."""
+InForce = Callable[[TableStore, str], dict[str, str]]
+"""By change of a repository the configuration hash of the newest decision on it."""
 
 NEAR = frozenset({Reason.NOT_SIGNIFICANT, Reason.NOT_CONFIRMED, Reason.UNSTABLE, Reason.TOO_FEW_SAMPLES})
 """Reasons of candidates that show a gain and break one rule."""
@@ -35,13 +35,13 @@ class Index:
     Args:
         engine: of `open_database`.
         store: the tables.
-        newest: tells the newest decision of a repository.
+        in_force: tells the decisions of a repository that count.
         near: whether rejected candidates near the threshold belong to the queue, and from which δ on those without
             an accepted gain do; None: only accepted ones.
     """
 
-    def __init__(self, engine: Engine, store: TableStore, newest: NewestDecision, *, near: float | None = None) -> None:
-        self.engine, self.store, self.newest, self.near = engine, store, newest, near
+    def __init__(self, engine: Engine, store: TableStore, in_force: InForce, *, near: float | None = None) -> None:
+        self.engine, self.store, self.in_force, self.near = engine, store, in_force, near
 
     def refresh(self, repo: str | None = None) -> int:
         """Reads the tables of one repository, or of all, again; returns the number of its candidates."""
@@ -65,13 +65,19 @@ class Index:
             return list(connection.scalars(select(candidates.c.repo).distinct().order_by(candidates.c.repo)))
 
     def _rows(self, repo: str) -> Iterator[dict[str, Any]]:
-        newest = self.newest(self.store, repo)
-        if newest is None:
-            return
-        wanted = pc.field("status").isin(["kept"] if self.near is None else ["kept", "rejected"])
-        best = self._best(repo, newest) if self.near is not None else {}
+        decisions = self.in_force(self.store, repo)
         found = self._findings(repo)
-        table = self.store.scan(Task, repo, columns=_COLUMNS, config_hash=newest, where=wanted)
+        for decision in sorted(set(decisions.values())):
+            changes = [change for change, its in decisions.items() if its == decision]
+            yield from self._of_decision(repo, decision, changes, found)
+
+    def _of_decision(
+        self, repo: str, decision: str, changes: list[str], found: dict[str, Counter[str]]
+    ) -> Iterator[dict[str, Any]]:
+        wanted = pc.field("status").isin(["kept"] if self.near is None else ["kept", "rejected"])
+        wanted &= pc.field("change_id").isin(changes)
+        best = self._best(repo, decision) if self.near is not None else {}
+        table = self.store.scan(Task, repo, columns=_COLUMNS, config_hash=decision, where=wanted)
         for batch in table.to_batches(max_chunksize=500):
             for task in batch.to_pylist():
                 figures = best.get(task["change_id"])
@@ -81,10 +87,10 @@ class Index:
                     task |= {name: figures[name] for name in ("speedup", "low", "high")}
                 yield _row(repo, task, found[task["task_id"]])
 
-    def _best(self, repo: str, newest: str) -> dict[str, dict[str, Any]]:
+    def _best(self, repo: str, decision: str) -> dict[str, dict[str, Any]]:
         """Of each change the figures of the workload that gains most."""
         columns = ["change_id", "speedup", "low", "high", "delta"]
-        table = self.store.scan(Evidence, repo, columns=columns, config_hash=newest).sort_by("delta")
+        table = self.store.scan(Evidence, repo, columns=columns, config_hash=decision).sort_by("delta")
         return {row["change_id"]: row for row in table.to_pylist() if row["delta"] is not None}
 
     def _is_near(self, reason: str, delta: float) -> bool:

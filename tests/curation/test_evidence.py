@@ -60,6 +60,22 @@ def test_noise_alone_asks_for_another_round(rows, again):
     assert undecided(run, SETTINGS) is again
 
 
+def test_a_gain_that_only_the_pairs_show_asks_for_another_round():
+    """Milliseconds of a real session on a machine whose clock had two modes, with changes within blocks."""
+    base = "1.18 1.22 1.14 1.17 2.30 2.21 2.30 2.12 2.19 2.23 2.21 2.22 1.82 2.13 2.34 1.24 1.34 1.35 2.30 2.18"
+    head = "1.42 1.38 0.77 0.81 1.40 1.43 1.49 1.39 1.46 1.46 1.43 1.42 1.31 1.49 1.28 1.52 0.83 0.89 1.42 1.52"
+    confirm = [
+        timing("w", 2, block, side, float(value) / 1000, position=place, hash_seed=block)
+        for block, pair in enumerate(zip(base.split(), head.split(), strict=True))
+        for place, (side, value) in enumerate(zip(("base", "head"), pair, strict=True))
+    ]
+    (run,) = runs_of(session_rows("w", 1, speedup=1.5) + confirm)
+    found = only(session_rows("w", 1, speedup=1.5) + confirm)
+    assert found.reason == Reason.NOT_CONFIRMED
+    assert found.low > 1.1
+    assert undecided(run, SETTINGS)
+
+
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [

@@ -312,7 +312,6 @@ def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -
 
 def test_expected_false_tasks() -> None:
     assert Family(workloads=900, accepted=70, max_q=0.002).expected_false == pytest.approx(0.14)
-    assert Family.of([]).expected_false == 0
 
 
 def test_a_released_task_is_a_task_again(release: Path, task: Task) -> None:

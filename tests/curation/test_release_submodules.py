@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 
 from curation.release.sources import pack, patched, tree_of, unpack
+from data.home import Home
+from harness.checkouts import Checkouts
 from harness.git import git
 
 WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
@@ -52,6 +54,22 @@ def test_a_pack_holds_the_files_of_submodules_and_theirs(tmp_path: Path) -> None
     head = patched(bare, tree, run(top, "diff") + "\n")
     assert head and git(bare, "cat-file", "blob", f"{head}:code.c") == b"better\n"
     assert names(bare, head) == names(bare, tree), "the files of submodules stay"
+
+
+def test_a_pack_follows_submodules_as_deep_as_a_checkout(tmp_path: Path) -> None:
+    top = made(tmp_path / "0", "0\n")
+    for level in range(1, 6):
+        top = made(tmp_path / str(level), f"{level}\n", top)
+    run(top, "submodule", "update", "-q", "--init", "--recursive")
+    tree = Checkouts(Home(tmp_path / "home"), top, "deep").tree(run(top, "rev-parse", "HEAD"))
+    assert isinstance(tree, Path)
+    written = sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
+    whole, bare = tree_of(top, "HEAD"), tmp_path / "bare.git"
+    pack(top, [whole], tmp_path / "a.pack")
+    unpack(tmp_path / "a.pack", bare)
+    packed = [name for name in names(bare, whole) if not name.endswith("sub/inner one")]
+    assert written == sorted(packed)
+    assert max(name.count("inner one") for name in written) == 4
 
 
 def test_submodules_that_did_not_come_stay_commits(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def store(tmp_path: Path) -> TableStore:
     return TableStore(tmp_path)
 
 
-def count(store: TableStore, stage: str, provenance: Provenance | None = None) -> tuple[int, int, dict[str, int], int]:
-    found = {one.stage: one for one in funnel(store, "demo", provenance).stages}[stage]
+def count(store: TableStore, stage: str, *provenances: Provenance) -> tuple[int, int, dict[str, int], int]:
+    found = {one.stage: one for one in funnel(store, "demo", *provenances).stages}[stage]
     assert found.entered == found.kept + sum(found.rejected.values()) + found.pending
     return found.entered, found.kept, found.rejected, found.pending
 
@@ -166,6 +166,33 @@ def test_the_newest_configuration_counts_unless_another_is_named(store: TableSto
     assert count(store, "mine") == (1, 1, {}, 0)
     assert count(store, "mine", Provenance(tables={"changes": ("1", "aa")})) == (2, 1, {"root_commit": 1}, 0)
     assert count(store, "mine", Provenance(tables={"changes": ("2", "aa")})) == (0, 0, {}, 0)
+
+
+def test_of_several_origins_that_counts_under_which_a_change_got_farther(store: TableStore) -> None:
+    def origin(config: str) -> Provenance:
+        tables = {model.TABLE: ("1", config if model in (Workload, Task) else "aa") for model in FILLED}
+        return Provenance(tables=tables)
+
+    timed = [
+        row(Timing, change, workload_id=f"w{change}", block=0, position=place, side=side, outcome="passed")
+        for change in ("c0", "c1", "c2")
+        for place, side in enumerate(("base", "head"))
+    ]
+    store.append(through_builds("c0", "c1", "c2", "c3"))
+    store.append(timed)
+    for change in ("c0", "c1"):
+        store.append([row(Workload, change, workload_id=f"w{change}"), row(Task, change, task_id=change)])
+    newer = {"config_hash": "bb"}
+    store.append([row(Workload, "c0", Reason.TOO_SHORT, workload_id="other", **newer)])
+    for change, reason in (("c1", Reason.NO_GAIN), ("c2", None)):
+        store.append([row(Workload, change, workload_id=f"w{change}", **newer)])
+        store.append([row(Task, change, reason, task_id=change, **newer)])
+    store.append([row(Workload, "c3", Reason.TOO_SHORT, workload_id="wc3", **newer)])
+    newest_first = origin("bb"), origin("aa")
+    assert count(store, "generate", *newest_first) == (4, 3, {"too_short": 1}, 0)
+    assert count(store, "measure", *newest_first) == (3, 3, {}, 0)
+    assert count(store, "select", *newest_first) == (3, 2, {"no_gain": 1}, 0)
+    assert count(store, "select", origin("bb")) == (2, 1, {"no_gain": 1}, 0)
 
 
 def test_workloads_are_counted_by_their_source(store: TableStore) -> None:

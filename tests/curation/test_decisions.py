@@ -1,0 +1,67 @@
+"""Several decisions over a repository: of each change the newest counts, in lists, queue and release alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from curation.release.manifest import Family
+from curation.review.queue import Filter
+from data.home import Home
+from data.records import Evidence
+from data.store import TableStore
+from flows.decisions import in_force, newest_tasks
+from tests.review_home import REPO, STAMP, desk_of, fill, task_of
+
+LATER = {"config_hash": "decade"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """One decision on three changes, a later one on the last of these and one more."""
+    found = Home(tmp_path)
+    fill(found, [task_of(number, 2.0) for number in range(3)])
+    rejected = {"status": "rejected", "reason": "no_gain", "workloads": []}
+    fill(found, [task_of(2, 1.0, **LATER, **rejected), task_of(3, 3.0, **LATER)])
+    return found
+
+
+def test_of_each_change_the_newest_decision_counts(home: Home) -> None:
+    store = TableStore(home.tables)
+    tasks = {row.task_id: (row.config_hash, row.status) for row in newest_tasks(store, REPO)}
+    assert tasks == {
+        task_of(0, 2.0).task_id: ("c0ffee", "kept"),
+        task_of(1, 2.0).task_id: ("c0ffee", "kept"),
+        task_of(2, 1.0).task_id: ("decade", "rejected"),
+        task_of(3, 3.0).task_id: ("decade", "kept"),
+    }
+    assert list(dict.fromkeys(in_force(store, REPO).values())) == ["decade", "c0ffee"]
+    assert newest_tasks(store, "unknown") == []
+
+
+@pytest.mark.parametrize("near", [None, 0.01])
+def test_the_queue_holds_the_tasks_of_all_decisions_in_force(home: Home, near: float | None) -> None:
+    desk = desk_of(home, near=near)
+    desk.index.refresh()
+    queued = {entry.task_id for entry in desk.queue("ann").page(Filter())}
+    assert queued == {task_of(number, 2.0).task_id for number in (0, 1, 3)}
+
+
+def evidence(workload: str, p_value: float | None, config: str = "a", **fields: object) -> Evidence:
+    values = {"workload_id": workload, "change_id": workload[0], "p_value": p_value, "speedup": 2.0, **fields}
+    return Evidence.model_validate({**STAMP.fields(), "config_hash": config, "status": "kept", **values})
+
+
+def test_a_repository_has_one_family_of_all_its_tests() -> None:
+    first = [evidence("c1", 0.001), evidence("d1", 0.9, status="rejected"), evidence("d2", None, status="rejected")]
+    alone = Family.of(first, {"c": "a", "d": "a"})
+    assert (alone.workloads, alone.accepted, alone.max_q) == (2, 1, pytest.approx(0.002))
+    grown = [*first, *(row.model_copy(update={"config_hash": "b"}) for row in first)]  # the same timings, seen again
+    assert Family.of(grown, {"c": "b", "d": "b"}) == alone
+    tries = [evidence("d1", p, f"try {p}", status="rejected", speedup=p) for p in (0.5, 0.6, 0.7)]
+    last = evidence("d1", 0.02, "last")
+    family = Family.of([*first, *tries, last], {"c": "a", "d": "last"})
+    assert (family.workloads, family.accepted) == (6, 2)
+    assert family.max_q == pytest.approx(0.02 * 6 / 2)
+    assert Family.of([], {}).expected_false == 0
