@@ -100,6 +100,7 @@ def assemble(
     common = {**_of_change(change, texts, repository), **_of_build(base, change, repository)}
     oracle = oracle_targets(change, verdict)
     apis = verdict.apis or next((one.apis for one in workloads if one.apis), [])
+    common |= {"measured_at": max((t.created_at for t in timings if t.change_id == change.change_id), default=None)}
     common |= {"apis": apis, "oracle_targets": oracle, "problem_oracle": oracle_problem(repository.codebase, oracle)}
     if not accepted:
         reason = most_telling([Reason(row.reason) for row in mine if row.reason])

@@ -17,10 +17,11 @@ def newest_decision(store: TableStore, repo: str) -> str | None:
 
 
 def in_force(store: TableStore, repo: str) -> dict[str, str]:
-    """By change the configuration hash of the newest decision on it, newest decisions first (decision 0031)."""
-    table = store.scan(Task, repo, columns=["change_id", "config_hash", "created_at"])
+    """By change the configuration hash of the decision on its newest timings, the newest first (decision 0031)."""
+    rows = store.scan(Task, repo, columns=["change_id", "config_hash", "measured_at", "created_at"]).to_pylist()
+    rows.sort(key=lambda row: (row["measured_at"] or row["created_at"], row["created_at"]), reverse=True)
     found: dict[str, str] = {}
-    for row in table.sort_by([("created_at", "descending")]).to_pylist():
+    for row in rows:
         found.setdefault(row["change_id"], row["config_hash"])
     return found
 

@@ -85,6 +85,7 @@ class Task(Row):
     overall_high: float | None = None
     timed_workloads: int = Field(default=0, description="Number of workloads in `overall_speedup`.")
     machine_id: str = ""
+    measured_at: datetime | None = Field(default=None, description="When its newest timing was written.")
     licence: str = ""
     image_digest: str = Field(
         default="", description="Of the OCI image of the base ('sha256:…'); empty until `perfquarry image` wrote one."

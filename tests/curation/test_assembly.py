@@ -78,7 +78,9 @@ def test_where_the_visible_workloads_fall_a_hidden_one_is_shown_whatever_its_spe
 
 
 def test_only_kept_workloads_are_part_of_a_task():
-    task = assembled(measured(0, 1.0) + measured(1, 1.5, 1.5))
+    timings = measured(0, 1.0) + measured(1, 1.5, 1.5)
+    task = assembled(timings)
+    assert task.measured_at == timings[-1].created_at
     assert [w.code for w in task.workloads] == NODES[1:]
     assert list(json.loads(task.durations)[-1]) == NODES[1:]
     assert task.detail == "1 of 2 workloads kept (1 no_gain)"

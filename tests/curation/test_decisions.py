@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_of_each_change_the_newest_decision_counts(home: Home) -> None:
     }
     assert list(dict.fromkeys(in_force(store, REPO).values())) == ["decade", "c0ffee"]
     assert newest_tasks(store, "unknown") == []
+
+
+def test_a_decision_made_again_on_old_timings_does_not_replace_one_on_newer_timings(tmp_path: Path) -> None:
+    home, noon = Home(tmp_path), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for config, hour in (("first", 0), ("other settings", 1), ("first, with one more change", 0)):
+        fill(home, [task_of(0, 2.0, config_hash=config, measured_at=noon + timedelta(hours=hour))])
+    fill(home, [task_of(1, 2.0, config_hash="first", measured_at=noon)])
+    fill(home, [task_of(1, 2.0, config_hash="first, other thresholds", measured_at=noon)])
+    found = in_force(TableStore(home.tables), REPO)
+    assert list(found.values()) == ["other settings", "first, other thresholds"]
 
 
 @pytest.mark.parametrize("near", [None, 0.01])
