@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from curation.stability import q_values
 from data.errors import InputError
 from data.funnel import Funnel
 from data.records import Evidence, Machine, Record
@@ -24,39 +23,42 @@ class LeftOut(Record):
 
 
 class Family(Record):
-    """The family of all tests of one repository, and what its q-values say of false discoveries."""
+    """The family of all tests of one repository, and how many false workloads chance leaves among the accepted."""
 
-    workloads: int = Field(description="Tests of workloads that were ever decided on: the family of the q-values.")
-    accepted: int = Field(description="Those that were accepted (R).")
-    max_q: float = Field(description="Largest q-value of these.")
+    workloads: int = Field(description="Tests of workloads that were ever decided on (m).")
+    accepted: int = Field(description="Those that were accepted and are in force.")
+    max_p: float = Field(default=1.0, description="Their largest p-value in the selecting session.")
+    max_confirming_p: float = Field(default=1.0, description="Their largest p-value in the confirming session.")
+    rounds: int = Field(default=1, description="Most rounds of both sessions that a test had.")
 
     @property
     def expected_false(self) -> float:
-        """At most so many false workloads are expected among the accepted ones: q_max · R.
+        """So many false workloads are expected among the accepted ones at most: m · rounds · max_p · max_confirming_p.
 
-        A q-value is the smallest false discovery rate at which its test is still taken (Storey 2002, §4;
-        here by Benjamini & Hochberg 1995), so that of the R taken at q_max at most q_max · R are
-        expected to be false. The confirming session, which false ones pass less often than true ones, can
-        only lower the share. A false task has at least one false workload and no true one: the same number bounds
-        the false tasks.
+        Without a gain, each p-value falls below a threshold t with probability t at most, and sessions are
+        independent. m · max_p alone is what Benjamini & Hochberg (1995) and Storey (2002, §4) take as the number of
+        false ones that a selecting session lets through (q_max times the number of tests at or below max_p); each of
+        these has to pass the confirming session, and had a chance in each round. A false task has at least one false
+        workload and no true one: the same number bounds the false tasks.
         """
-        return self.max_q * self.accepted
+        return self.workloads * self.rounds * self.max_p * self.max_confirming_p if self.accepted else 0.0
 
     @classmethod
     def of(cls, evidence: Sequence[Evidence], decisions: Mapping[str, str]) -> Family:
         """From the evidence of all decisions ever made over a repository, and those in force by change.
 
-        A change that was tried with several settings had as many chances, so the q-values are made anew
-        over all these tests together; a later decision that saw the same timings again made no new test.
+        A change that was tried with several settings had as many chances: all of them count. A later decision
+        that saw the same timings again made no new test.
         """
-        tests = {(row.p_value, row.workload_id, row.speedup): row for row in evidence if row.p_value is not None}
-        q_of = dict(zip(tests, q_values([p for p, _, _ in tests]), strict=True))
-        accepted = [
-            q_of[row.p_value, row.workload_id, row.speedup]
-            for row in evidence
-            if row.status == "kept" and row.p_value is not None and decisions.get(row.change_id) == row.config_hash
-        ]
-        return cls(workloads=len(tests), accepted=len(accepted), max_q=max(accepted, default=0.0))
+        tested = [row for row in evidence if row.p_value is not None and row.sessions]
+        accepted = [row for row in tested if row.status == "kept" and decisions.get(row.change_id) == row.config_hash]
+        return cls(
+            workloads=len({(row.workload_id, row.p_value, row.speedup) for row in tested}),
+            accepted=len(accepted),
+            max_p=max((row.p_value or 0.0 for row in accepted), default=1.0),
+            max_confirming_p=max((row.sessions[-1].p_value for row in accepted), default=1.0),
+            rounds=max(((one.session + 1) // 2 for row in tested for one in row.sessions), default=1),
+        )
 
 
 class Source(Record):

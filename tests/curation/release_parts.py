@@ -76,7 +76,8 @@ def manifest(version: str = "0.1.0") -> Manifest:
     stages = [StageCount(stage=name, entered=9 - place, kept=8 - place) for place, name in enumerate(STAGES)]
     source = Source(
         repo="sample", codebase="owner/sample", url=REPOSITORY.url, licence="MIT", tasks=1, mined_until=moment,
-        funnel=Funnel(repository="sample", stages=stages), family=Family(workloads=4, accepted=2, max_q=0.01),
+        funnel=Funnel(repository="sample", stages=stages),
+        family=Family(workloads=4, accepted=2, max_p=0.01, max_confirming_p=0.01),
     )  # fmt: skip
     return Manifest(
         name="sample-tasks", version=version, made_at=moment, made_by="perfquarry 0.1.0", sources=[source],

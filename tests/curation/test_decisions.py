@@ -10,7 +10,7 @@ import pytest
 from curation.release.manifest import Family
 from curation.review.queue import Filter
 from data.home import Home
-from data.records import Evidence
+from data.records import Evidence, SessionStatistics
 from data.store import TableStore
 from flows.decisions import in_force, newest_tasks
 from tests.review_home import REPO, STAMP, desk_of, fill, task_of
@@ -59,20 +59,28 @@ def test_the_queue_holds_the_tasks_of_all_decisions_in_force(home: Home, near: f
     assert queued == {task_of(number, 2.0).task_id for number in (0, 1, 3)}
 
 
-def evidence(workload: str, p_value: float | None, config: str = "a", **fields: object) -> Evidence:
+def evidence(workload: str, p_value: float | None, config: str = "a", rounds: int = 1, **fields: object) -> Evidence:
+    figures = {"n_base": 20, "n_head": 20, "base_median": 2.0, "head_median": 1.0, "speedup": 2.0, "low": 1.9}
+    sessions = [
+        SessionStatistics(session=2 * rounds - 1 + place, p_value=p, high=2.1, delta=0.4, **figures)
+        for place, p in enumerate((p_value, 0.01))
+        if p is not None
+    ]
     values = {"workload_id": workload, "change_id": workload[0], "p_value": p_value, "speedup": 2.0, **fields}
-    return Evidence.model_validate({**STAMP.fields(), "config_hash": config, "status": "kept", **values})
+    return Evidence.model_validate(
+        {**STAMP.fields(), "config_hash": config, "status": "kept", "sessions": sessions, **values}
+    )
 
 
 def test_a_repository_has_one_family_of_all_its_tests() -> None:
-    first = [evidence("c1", 0.001), evidence("d1", 0.9, status="rejected"), evidence("d2", None, status="rejected")]
+    lost = {"status": "rejected"}
+    first = [evidence("c1", 0.001), evidence("d1", 0.9, **lost), evidence("d2", None, **lost)]
     alone = Family.of(first, {"c": "a", "d": "a"})
-    assert (alone.workloads, alone.accepted, alone.max_q) == (2, 1, pytest.approx(0.002))
-    grown = [*first, *(row.model_copy(update={"config_hash": "b"}) for row in first)]  # the same timings, seen again
-    assert Family.of(grown, {"c": "b", "d": "b"}) == alone
-    tries = [evidence("d1", p, f"try {p}", status="rejected", speedup=p) for p in (0.5, 0.6, 0.7)]
-    last = evidence("d1", 0.02, "last")
-    family = Family.of([*first, *tries, last], {"c": "a", "d": "last"})
-    assert (family.workloads, family.accepted) == (6, 2)
-    assert family.max_q == pytest.approx(0.02 * 6 / 2)
+    assert alone == Family(workloads=2, accepted=1, max_p=0.001, max_confirming_p=0.01, rounds=1)
+    assert alone.expected_false == pytest.approx(2 * 0.001 * 0.01)
+    again = [row.model_copy(update={"config_hash": "b"}) for row in first]  # the same timings, seen once more
+    assert Family.of([*first, *again], {"c": "b", "d": "b"}) == alone
+    tries = [evidence("d1", p, f"try {p}", speedup=p, rounds=2, **lost) for p in (0.5, 0.6, 0.7)]
+    family = Family.of([*first, *tries, evidence("d1", 0.02, "last")], {"c": "a", "d": "last"})
+    assert family == Family(workloads=6, accepted=2, max_p=0.02, max_confirming_p=0.01, rounds=2)
     assert Family.of([], {}).expected_false == 0

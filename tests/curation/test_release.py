@@ -77,7 +77,7 @@ def test_every_column_is_described(release: Path) -> None:
 def test_the_card_tells_the_facts(release: Path) -> None:
     card = (release / "README.md").read_text()
     assert "| 1 | 0 | owner\\_\\_sample-0123456789 (no\\_gain) |" in card
-    for words in ("at most 0.02", "Decontamination date: 2020-01-02", "MIT: owner/sample", "plots/speedups.svg"):
+    for words in ("at most 0.0004", "Decontamination date: 2020-01-02", "MIT: owner/sample", "plots/speedups.svg"):
         assert words in card
     assert "| owner/sample | 8 | 7 | 6 | 5 | 4 | 3 | 1 |" in card
     assert Manifest.read(release).rows == {"default": 1, "gso": 1, "sweperf": 1, "timings": 184, "revalidations": 1}
@@ -311,7 +311,9 @@ def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -
 
 
 def test_expected_false_tasks() -> None:
-    assert Family(workloads=900, accepted=70, max_q=0.002).expected_false == pytest.approx(0.14)
+    family = Family(workloads=900, accepted=70, max_p=0.002, max_confirming_p=0.01, rounds=3)
+    assert family.expected_false == pytest.approx(0.054)
+    assert Family(workloads=900, accepted=0).expected_false == 0
 
 
 def test_a_released_task_is_a_task_again(release: Path, task: Task) -> None:
