@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from data.errors import InputError
 from data.funnel import Funnel
@@ -15,14 +15,20 @@ from data.records import Evidence, Machine, Record
 FILE = "release.json"
 
 
-class LeftOut(Record):
+class Published(Record):
+    """Part of a release, which other versions of perfquarry read: what they do not know is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class LeftOut(Published):
     """An accepted task that is not released."""
 
     task_id: str
     why: str
 
 
-class Family(Record):
+class Family(Published):
     """The family of all tests of one repository, and how many false workloads chance leaves among the accepted."""
 
     workloads: int = Field(description="Tests of workloads that were ever decided on (m).")
@@ -61,7 +67,7 @@ class Family(Record):
         )
 
 
-class Source(Record):
+class Source(Published):
     """One repository of a release."""
 
     repo: str
@@ -74,7 +80,7 @@ class Source(Record):
     family: Family
 
 
-class Manifest(Record):
+class Manifest(Published):
     """Facts of a release."""
 
     name: str

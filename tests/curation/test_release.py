@@ -310,6 +310,13 @@ def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_the_manifest_of_another_version_is_read(release: Path, copy: Path) -> None:
+    facts = json.loads((release / "release.json").read_text())
+    facts["sources"][0]["family"] = {"workloads": 4, "accepted": 2, "max_q": 0.01}
+    (copy / "release.json").write_text(json.dumps(facts | {"unheard-of": 1}))
+    assert Manifest.read(copy).sources[0].family.accepted == 2
+
+
 def test_expected_false_tasks() -> None:
     family = Family(workloads=900, accepted=70, max_p=0.002, max_confirming_p=0.01, rounds=3)
     assert family.expected_false == pytest.approx(0.054)
