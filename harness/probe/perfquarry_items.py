@@ -120,7 +120,8 @@ class Loop(object):
             entry = self.mode.run(item, item.execute, len(items) - number)
             failure = item.release()
             if failure and entry["outcome"] == "passed":
-                entry.update(outcome="error", message=failure, samples=[], calls=0)
+                outcome, message = failure
+                entry.update(outcome=outcome, message=message, samples=[], calls=0)
             self.journal.write(item=dict(entry, node=self._current, **item.facts()))
         self.mode.finish(self.journal)
 

@@ -109,14 +109,14 @@ class Script(object):
         )
 
     def release(self):
-        """Tries `run_test`, where results are stored; the failure's text, or None."""
+        """Tries `run_test`, where results are stored; the failure's outcome and text, or None."""
         if not self._loop.request["store"] or self._loop.request["keep"] == "last" or not self._passed:
             return None
         self._phase = "run_test"
         for arguments in ({"reference": True}, {"eqcheck": True}):
             _, error, late = self._loop.guarded(lambda: self._run_test(**arguments))
             if late or error is not None:
-                return late or self._told(error)
+                return "timeout" if late else "error", late or self._told(error)
         self._phase = ""
         return None
 

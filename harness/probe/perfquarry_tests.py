@@ -30,8 +30,9 @@ class Test(object):
         return self._execute(self._item)
 
     def release(self):
-        """Tears down the fixtures that the next test does not share; the failure's text, or None."""
-        return unwind(self._session, self._following)
+        """Tears down the fixtures that the next test does not share; the failure's outcome and text, or None."""
+        failure = unwind(self._session, self._following)
+        return ("error", failure) if failure else None
 
     def facts(self):
         """What else is known of it."""

@@ -115,7 +115,7 @@ def test_a_damaged_file_of_the_cache_is_asked_anew(client: Clients, server: Mode
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_the_server_sees_no_more_calls_at_once(limit: int, client: Clients, server: ModelServer) -> None:
-    server.script = lambda number, body: Act(delay=0.1)
+    server.script = lambda number, body: Act(delay=0.5)  # so long that threads on a busy machine start meanwhile
     answers = list(client("openai", concurrency=limit).ask_all([question(str(n)) for n in range(9)]))
     assert len(answers) == 9 and server.most_at_once == limit
 

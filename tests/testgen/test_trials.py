@@ -135,7 +135,10 @@ REJECTED = {
         "of pairs.py",
     ),
     Reason.TOO_SHORT: ("def setup(): return [1]\n", "a call takes"),
-    Reason.TOO_LONG: ("def setup(): return [number % 7 for number in range(8000)]\n", "a call of experiment takes"),
+    Reason.TOO_LONG: (
+        "import threading\ndef experiment(data): return [threading.Event().wait(0.8), pairs.count_pairs(data)]\n",
+        "a call of experiment takes",
+    ),
     Reason.CACHED: (
         "import functools\ncached = functools.lru_cache()(pairs.count_pairs)\n"
         "def experiment(data): return cached(tuple(data)), sum(range(100000))\n"
@@ -154,10 +157,14 @@ def test_each_reason_of_a_rejection(case: Case, reason: Reason) -> None:
 
 MORE = {
     "a setup that takes too long": (
-        Reason.TOO_LONG, "def setup(): return [sum(range(60000000)) % 7] * 150\n", "setup takes",
+        Reason.TOO_LONG, "import threading\ndef setup(): return [threading.Event().wait(0.8)] * 150\n", "setup takes",
     ),
     "a call that never ends": (
         Reason.TOO_LONG, "def experiment(data):\n    while True: pass\n", "timeout in experiment at the base",
+    ),
+    "a run_test that never ends": (
+        Reason.TOO_LONG, "def run_test(eqcheck=False, reference=False, prefix=''):\n    while True: pass\n",
+        "timeout in run_test at the base",
     ),
     "a result that is too large": (
         Reason.CONTRACT_BROKEN, "def experiment(data): return 'x' * 20000\n", "at most 10000 bytes",
