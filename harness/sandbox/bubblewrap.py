@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
+
 from data.errors import SandboxUnavailable
 from harness.contracts import Command, Completed
 from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, inside
@@ -46,6 +48,10 @@ START_SECONDS = 30.0
 """How long bubblewrap gets to make one."""
 
 
+class _MountsMoved(SandboxUnavailable):
+    """Another program (a Docker engine) mounted or unmounted something while the tree of mounts was copied."""
+
+
 @dataclass
 class BubblewrapSandbox(Isolating):
     """Runs every command in namespaces of its own.
@@ -61,6 +67,7 @@ class BubblewrapSandbox(Isolating):
     """Folders that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
+    @retry(retry=retry_if_exception_type(_MountsMoved), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)
     def run(self, command: Command) -> Completed:
         """Runs it; every process it started is dead when this returns.
 
@@ -95,7 +102,8 @@ class BubblewrapSandbox(Isolating):
         if refused and ended.status and not ended.exceeded:
             ended = replace(ended, exceeded="processes")
         if not report and ended.status == 1 and ended.stderr.startswith(b"bwrap: "):
-            raise SandboxUnavailable(
+            moved = b"apply mount flags" in ended.stderr
+            raise (_MountsMoved if moved else SandboxUnavailable)(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
                 "allow unprivileged user namespaces, or ask for the sandbox 'process'"
             )

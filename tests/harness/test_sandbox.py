@@ -529,6 +529,30 @@ def test_sockets_and_password_files_of_the_host_are_hidden(bubblewrap: Sandbox, 
     assert python(bubblewrap, code, folder).stdout == b"[]\n0\n"
 
 
+@pytest.mark.parametrize("failures", [2, 9])
+def test_mounts_that_move_while_a_sandbox_starts_are_waited_out(
+    bubblewrap: Sandbox, folder: Path, failures: int
+) -> None:
+    """The message is bubblewrap's own, of a start during which a Docker engine unmounted a container's root."""
+    wrapper, left = folder / "bwrap", folder / "left"
+    left.write_text("x" * failures)
+    wrapper.write_text(f"""#!/bin/sh
+if [ "$1" != --version ] && [ "$1" != --help ] && [ -s {left} ]; then
+    truncate -s -1 {left}
+    echo "bwrap: Can't bind mount /oldroot/ on /newroot/: Unable to apply mount flags: remount \\"/x\\"" >&2; exit 1
+fi
+exec {bubblewrap._bwrap} "$@"
+""")
+    wrapper.chmod(0o755)
+    moved, command = BubblewrapSandbox(_bwrap=str(wrapper)), Command(argv=("echo", "done"), cwd=folder)
+    if failures == 2:
+        assert moved.run(command).stdout == b"done\n"
+        return
+    with pytest.raises(SandboxUnavailable, match="Unable to apply mount flags"):
+        moved.run(command)
+    assert len(left.read_text()) == failures - 5
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user's")
 def test_a_socket_in_a_folder_of_another_user_stops_no_installer(bubblewrap: Sandbox, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
