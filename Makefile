@@ -2,7 +2,7 @@
 PYTHON  ?= python3
 REPO    ?= demo
 ARGS    ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 VENV := .venv
 BIN  := $(VENV)/bin
