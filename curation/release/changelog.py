@@ -10,6 +10,8 @@ REMEASURED = frozenset({
     "workloads", "speedup", "low", "high", "delta", "q_value", "overall_speedup", "overall_low", "overall_high",
     "timed_workloads", "machine_id", "tests",
 })  # fmt: skip
+CORRECTED = frozenset({"workloads", "q_value"})
+"""What changes, and nothing else of REMEASURED, when further tests of the repository correct the same timings."""
 
 
 class Changes(Record):
@@ -50,5 +52,6 @@ def why_changed(columns: Sequence[str]) -> str:
     """In words: 'measured again (speedup, low)', 'other texts or facts (title)'."""
     again = [name for name in columns if name in REMEASURED]
     others = [name for name in columns if name not in REMEASURED]
-    parts = [f"measured again ({', '.join(again)})"] if again else []
+    what = "corrected for other tests" if set(again) == CORRECTED else "measured again"
+    parts = [f"{what} ({', '.join(again)})"] if again else []
     return "; ".join(parts + ([f"other texts or facts ({', '.join(others)})"] if others else []))

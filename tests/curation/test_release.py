@@ -19,6 +19,7 @@ from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA
 from curation.release import check as gate
 from curation.release import folder as files
 from curation.release.card import schema_page
+from curation.release.changelog import why_changed
 from curation.release.making import make
 from curation.release.manifest import Family, Manifest
 from curation.release.selection import Candidate, Selection, as_task, problem_texts, read_reviews, select
@@ -296,6 +297,11 @@ def test_changelog_says_what_and_why(tmp_path: Path, task: Task) -> None:
     assert "owner\\_\\_sample-1: rejected by a curator" in text
     assert "measured again (speedup); other texts or facts (title)" in text.replace("\\", "")
     assert Manifest.read(second).previous == "1.0.0"
+
+
+def test_more_tests_of_a_repository_are_no_new_measurement() -> None:
+    assert why_changed(["workloads", "q_value"]) == "corrected for other tests (workloads, q_value)"
+    assert why_changed(["workloads", "q_value", "low"]) == "measured again (workloads, q_value, low)"
 
 
 def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -> None:
