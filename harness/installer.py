@@ -19,6 +19,7 @@ from uv import find_uv_bin
 from data.errors import EnvironmentFailed, SandboxUnavailable
 from harness.contracts import Command, Limits
 from harness.indexes import NO_INDEX, installer_environment
+from harness.interrupts import interrupts_held
 from harness.rejections import tail
 from harness.sandbox.bubblewrap import BubblewrapSandbox
 
@@ -148,26 +149,29 @@ def _run(argv: Sequence[str], env: Mapping[str, str], timeout: float) -> tuple[i
 
     The working directory is the root folder: uv would else read the settings of a project around it.
     """
-    process = subprocess.Popen(
-        argv,
-        env=dict(env),
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with interrupts_held():
+            process = subprocess.Popen(
+                argv,
+                env=dict(env),
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         output, _ = process.communicate(timeout=timeout)
         exit_code: int | None = process.returncode
-    except subprocess.TimeoutExpired:
+    except BaseException as error:
+        if process is None:
+            raise
         _kill(process.pid)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            process.wait()
+            raise
         output, _ = process.communicate()
         exit_code = None
-    except BaseException:
-        _kill(process.pid)
-        process.wait()
-        raise
     return exit_code, output.decode("utf-8", "replace")
 
 

@@ -15,6 +15,7 @@ from typing import IO
 
 from data.errors import SandboxUnavailable
 from harness.contracts import Exceeded, Limits
+from harness.interrupts import interrupts_held
 from harness.sandbox.disk import DiskMeter
 from harness.sandbox.tree import descendants, proportional_memory, usage
 
@@ -102,7 +103,7 @@ def supervise(
     """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
 
     `kill` must end the process and all it left behind; it is called exactly once, also on an
-    exception (a KeyboardInterrupt, say) and after an ordinary end (for leftover daemons).
+    exception (a KeyboardInterrupt, say, at the next look) and after an ordinary end (for leftover daemons).
     It is started inside `starting`, `started(pid)` is called right after; what lies in `writable` counts as its disk.
 
     Raises:
@@ -110,33 +111,34 @@ def supervise(
     """
     begin = time.monotonic()
     disk = DiskMeter(writable, limits.disk_bytes)
-    try:
-        with _pinned(core), starting or contextlib.nullcontext():
-            process = subprocess.Popen(
-                list(argv),
-                cwd=cwd,
-                env=dict(env),
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=pass_fds,
-            )
-    except (OSError, ValueError) as error:
-        raise SandboxUnavailable(f"cannot start {argv[0]} in {cwd}: {error}") from error
-    assert process.stdout is not None and process.stderr is not None
-    with process.stdout as out, process.stderr as err:
-        streams = _Stream(out, limits.output_bytes), _Stream(err, limits.output_bytes)
-        exceeded: Exceeded = ""
+    with interrupts_held() as interrupt:
         try:
-            started(process.pid)
-            exceeded = _watch(process.pid, streams, limits, begin, disk)
-        finally:
-            kill(process.pid)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - begin
-        _drain(streams)
+            with _pinned(core), starting or contextlib.nullcontext():
+                process = subprocess.Popen(
+                    list(argv),
+                    cwd=cwd,
+                    env=dict(env),
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
+                )
+        except (OSError, ValueError) as error:
+            raise SandboxUnavailable(f"cannot start {argv[0]} in {cwd}: {error}") from error
+        assert process.stdout is not None and process.stderr is not None
+        with process.stdout as out, process.stderr as err:
+            streams = _Stream(out, limits.output_bytes), _Stream(err, limits.output_bytes)
+            exceeded: Exceeded = ""
+            try:
+                started(process.pid)
+                exceeded = _watch(process.pid, streams, limits, begin, disk, interrupt)
+            finally:
+                kill(process.pid)
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            wall = time.monotonic() - begin
+            _drain(streams)
     return Ended(
         process.returncode,
         exceeded,
@@ -148,7 +150,14 @@ def supervise(
     )
 
 
-def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float, disk: DiskMeter) -> Exceeded:
+def _watch(
+    pid: int,
+    streams: Sequence[_Stream],
+    limits: Limits,
+    begin: float,
+    disk: DiskMeter,
+    interrupt: Callable[[], None],
+) -> Exceeded:
     """Reads output until the process has ended or a limit is exceeded; the process is not reaped."""
     with selectors.DefaultSelector() as selector, _exit_event(pid) as event:
         for stream in streams:
@@ -159,6 +168,7 @@ def _watch(pid: int, streams: Sequence[_Stream], limits: Limits, begin: float, d
         while True:
             now = time.monotonic()
             if now >= next_look:
+                interrupt()
                 if _has_ended(pid):
                     return ""
                 if found := _over(pid, limits, now - begin, disk):
