@@ -18,13 +18,13 @@ _SECRETS: dict[str, re.Pattern[str]] = {
     "OpenAI or Anthropic key": re.compile(r"\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{32,}\b"),
     "Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{30,}\b"),
     "PyPI token": re.compile(r"\bpypi-AgEI[A-Za-z0-9_-]{50,}"),
-    "JSON web token": re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    "JSON web token": re.compile(r"\beyJ[A-Za-z0-9_-]{10,1000}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     "password in an address": re.compile(
-        r"\b[a-z][a-z0-9+.-]*://[^/\s:@'\"]+:(?!\*|<|\{|%|\$)([^/\s@'\"]{3,})@[\w.-]+"
+        r"\b[a-z][a-z0-9+.-]{0,30}://[^/\s:@'\"]+:(?!\*|<|\{|%|\$)([^/\s@'\"]{3,})@[\w.-]+"
     ),
 }
 _ASSIGNED = re.compile(
-    r"(?i)\b[\w-]*(?:passw(?:or)?d|secret|token|api_?key|access_?key)\w*[\"']?\s*[:=]\s*[rbu]?[\"']([^\"'\s]{12,})[\"']"
+    r"(?i)(?:passw(?:or)?d|secret|token|api_?key|access_?key)\w{0,64}[\"']?\s*[:=]\s*[rbu]?[\"']([^\"'\s]{12,})[\"']"
 )
 _EMAIL = re.compile(
     r"(?<![\w.+%@/-])[A-Za-z0-9][\w.+%-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,18}\b(?![\w-]*[:(/@])"
@@ -35,7 +35,6 @@ _NOBODY = re.compile(
 )
 _RANDOM_BITS = 3.3
 """Entropy, bits a character, from which an assigned text looks drawn by chance."""
-_LARGEST = 2 * 1024 * 1024
 REMOVED = "<address removed>"
 
 
@@ -48,7 +47,6 @@ class Secret(NamedTuple):
 
 def secrets_in(text: str) -> list[Secret]:
     """What looks like a secret, each once: in a provider's published format, or assigned and drawn by chance."""
-    text = text[:_LARGEST]
     found = [Secret(kind, match[0]) for kind, one in _SECRETS.items() for match in one.finditer(text)]
     found += [
         Secret("assigned secret", match[1])
@@ -60,7 +58,6 @@ def secrets_in(text: str) -> list[Secret]:
 
 def addresses_in(text: str) -> list[str]:
     """E-mail addresses in a text, each once. Reserved (RFC 2606, RFC 6761) and no-reply addresses are nobody's."""
-    text = text[:_LARGEST]
     addresses = (match[0] for match in _EMAIL.finditer(text)) if "@" in text else ()
     return list(dict.fromkeys(one for one in addresses if not _NOBODY.search(one)))
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.records import Finding, Problem, Task
+from data.records import Build, Finding, Problem, Task, Timing, Workload
 from data.store import TableStore
+
+R = TypeVar("R", Build, Finding, Timing, Workload)
 
 
 def newest_decision(store: TableStore, repo: str) -> str | None:
@@ -33,6 +39,25 @@ def newest_tasks(store: TableStore, repo: str) -> list[Task]:
     return [row for row in rows if decisions[row.change_id] == row.config_hash]
 
 
+def made_of(store: TableStore, model: type[R], repo: str, tasks: Sequence[Task]) -> list[R]:
+    """Rows of a table that tasks were decided on: a later run, with other settings say, may have written newer ones.
+
+    Of each change the rows of that configuration which wrote the newest row before the change's last timing.
+    """
+    until = {task.change_id: task.measured_at or task.created_at for task in tasks}
+    groups: dict[str, list[R]] = {}
+    for row in store.records(model, repo, where=pc.field("change_id").isin(pa.array(until, pa.string()))):
+        if row.created_at <= until[row.change_id]:
+            groups.setdefault(row.change_id, []).append(row)
+    return [row for group in groups.values() for row in _of_newest_origin(group)]
+
+
+def _of_newest_origin(rows: Sequence[R]) -> list[R]:
+    newest = max(rows, key=lambda row: row.created_at)
+    origin = (newest.stage_version, newest.config_hash)
+    return [row for row in rows if (row.stage_version, row.config_hash) == origin]
+
+
 def newest_findings(store: TableStore, repo: str) -> list[Finding]:
     """Rows of the newest screening; none before the first."""
     made = store.scan(Finding, repo, columns=["config_hash", "created_at"], where=pc.field("check") == "screened")
@@ -40,6 +65,15 @@ def newest_findings(store: TableStore, repo: str) -> list[Finding]:
         return []
     newest = str(made.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
     return list(store.records(Finding, repo, config_hash=newest))
+
+
+def newest_findings_of(store: TableStore, repo: str, tasks: Sequence[Task]) -> list[Finding]:
+    """Of each of the tasks the rows of its newest screening, whether the newest of all looked at it or not."""
+    groups: dict[str, list[Finding]] = {}
+    names = pa.array([task.task_id for task in tasks], pa.string())
+    for row in store.records(Finding, repo, where=pc.field("task_id").isin(names)):
+        groups.setdefault(row.task_id, []).append(row)
+    return [row for group in groups.values() for row in _of_newest_origin(group)]
 
 
 def newest_problems(store: TableStore, repo: str) -> list[Problem]:

@@ -1,9 +1,10 @@
-"""Problem texts and plans by a model, written once a task."""
+"""Problem texts and plans by a model, written once a task; anew when it shows a solver another script."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curation.problems import is_current
 from curation.problems.written import plan, write
 from data.records import Task
 from flows.decisions import newest_problems
@@ -21,9 +22,11 @@ def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) ->
         PerfquarryError: it cannot be asked now; what was written is in the table.
     """
     author, stamp = str(ModelSpec.parse(llm)), stamp_of(run)
-    known = newest_problems(run.store, run.name)
-    done = {row.task_id for row in known if row.author == author and (row.setting == "plan") == plans}
-    waiting = [task for task in tasks if task.task_id not in done]
+    mine = [row for row in newest_problems(run.store, run.name) if row.author == author]
+    by_id = {task.task_id: task for task in tasks}
+    done = {row.task_id for row in mine if (row.setting == "plan") == plans}
+    stale = {row.task_id for row in mine if row.task_id in by_id and not is_current(by_id[row.task_id], row)}
+    waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
     current().stage("plans" if plans else "problems", len(waiting))
     with open_client(llm, run.home, run.store, stamp, run.options.settings.llm) as client:
         for task in waiting:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 
+from curation import renewals
 from curation.release.changelog import Changes
 from curation.release.check import read_failed
 from curation.release.making import make
@@ -23,12 +23,9 @@ from data.records import (
     Build,
     Change,
     Evidence,
-    Finding,
     Problem,
-    ReleasedTask,
     ReleasedTiming,
     Revalidation,
-    Row,
     Task,
     Timing,
     Verdict,
@@ -36,10 +33,8 @@ from data.records import (
 )
 from data.registry import resolve
 from data.store import TableStore
-from flows.decisions import in_force, newest_tasks
+from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
 from harness.checkouts import Checkouts
-
-R = TypeVar("R", bound=Row)
 
 
 def release(
@@ -58,7 +53,6 @@ def release(
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
     """
     decisions = read_reviews(reviews) if reviews else {}
-    failed = read_failed(checked) if checked else {}
     places = dict(_place(homes, repo) for repo in repos)
     candidates: list[Candidate] = []
     sources: list[Source] = []
@@ -67,8 +61,9 @@ def release(
         accepted = [task for task in newest_tasks(store, repo) if task.status == "kept"]
         candidates += _candidates(home, repo, accepted)
         sources.append(_source(store, repo, accepted))
+    failed = read_failed(checked, [one.task.task_id for one in candidates]) if checked else {}
     selection = select(candidates, decisions, failed)
-    timings = [row for repo, home in places.items() for row in _timings(home, repo, selection.rows)]
+    timings = [row for repo, home in places.items() for row in _timings(TableStore(home.tables), repo, selection.tasks)]
     manifest = Manifest(
         name=name,
         version=version,
@@ -83,9 +78,7 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    released = {row.task_id for row in selection.rows}
-    every = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
-    again = [row for row in every if row.task_id in released]
+    again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
     return make(to, manifest, selection, timings, clones, previous, again)
 
 
@@ -106,11 +99,11 @@ def _clone(home: Home, repo: str) -> Path:
 
 
 def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candidate]:
-    store, clone, about = TableStore(home.tables), _clone(home, repo), _about(tasks)
-    builds = {row.change_id: row for row in _newest(store.records(Build, repo, where=about)) if row.side == "base"}
-    workloads = list(_newest(store.records(Workload, repo, where=about)))
-    findings = list(_newest(store.records(Finding, repo, where=about)))
-    problems = list(store.records(Problem, repo, where=about))
+    store, clone = TableStore(home.tables), _clone(home, repo)
+    builds = {row.change_id: row for row in made_of(store, Build, repo, tasks) if row.side == "base"}
+    workloads = made_of(store, Workload, repo, tasks)
+    findings = newest_findings_of(store, repo, tasks)
+    problems = list(store.records(Problem, repo, where=pc.field("task_id").isin([task.task_id for task in tasks])))
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
@@ -127,21 +120,6 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candid
             findings=[row for row in findings if row.task_id == task.task_id],
             problems=[row for row in problems if row.task_id == task.task_id],
         )
-
-
-def _about(tasks: Sequence[Task]) -> Any:
-    return pc.field("change_id").isin([task.change_id for task in tasks])
-
-
-def _newest(rows: Iterable[R]) -> Iterator[R]:
-    """Of each change the rows of that configuration which wrote its newest row."""
-    every: dict[str, list[R]] = {}
-    for row in rows:
-        every.setdefault(row.change_id, []).append(row)  # type: ignore[attr-defined]  # all of these tables have it
-    for group in every.values():
-        newest = max(group, key=lambda row: row.created_at)
-        origin = (newest.stage_version, newest.config_hash)
-        yield from (row for row in group if (row.stage_version, row.config_hash) == origin)
 
 
 def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
@@ -173,13 +151,13 @@ def _provenance(store: TableStore, repo: str, decisions: Mapping[str, str], deci
     return Provenance(tables=origins)
 
 
-def _timings(home: Home, repo: str, rows: Sequence[ReleasedTask]) -> Iterator[ReleasedTiming]:
+def _timings(store: TableStore, repo: str, tasks: Sequence[Task]) -> Iterator[ReleasedTiming]:
     """Of the released workloads, on the machine whose figures are published."""
-    owners = {workload.workload_id: row for row in rows if row.repo == repo for workload in row.workloads}
-    where = pc.field("workload_id").isin(list(owners))
-    for timing in _newest(TableStore(home.tables).records(Timing, repo, where=where)):
-        owner = owners[timing.workload_id]
-        if timing.machine.machine_id == owner.machine_id:
+    mine = [task for task in tasks if task.repo == repo]
+    owners = {workload.workload_id: task for task in mine for workload in task.workloads}
+    for timing in renewals.in_force(made_of(store, Timing, repo, mine), renewals.renewed(store, repo, "measure")):
+        owner = owners.get(timing.workload_id)
+        if owner and timing.machine.machine_id == owner.machine_id:
             same = set(ReleasedTiming.model_fields) & set(Timing.model_fields)
             facts = {name: getattr(timing, name) for name in same}
             yield ReleasedTiming.model_validate({"task_id": owner.task_id, **facts})

@@ -1,6 +1,6 @@
 """Problem texts: what a solver is told, and what it must not be told (docs/screening.md)."""
 
 from curation.problems.leaks import Fix
-from curation.problems.texts import shown, templates
+from curation.problems.texts import is_current, shown, templates, texts_for_solvers
 
-__all__ = ["Fix", "shown", "templates"]
+__all__ = ["Fix", "is_current", "shown", "templates", "texts_for_solvers"]

@@ -60,6 +60,29 @@ def problem_of(task: Task, setting: Setting, text: str, fix: Fix, stamp: Stamp, 
     )
 
 
+def texts_for_solvers(task: Task, problems: Iterable[Problem]) -> dict[Setting, str]:
+    """By setting what a solver of the task may read: a model's words before the template's.
+
+    Of each author the newest text counts; empty for a setting whose texts all tell the fix or are out of date.
+    """
+    newest: dict[tuple[Setting, str], Problem] = {}
+    for one in sorted(problems, key=lambda row: (row.author != "template", row.created_at)):
+        if one.setting in WRITTEN:
+            newest.pop((one.setting, one.author), None)
+            newest[one.setting, one.author] = one
+    texts: dict[Setting, str] = {setting: "" for setting, _ in newest}
+    for one in newest.values():
+        if one.status == "kept" and is_current(task, one):
+            texts[one.setting] = one.text
+    return texts
+
+
+def is_current(task: Task, problem: Problem) -> bool:
+    """Whether a text shows the visible script of the task as it is now: an older one may be hidden today."""
+    script = gso_row(task)["prob_script"].strip()
+    return problem.setting != "gso" or bool(script and script in problem.text)
+
+
 def shown(problems: Iterable[Problem]) -> list[Problem]:
     """Those a solver may see: kept ones, and never a plan."""
     return [one for one in problems if one.status == "kept" and one.setting in WRITTEN]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -69,14 +69,17 @@ def card(
         statistics=[
             _statistics(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
         ],
-        measured_again=measured_again(revalidations),
+        measured_again=measured_again(revalidations, {row.task_id for row in rows}),
         lines_median=f"{median(row.lines_changed for row in rows):g}" if rows else "–",
         size_category="n<1K" if len(rows) < 1000 else "1K<n<10K",
     )
 
 
-def measured_again(revalidations: Sequence[Revalidation]) -> list[dict[str, Any]]:
-    """Of each revalidation, oldest first: when and where, how many tasks, and how many of them held."""
+def measured_again(revalidations: Sequence[Revalidation], released: Collection[str]) -> list[dict[str, Any]]:
+    """Of each revalidation, oldest first: when and where, how many tasks, and how many held; of released ones, too.
+
+    Tasks that were taken out since then stay in the count: without them the others would look better than they are.
+    """
     runs: dict[str, list[Revalidation]] = defaultdict(list)
     for row in revalidations:
         runs[row.run_id].append(row)
@@ -86,6 +89,8 @@ def measured_again(revalidations: Sequence[Revalidation]) -> list[dict[str, Any]
             "machine": run[0].machine,
             "tasks": len(run),
             "held": sum(row.status == "kept" for row in run),
+            "released": sum(row.task_id in released for row in run),
+            "released_held": sum(row.status == "kept" and row.task_id in released for row in run),
             "load": median(row.foreign_load for row in run),
             "fallen": sorted(f"{row.task_id} ({row.reason})" for row in run if row.status != "kept"),
         }

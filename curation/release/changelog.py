@@ -25,7 +25,7 @@ class Changes(Record):
 
 
 def compare(before: Sequence[ReleasedTask], after: Sequence[ReleasedTask], why_gone: Mapping[str, str]) -> Changes:
-    """Added, removed and changed tasks.
+    """Added, removed and changed tasks; columns that the previous release has not are not compared.
 
     Args:
         before: tasks of the previous release.
@@ -44,8 +44,21 @@ def compare(before: Sequence[ReleasedTask], after: Sequence[ReleasedTask], why_g
     )
 
 
-def _differ(one: ReleasedTask, other: ReleasedTask) -> list[str]:
-    return [name for name in ReleasedTask.model_fields if getattr(one, name) != getattr(other, name)]
+def _differ(one: Record, other: Record) -> list[str]:
+    """Fields that the first was made with and the other has otherwise."""
+    return [
+        name
+        for name in type(one).model_fields
+        if name in one.model_fields_set and not _same(getattr(one, name), getattr(other, name))
+    ]
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, Record) and isinstance(other, Record):
+        return not _differ(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other
 
 
 def why_changed(columns: Sequence[str]) -> str:

@@ -132,19 +132,27 @@ def check(
     return checks, runs
 
 
-def read_failed(path: Path) -> dict[str, str]:
+def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     """By task_id why it did not pass, from what `release check --json` printed: these tasks are not to be released.
 
+    Args:
+        path: of the output.
+        task_ids: those to be released; what the gate never ran of them has not passed.
+
     Raises:
-        InputError: the file cannot be read or is none of these.
+        InputError: the file cannot be read, is none of these, or the gate ran no task.
     """
     try:
         runs = [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
-    return {
+    if not runs:
+        raise InputError(f"{path}: the gate ran no task: mend what it found, and run it without --no-run")
+    failed = {
         run.task_id: run.null_detail if run.gold else run.gold_detail for run in runs if not (run.gold and run.null)
     }
+    ran = {run.task_id for run in runs}
+    return failed | {task_id: "it never ran the task" for task_id in task_ids if task_id not in ran}
 
 
 def passed(checks: Iterable[Check]) -> bool:
@@ -177,9 +185,11 @@ def _checksums(opened: _Opened) -> Iterator[str]:
 def _schema(opened: _Opened) -> Iterator[str]:
     for name, schema in files.CONFIGURATIONS.items():
         found = opened.tables[name].schema
-        if not found.equals(schema):
-            different = [field.name for field in schema if field not in list(found)]
-            extra = [column for column in found.names if column not in schema.names]
+        fields = list(found)
+        # releases from before a column may be null have it, too
+        different = [one.name for one in schema if one not in fields and one.with_nullable(False) not in fields]
+        extra = [column for column in found.names if column not in schema.names]
+        if different or extra or found.names != schema.names:
             yield f"{name}: columns differ: {', '.join(different + extra) or 'their order'}"
     header = _header(opened.folder)
     named = {one["config_name"]: one["data_files"][0]["path"] for one in header.get("configs", [])}
@@ -274,7 +284,18 @@ def _texts(opened: _Opened) -> Iterator[tuple[str, str]]:
             yield name, (opened.folder / name).read_text(encoding="utf-8")
     for name, table in opened.tables.items():
         for column in table.column_names:
-            yield f"{name}.{column}", json.dumps(table[column].to_pylist(), default=str, ensure_ascii=False)
+            yield f"{name}.{column}", "\n".join(dict.fromkeys(_strings(table[column].to_pylist())))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All text within a value; numbers hold no secret."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, dict):
+        yield from _strings(list(value.values()))
 
 
 def _recipes(opened: _Opened) -> Iterator[str]:

@@ -21,15 +21,16 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
-from data.errors import InputError, StoreError
+from data.errors import InputError
 from data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
-from data.schema import arrow_schema, from_table, to_table
+from data.schema import arrow_schema, to_table
 
 R = TypeVar("R", bound=Record)
 _NAME = re.compile(r"\w[\w.-]*")
@@ -81,16 +82,26 @@ def write_tables(folder: Path, parts: Mapping[str, pa.Table]) -> None:
 
 
 def read(folder: Path, model: type[R], configuration: str) -> list[R]:
-    """The rows of a configuration as records.
+    """The rows of a configuration as records; another version of perfquarry may have written them.
 
     Raises:
         InputError: the file cannot be read, or a row is no valid record.
     """
-    file = parquet_of(folder, configuration)
+    file, known = parquet_of(folder, configuration), pa.struct(arrow_schema(model))
     try:
-        return list(from_table(model, pq.read_table(file, partitioning=None)))
-    except (OSError, pa.ArrowException, StoreError) as error:
+        rows = pq.read_table(file, partitioning=None).to_pylist()
+        return [model.model_validate(_known(row, known)) for row in rows]
+    except (OSError, pa.ArrowException, ValidationError) as error:
         raise InputError(f"cannot read {file}: {error}") from error
+
+
+def _known(value: Any, kind: pa.DataType) -> Any:
+    """A value without the fields of structures that only a newer perfquarry knows."""
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return {field.name: _known(value[field.name], field.type) for field in kind if field.name in value}
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return [_known(one, kind.value_type) for one in value]
+    return value
 
 
 def read_tasks(folder: Path) -> list[ReleasedTask]:
@@ -114,23 +125,30 @@ def read_tasks(folder: Path) -> list[ReleasedTask]:
 def writing(to: Path) -> Iterator[Path]:
     """A folder that becomes `to` when everything in it is written; an older release there is replaced.
 
+    The older one is renamed, and deleted only when the new one is in its place: at every moment one of them is whole.
+
     Raises:
         InputError: `to` is there and is no release, or cannot be written.
     """
     if to.exists() and not ((to / SUMS).is_file() or (to.is_dir() and not any(to.iterdir()))):
         raise InputError(f"{to} is there and is no release: name another folder with --to")
-    partial = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
+    place = to.resolve()  # a symbolic link stays, and what it names is replaced
+    partial = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    old = partial.with_name(f"{partial.name}.old")
     try:
         partial.mkdir(parents=True)
         yield partial
         write_sums(partial)
-        if to.exists():
-            shutil.rmtree(to)
-        partial.rename(to)
+        if place.exists():
+            place.rename(old)
+        partial.rename(place)
     except OSError as error:
         raise InputError(f"cannot write the release {to}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if old.exists() and not place.exists():
+            old.rename(place)
+        for rest in (partial, old):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def write_sums(folder: Path) -> None:

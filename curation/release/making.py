@@ -8,7 +8,7 @@ from pathlib import Path
 from curation.release import folder, plots, sources
 from curation.release.card import card, changelog, schema_page
 from curation.release.changelog import Changes, compare
-from curation.release.manifest import Manifest, Source
+from curation.release.manifest import FILE, Manifest, Source
 from curation.release.selection import Selection
 from data.errors import InputError
 from data.records import Machine, ReleasedTiming, Revalidation
@@ -31,16 +31,18 @@ def make(
         selection: what is released.
         timings: of the selection's tasks.
         clones: by repository, where the bases' trees are.
-        previous: the folder of the release before, for the changelog; may be `to`.
-        revalidations: of the selection's tasks, measured again here or elsewhere.
+        previous: the folder of the release before, for the changelog; None: the version that `to` holds.
+        revalidations: tasks measured again here or elsewhere, those that are no longer released among them.
 
     Raises:
-        InputError: nothing is to be released, a folder cannot be read or written, or a clone lacks a base.
+        InputError: nothing is to be released, a folder cannot be read or written, a clone lacks a base, or `to` holds
+            this very version and no `previous` is given.
     """
     rows = selection.rows
     if not rows:
         why = "; ".join(f"{one.task_id}: {one.why}" for one in selection.left_out[:3])
         raise InputError(f"no task is to be released{f' ({why})' if why else ''}: curate repositories first")
+    previous = previous or _replaced(to, manifest.version)
     before = folder.read_tasks(previous) if previous else []
     changes = compare(before, rows, {one.task_id: one.why for one in selection.left_out})
     parts = folder.tables(rows, selection.tasks, timings, revalidations)
@@ -74,6 +76,16 @@ def make(
             if trees:
                 sources.pack(clone, trees, sources.pack_of(partial, repo))
     return manifest, changes
+
+
+def _replaced(to: Path, version: str) -> Path | None:
+    """The folder itself where it holds the version before."""
+    if not (to / FILE).is_file():
+        return None
+    there = Manifest.read(to)
+    if there.version == version and there.previous:
+        raise InputError(f"{to} holds {version} already: name the folder of {there.previous} with --previous")
+    return to if there.version != version else None
 
 
 def _with_tasks(source: Source, selection: Selection) -> Source:

@@ -10,15 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.private import addresses_in, secrets_in, without_addresses
+from curation.problems import texts_for_solvers
 from curation.release.leaks import changed_text, fix_in
 from curation.release.manifest import LeftOut
 from data.errors import InputError
-from data.records import Build, Finding, Problem, Recipe, ReleasedTask, Setting, Task, change_id_of
+from data.records import Build, Finding, Problem, Recipe, ReleasedTask, Task, change_id_of
 
 ACCEPTED = "accept"
 _NO_OPINION = ("note", "undo")
-SETTINGS: tuple[Setting, ...] = ("gso", "oracle", "realistic")
-"""Texts that solvers may read; 'plan' is for analysis and never released."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,22 @@ def read_reviews(path: Path) -> dict[str, bool]:
     return decisions
 
 
-def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
-    blocking = [finding for finding in candidate.findings if finding.severity == "blocking"]
+def kept_from_solvers(task: Task, findings: Iterable[Finding], problems: Iterable[Problem], review: bool | None) -> str:
+    """Why curators or screening keep a task from solvers; empty where nothing does."""
+    blocking = [finding for finding in findings if finding.severity == "blocking"]
     if review is False:
         return "rejected by a curator"
     if blocking and not review:
         return f"screening: {'; '.join(f'{one.check}: {one.evidence}' for one in blocking)}"
+    texts = texts_for_solvers(task, problems)
+    if rejected := [setting for setting in ("oracle", "realistic") if texts.get(setting) == ""]:
+        return f"its problem texts tell the fix (each of setting {' and '.join(rejected)})"
+    return ""
+
+
+def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
+    if why := kept_from_solvers(task, candidate.findings, candidate.problems, review):
+        return why
     if candidate.base is None:
         return "its build is no longer in the tables: nobody could run it"
     if not task.licence:
@@ -113,7 +122,8 @@ def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
         return f"its texts seem to hold a secret ({secrets[0]})"
     if addresses_in(changed_text(task.patch + task.test_patch)):
         return "its patch adds or removes an e-mail address"
-    texts = "\n".join([task.problem_oracle, task.problem_realistic, *problem_texts(candidate.problems).values()])
+    released = texts_for_solvers(task, candidate.problems).values()
+    texts = "\n".join([task.problem_oracle, task.problem_realistic, *released])
     if told := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
         return f"its problem texts tell the fix ({told[0]})"
     return ""
@@ -121,7 +131,7 @@ def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
 
 def _in_public_words(candidate: Candidate) -> Task:
     task = candidate.task
-    texts = problem_texts(candidate.problems)
+    texts = texts_for_solvers(task, candidate.problems)
     return task.model_copy(
         update={
             "title": without_addresses(task.title),
@@ -130,13 +140,6 @@ def _in_public_words(candidate: Candidate) -> Task:
             "problem_realistic": texts.get("realistic", task.problem_realistic),
         }
     )
-
-
-def problem_texts(problems: Iterable[Problem]) -> dict[Setting, str]:
-    """The text of each setting a solver may see: of the kept ones the newest, a model's before the template's."""
-    kept = [one for one in problems if one.status == "kept" and one.setting in SETTINGS]
-    ordered = sorted(kept, key=lambda one: (one.author != "template", one.created_at))
-    return {one.setting: one.text for one in ordered}
 
 
 def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
@@ -150,7 +153,7 @@ def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
             "base_commit": task.base_sha,
             "head_commit": task.head_sha,
             "created_at": task.created_at_commit,
-            "problem_gso": problem_texts(candidate.problems).get("gso", ""),
+            "problem_gso": texts_for_solvers(task, candidate.problems).get("gso", ""),
             "tests": list(candidate.tests),
             "recipe": Recipe(
                 tree=candidate.tree,

@@ -48,7 +48,7 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
         private: a repository that does not exist yet is made private.
 
     Raises:
-        InputError: the folder is no release or not as it was written, the name is not valid, or the tag is
+        InputError: the folder is no release, not as it was written or holds more, the name is not valid, or the tag is
             there with other files.
         HubFailed: the Hub refused or could not be reached.
     """
@@ -56,16 +56,17 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
     digests = files.read_sums(folder)
     if wrong := [name for name, value in digests.items() if not _is(folder / name, value)]:
         raise InputError(f"{folder} is not as it was written ({wrong[0]}): make the release anew")
+    if foreign := [name for name in files.files_of(folder) if name not in digests and name != files.SUMS]:
+        raise InputError(f"{folder} holds what is no part of the release: take {', '.join(foreign)} out of it")
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     tag = f"v{manifest.version}"
     with _told(f"uploading {folder} to {repo_id} at {api.endpoint}"):
-        plan = _plan(api, folder, repo_id, tag, digests)
-        if dry_run:
-            return plan
-        if tag in _tags(api, repo_id):
-            if not (plan.files or plan.removed):
-                return plan
+        tagged = tag in _tags(api, repo_id)
+        plan = _plan(api, folder, repo_id, tag, digests, tag if tagged else "main")
+        if tagged and (plan.files or plan.removed):
             raise InputError(f"{repo_id} has {tag} already, with other files: raise the version")
+        if tagged or dry_run:
+            return plan
         api.create_repo(repo_id, repo_type=_KIND, private=private, exist_ok=True)
         commit = api.upload_folder(
             repo_id=repo_id,
@@ -78,9 +79,9 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
     return plan.model_copy(update={"commit": commit.commit_url})
 
 
-def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str]) -> Plan:
-    """Compares the release with the newest revision."""
-    there = _there(api, repo_id)
+def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str], revision: str) -> Plan:
+    """Compares the release with a revision."""
+    there = _there(api, repo_id, revision)
     mine = [*digests, files.SUMS]
     unchanged = [name for name in mine if name in there and there[name] == _id_of(folder / name, there[name])]
     return Plan(
@@ -93,10 +94,10 @@ def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, s
     )
 
 
-def _there(api: HfApi, repo_id: str) -> dict[str, str]:
+def _there(api: HfApi, repo_id: str, revision: str) -> dict[str, str]:
     """The Hub's files: SHA-256 of large ones, git's blob id of others."""
     try:
-        entries = list(api.list_repo_tree(repo_id, repo_type=_KIND, recursive=True))
+        entries = list(api.list_repo_tree(repo_id, repo_type=_KIND, recursive=True, revision=revision))
     except (RepositoryNotFoundError, RevisionNotFoundError):
         return {}
     found = [entry for entry in entries if isinstance(entry, RepoFile)]

@@ -1,6 +1,7 @@
 """What a release is made of: configuration `default` (ReleasedTask) and `timings` (ReleasedTiming).
 
 These are the canonical columns; `curation.release` writes them, and its page SCHEMA.md is made of their descriptions.
+A new field has a default that says 'not known': releases without it are read as well.
 """
 
 from __future__ import annotations
@@ -65,13 +66,14 @@ class ReleasedTask(Record):
     high: float = Field(description="Upper end of the same.")
     delta: float = Field(description="Mean δ over the workloads (SWE-Perf's human_performance).")
     q_value: float = Field(description="Smallest q-value of the workloads.")
-    overall_speedup: float = Field(
+    overall_speedup: float | None = Field(
+        default=None,
         description="The same mean over all workloads that were timed to a decision, those too that were not accepted: "
-        "smaller, and steadier where a workload's gain is near the smallest that is accepted."
+        "smaller, and steadier where a workload's gain is near the smallest that is accepted. Null: not known.",
     )
-    overall_low: float = Field(description="Lower end of the 95 % interval of `overall_speedup`.")
-    overall_high: float = Field(description="Upper end of the same.")
-    timed_workloads: int = Field(description="Number of workloads in `overall_speedup`.")
+    overall_low: float | None = Field(default=None, description="Lower end of the 95 % interval of `overall_speedup`.")
+    overall_high: float | None = Field(default=None, description="Upper end of the same.")
+    timed_workloads: int = Field(default=0, description="Number of workloads in `overall_speedup`; 0: not known.")
     lines_changed: int = Field(description="Lines added and deleted outside tests.")
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")
@@ -86,12 +88,15 @@ class ReleasedTiming(Record):
 
     task_id: str = Field(description="The task it belongs to.")
     workload_id: str = Field(description="The workload within `workloads` of the task.")
-    session: int = Field(description="1: the session that selects; 2: the confirming one, whose figures are published.")
+    session: int = Field(
+        description="Odd: it selects; the even one after it confirms. Where noise hides what a workload shows, further "
+        "pairs (3 and 4, 5 and 6) follow. Published figures are of the workload's last pair."
+    )
     block: int = Field(description="Number of the block within the session, from 0; it runs base and head once.")
     attempt: int = Field(description="0, or the number of times the block was repeated before.")
     position: int = Field(description="Place of the process in its block, from 0.")
-    side: Literal["base", "head"] = Field(description="Which code ran.")
-    aa: bool = Field(description="The base once more, in the role of the head (A/A).")
+    side: Literal["base", "head"] = Field(description="Role of the process in its block: which code ran, unless `aa`.")
+    aa: bool = Field(description="A/A: the base's code ran, where `side` is 'head', too.")
     samples: list[float] = Field(description="Seconds of each timed call.")
     cold: float | None = Field(description="Seconds of the first call of the process.")
     outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")

@@ -36,7 +36,7 @@ class Timing(Row):
 
     workload_id: str
     change_id: str
-    session: int = Field(description="1: first session; 2: the confirming session.")
+    session: int = Field(description="Odd: it selects; the even one after it confirms; the last pair decides.")
     block: int = Field(description="Number of the block within the session, from 0.")
     attempt: int = Field(default=0, description="0, or the number of times the block was repeated before.")
     position: int = Field(description="Place of the process in its block, from 0.")

@@ -37,7 +37,12 @@ def make(
     checked: Annotated[
         Path | None, typer.Option(help="Output of `release check --json`: tasks that did not pass stay out.")
     ] = None,
-    previous: Annotated[Path | None, typer.Option(help="Folder of the version before, for the changelog.")] = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the version before, for the changelog.", show_default="the version that --to holds"
+        ),
+    ] = None,
     home: Annotated[list[Path] | None, typer.Option(help="Home; repeatable: the first that has a repository.")] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,10 +1,12 @@
-"""A sandbox and an interpreter for the checks that run code."""
+"""A sandbox and an interpreter for the checks that run code; a small release."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from release_parts import sample_release
 
 from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
@@ -19,3 +21,13 @@ def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_bare_python(tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture
+def copy(release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(release, tmp_path / "copy"))

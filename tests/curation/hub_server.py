@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -22,11 +22,15 @@ LARGE = 10_000
 
 @dataclass
 class Repository:
+    """At its newest commit."""
+
     files: dict[str, bytes] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
     commits: list[str] = field(default_factory=lambda: ["0" * 40])
     messages: list[str] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)
+    past: dict[str, Repository] = field(default_factory=dict)
+    """By commit."""
 
 
 @dataclass
@@ -78,10 +82,15 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = dispatch
 
-    def repository(self, repo: str) -> Repository | None:
+    def repository(self, repo: str, revision: str = "main") -> Repository | None:
+        """As it was at a branch, a tag or a commit."""
         found = self.hub.repositories.get(repo)
         if found is None:
             self.refuse(404, "RepoNotFound")
+        elif revision != "main":
+            found = found.past.get(found.tags.get(revision, revision))
+            if found is None:
+                self.refuse(404, "RevisionNotFound")
         return found
 
     def create(self, body: bytes) -> None:
@@ -140,12 +149,15 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 assert key == "deletedFile", key
                 del found.files[value["path"]]
-        found.commits.append(hashlib.sha1(body).hexdigest())
+        found.commits.append(hashlib.sha1(found.commits[-1].encode() + body).hexdigest())
+        found.past[found.commits[-1]] = replace(
+            found, files=dict(found.files), large=set(found.large), commits=list(found.commits)
+        )
         url = f"{self.hub.url}/datasets/{repo}/commit/{found.commits[-1]}"
         self.answer({"success": True, "commitOid": found.commits[-1], "commitUrl": url, "hookOutput": ""})
 
-    def info(self, body: bytes, repo: str, revision: str = "") -> None:
-        if (found := self.repository(repo)) is None:
+    def info(self, body: bytes, repo: str, revision: str | None) -> None:
+        if (found := self.repository(repo, revision or "main")) is None:
             return
         names = [{"rfilename": name} for name in sorted(found.files)]
         self.answer({"_id": "1", "id": repo, "sha": found.commits[-1], "private": False, "tags": [], "siblings": names})
@@ -160,8 +172,8 @@ class Handler(BaseHTTPRequestHandler):
             rows.append(row)
         return rows
 
-    def tree(self, body: bytes, repo: str, under: str = "") -> None:
-        if (found := self.repository(repo)) is None:
+    def tree(self, body: bytes, repo: str, revision: str, under: str | None) -> None:
+        if (found := self.repository(repo, revision)) is None:
             return None
         below = {name for name in found.files if not under or name.startswith(f"{under}/")}
         if under and not below:
@@ -173,8 +185,8 @@ class Handler(BaseHTTPRequestHandler):
         listed = [{"type": "directory", "oid": "0" * 40, "size": 0, "path": name} for name in sorted(folders)]
         return self.answer(listed + self.entries(found, names))
 
-    def paths(self, body: bytes, repo: str) -> None:
-        if (found := self.repository(repo)) is None:
+    def paths(self, body: bytes, repo: str, revision: str) -> None:
+        if (found := self.repository(repo, revision)) is None:
             return
         text = body.decode()
         asked = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
@@ -195,8 +207,8 @@ class Handler(BaseHTTPRequestHandler):
         found.tags[json.loads(body)["tag"]] = revision
         self.answer(b"")
 
-    def resolve(self, body: bytes, repo: str, name: str) -> None:
-        if (found := self.repository(repo)) is None:
+    def resolve(self, body: bytes, repo: str, revision: str, name: str) -> None:
+        if (found := self.repository(repo, revision)) is None:
             return None
         if name not in found.files:
             return self.refuse(404, "EntryNotFound")
@@ -219,6 +231,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 _REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
+_REVISION = r"(?P<revision>[\w.+-]+)"
 ROUTES = [
     (r"POST /api/repos/create", Handler.create),
     (r"POST /api/validate-yaml", Handler.validate),
@@ -226,12 +239,12 @@ ROUTES = [
     (rf"POST /datasets/{_REPO}\.git/info/lfs/objects/batch", Handler.batch),
     (r"PUT /lfs/(?P<oid>\w{64})", Handler.put),
     (rf"POST /api/datasets/{_REPO}/commit/main", Handler.commit),
-    (rf"GET /api/datasets/{_REPO}(?:/revision/(?P<revision>[\w.]+))?", Handler.info),
-    (rf"GET /api/datasets/{_REPO}/tree/[\w.]+(?:/(?P<under>.+))?", Handler.tree),
-    (rf"POST /api/datasets/{_REPO}/paths-info/[\w.]+", Handler.paths),
+    (rf"GET /api/datasets/{_REPO}(?:/revision/{_REVISION})?", Handler.info),
+    (rf"GET /api/datasets/{_REPO}/tree/{_REVISION}(?:/(?P<under>.+))?", Handler.tree),
+    (rf"POST /api/datasets/{_REPO}/paths-info/{_REVISION}", Handler.paths),
     (rf"GET /api/datasets/{_REPO}/refs", Handler.refs),
-    (rf"POST /api/datasets/{_REPO}/tag/(?P<revision>\w+)", Handler.tag),
-    (rf"(?:GET|HEAD) /datasets/{_REPO}/resolve/[\w.]+/(?P<name>.+)", Handler.resolve),
+    (rf"POST /api/datasets/{_REPO}/tag/{_REVISION}", Handler.tag),
+    (rf"(?:GET|HEAD) /datasets/{_REPO}/resolve/{_REVISION}/(?P<name>.+)", Handler.resolve),
 ]
 
 

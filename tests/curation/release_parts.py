@@ -11,6 +11,7 @@ from simulated_timings import MACHINE, STAMP
 
 from curation.assembly import ChangeTexts, assemble
 from curation.evidence import decide
+from curation.release import check as gate
 from curation.release.making import make
 from curation.release.manifest import Family, Manifest, Source
 from curation.release.selection import Candidate, Selection, select
@@ -96,3 +97,10 @@ def sample_release(tmp_path: Path, to: str = "release") -> Path:
     )  # fmt: skip
     make(tmp_path / to, manifest(), selection, timings_of(selection), {"sample": clone}, None, [again])
     return tmp_path / to
+
+
+def failed(folder: Path) -> dict[str, list[str]]:
+    """What the gate finds without running tasks: by check, its problems."""
+    checks, runs = gate.check(folder, None)
+    assert runs == [] and [one.name for one in checks if one.skipped] == ["gold passes", "null patch fails"]
+    return {one.name: one.problems for one in checks if not one.ok and not one.skipped}

@@ -10,10 +10,10 @@ import pytest
 from curation.release.manifest import Family
 from curation.review.queue import Filter
 from data.home import Home
-from data.records import Evidence, SessionStatistics
+from data.records import Build, Evidence, SessionStatistics
 from data.store import TableStore
-from flows.decisions import in_force, newest_tasks
-from tests.review_home import REPO, STAMP, desk_of, fill, task_of
+from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
+from tests.review_home import REPO, STAMP, desk_of, fill, finding, task_of
 
 LATER = {"config_hash": "decade"}
 
@@ -49,6 +49,32 @@ def test_a_decision_made_again_on_old_timings_does_not_replace_one_on_newer_timi
     fill(home, [task_of(1, 2.0, config_hash="first, other thresholds", measured_at=noon)])
     found = in_force(TableStore(home.tables), REPO)
     assert list(found.values()) == ["other settings", "first, other thresholds"]
+
+
+def test_rows_of_a_later_run_are_not_what_a_task_was_decided_on(tmp_path: Path) -> None:
+    home, noon = Home(tmp_path), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    task = task_of(0, 2.0, measured_at=noon)
+    store = TableStore(home.tables)
+    for config, hour, status in (("tried", -3, "kept"), ("built", -2, "kept"), ("other settings", 1, "rejected")):
+        stamp = {**STAMP.fields(), "config_hash": config, "created_at": noon + timedelta(hours=hour)}
+        store.append([Build(**stamp, build_id="b", sha="0" * 40, change_id=task.change_id, side="base", status=status)])
+    found = made_of(store, Build, REPO, [task])
+    assert [(row.config_hash, row.status) for row in found] == [("built", "kept")]
+    assert made_of(store, Build, REPO, []) == []
+
+
+def test_of_each_task_the_newest_screening_counts(tmp_path: Path) -> None:
+    home, noon = Home(tmp_path), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    one, other = task_of(0, 2.0), task_of(1, 2.0)
+    rows = [
+        finding(task, check, "").model_copy(update={"config_hash": config, "created_at": noon + timedelta(hours=hour)})
+        for task, check, config, hour in (
+            (one, "noise", "first", 0), (other, "noise", "first", 0), (one, "screened", "second", 1),
+        )
+    ]  # fmt: skip
+    fill(home, [one, other], findings=rows)
+    found = newest_findings_of(TableStore(home.tables), REPO, [one, other])
+    assert {(row.task_id, row.check) for row in found} == {(one.task_id, "screened"), (other.task_id, "noise")}
 
 
 @pytest.mark.parametrize("near", [None, 0.01])

@@ -9,10 +9,10 @@ from screened_task import STAMP, task, workload
 
 from curation import Format
 from curation.formats import export
-from curation.problems import Fix, shown, templates
+from curation.problems import Fix, shown, templates, texts_for_solvers
 from curation.problems.written import plan, plan_request, statements_request, write
 from data.home import Home
-from data.records import LlmCall, Problem
+from data.records import LlmCall, Problem, Task
 from data.store import TableStore
 from llm.client import open_client
 from llm.recordings import Recording
@@ -84,6 +84,22 @@ def test_plans_are_stored_and_never_shown(tmp_path: Path) -> None:
         path = tmp_path / f"{form}.parquet"
         export([task()], path, form)
         assert secret[:40].encode() not in path.read_bytes()
+
+
+def test_a_text_about_a_script_that_is_hidden_today_is_not_shown() -> None:
+    one, other = SCRIPT.replace("Sums", "One"), SCRIPT.replace("Sums", "Two")
+
+    def with_visible(script: str, hidden: str) -> Task:
+        scripts = [workload(script, source="generated", workload_id="1")]
+        return task(workloads=[*scripts, workload(hidden, source="generated", workload_id="2", role="hidden")])
+
+    before, now = with_visible(other, one), with_visible(one, other)
+    (old,) = (row for row in templates(before, FIX, STAMP) if row.setting == "gso")
+    (new,) = (row for row in templates(now, FIX, STAMP) if row.setting == "gso")
+    by_model = old.model_copy(update={"author": "openai:x"})
+    assert texts_for_solvers(before, [old, by_model]) == {"gso": by_model.text}
+    assert texts_for_solvers(now, [new, by_model]) == {"gso": new.text}
+    assert texts_for_solvers(now, [by_model]) == {"gso": ""}
 
 
 @pytest.mark.parametrize("path", sorted(CASSETTES.glob("*.json")), ids=lambda path: path.stem)

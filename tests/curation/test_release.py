@@ -12,37 +12,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from release_parts import STAMP, candidate, manifest, repository, sample_release, sample_task, timings_of
+from release_parts import STAMP, candidate, failed, manifest, repository, sample_task, timings_of
 from sample_change import BASE, CHANGE_ID
+from simulated_timings import MACHINE
 
 from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA
+from curation.problems import texts_for_solvers
 from curation.release import check as gate
 from curation.release import folder as files
-from curation.release.card import schema_page
+from curation.release.card import measured_again, schema_page
 from curation.release.changelog import why_changed
 from curation.release.making import make
 from curation.release.manifest import Family, Manifest
-from curation.release.selection import Candidate, Selection, as_task, problem_texts, read_reviews, select
+from curation.release.selection import Candidate, Selection, as_task, read_reviews, select
 from curation.release.sources import pack, pack_of, patched, tree_of, unpack
 from data.errors import InputError
-from data.records import Finding, Problem, Task
+from data.records import Finding, Problem, Revalidation, Task
 from harness.git import git
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sample_release(tmp_path_factory.mktemp("release"))
-
-
-@pytest.fixture
-def copy(release: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(release, tmp_path / "copy"))
-
-
-def failed(folder: Path) -> dict[str, list[str]]:
-    checks, runs = gate.check(folder, None)
-    assert runs == [] and [one.name for one in checks if one.skipped] == ["gold passes", "null patch fails"]
-    return {one.name: one.problems for one in checks if not one.ok and not one.skipped}
 
 
 def test_a_release_passes_its_gate(release: Path) -> None:
@@ -247,11 +233,31 @@ def test_plans_are_never_released_and_models_texts_come_first(task: Task) -> Non
         problem("realistic", "gives it away", author="openai:x", day=4, status="rejected"),
         problem("plan", "the plan: _frob_memo"),
     ]
-    assert problem_texts(problems) == {"oracle": "by a model", "realistic": "newer"}
+    assert texts_for_solvers(task, problems) == {"oracle": "by a model", "realistic": "newer"}
     (row,) = select([candidate(task, "t", problems=problems, build_version="1.2.dev0")], {}, {}).rows
     assert row.recipe.build_version == "1.2.dev0"
     assert (row.problem_oracle, row.problem_realistic, row.problem_gso) == ("by a model", "newer", "")
     assert "the plan" not in row.model_dump_json()
+
+
+def test_a_task_whose_texts_all_tell_the_fix_stays_out(task: Task) -> None:
+    problems = [problem("realistic", "fine at first"), problem("realistic", "told", day=2, status="rejected")]
+    assert "each of setting realistic" in why_not(candidate(task, "t", problems=problems))
+    assert why_not(candidate(task, "t", problems=[*problems, problem("realistic", "anew", "openai:x", day=3)])) == ""
+
+
+def test_a_task_that_fell_when_measured_again_counts_when_it_is_no_longer_released() -> None:
+    rows = [
+        Revalidation(
+            repo="sample", stage_version="1", config_hash="1", task_id=name, change_id=CHANGE_ID, run_id="r1",
+            status=status, reason=reason, python="3.11.7", machine=MACHINE, seconds=1.0,
+        )
+        for name, status, reason in (("a", "kept", None), ("b", "kept", None), ("c", "rejected", "no_gain"))
+    ]  # fmt: skip
+    (run,) = measured_again(rows, {"a"})
+    assert {name: run[name] for name in ("tasks", "held", "released", "released_held", "fallen")} == {
+        "tasks": 3, "held": 2, "released": 1, "released_held": 1, "fallen": ["c (no_gain)"],
+    }  # fmt: skip
 
 
 def test_of_each_reviewer_the_newest_decision_counts(tmp_path: Path) -> None:

@@ -25,6 +25,18 @@ def test_what_is_no_secret() -> None:
     assert secrets_in("hf_hub, sk-learn, https://github.com/a/b?c=d@e, AKIA is a word, ghp_short") == []
 
 
+def test_long_texts_are_read_to_their_end() -> None:
+    long = "a line\n" * 400_000
+    assert [one.kind for one in secrets_in(f"{long}AKIA{'ABCDEFGH' * 2}")] == ["AWS key"]
+    assert addresses_in(f"{long}me@somewhere.org") == ["me@somewhere.org"]
+
+
+@pytest.mark.parametrize("run", ["ab-", "a.", "token_", "eyJ-"])
+@pytest.mark.timeout(60)
+def test_a_line_without_spaces_takes_no_longer_than_others(run: str) -> None:
+    assert secrets_in(run * (300_000 // len(run))) == addresses_in(f"{run * 100_000}@") == []
+
+
 def test_addresses() -> None:
     text = "a.b+c@mail.somewhere.org, x@example.com, @contextlib.contextmanager, git@localhost, me@host"
     assert addresses_in(text) == ["a.b+c@mail.somewhere.org"]

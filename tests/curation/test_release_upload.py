@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,11 +24,6 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def hub() -> Iterator[Hub]:
     with hub_server() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sample_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture
@@ -96,6 +92,39 @@ def test_a_version_is_never_replaced_and_the_next_one_removes_what_is_gone(hub: 
     upload(run, folder)
     repository = hub.repositories["me/tasks"]
     assert "plots/old.svg" not in repository.files and list(repository.tags) == ["v0.1.0", "v0.2.0"]
+
+
+EDIT = """
+from huggingface_hub import HfApi
+card = b"---\\nlicense: mit\\n---\\nEdited on the Hub."
+HfApi().upload_file(path_or_fileobj=card, path_in_repo="README.md", repo_id="me/tasks", repo_type="dataset")
+"""
+
+
+def test_a_version_is_compared_with_its_tag_not_with_what_came_after(hub: Hub, run: Run, tmp_path: Path) -> None:
+    first = sample_release(tmp_path)
+    second = Path(shutil.copytree(first, tmp_path / "second"))
+    Manifest.read(second).model_copy(update={"version": "0.2.0"}).write(second)
+    files.write_sums(second)
+    upload(run, first)
+    upload(run, second)
+    run("-c", EDIT)
+    repository = hub.repositories["me/tasks"]
+    commits = list(repository.commits)
+    for folder in (first, second):
+        assert "nothing was sent" in upload(run, folder).stdout
+    assert repository.commits == commits
+    (first / "SCHEMA.md").write_text("other")
+    files.write_sums(first)
+    assert "raise the version" in upload(run, first, "--dry-run", code=2).stderr
+
+
+def test_files_that_are_no_part_of_the_release_are_not_sent(hub: Hub, run: Run, tmp_path: Path) -> None:
+    folder = sample_release(tmp_path)
+    (folder / "gate.json").write_text("{}")
+    (folder / "data" / ".DS_Store").write_text("")
+    assert "take data/.DS_Store, gate.json out" in upload(run, folder, code=2).stderr
+    assert hub.repositories == {}
 
 
 def test_what_is_refused_is_told_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
