@@ -213,17 +213,22 @@ def export(
     form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: a folder a task.")] = "native",
     network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
     base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
+    reviews: Annotated[
+        Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     from flows import facts
 
-    if (network or base_image) and form != "harbor":
-        raise InputError("--network and --base are for --format harbor")
+    if (network or base_image or reviews) and form != "harbor":
+        raise InputError("--network, --base and --reviews are for --format harbor")
     if network not in ("", "no-network", "public"):
         raise InputError(f"unknown network {network!r}: no-network or public")
-    facts.export(home_of(home), repo, to, form, as_json=as_json, network=network, base_image=base_image)
+    facts.export(
+        home_of(home), repo, to, form, as_json=as_json, network=network, base_image=base_image, reviews=reviews
+    )
 
 
 @app.command()

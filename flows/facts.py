@@ -140,21 +140,39 @@ def _names(store: TableStore, task: Task) -> dict[str, str]:
 
 
 def export(
-    home: Home, repo: str, to: Path, form: Format, *, as_json: bool, network: str = "", base_image: str = ""
+    home: Home,
+    repo: str,
+    to: Path,
+    form: Format,
+    *,
+    as_json: bool,
+    network: str = "",
+    base_image: str = "",
+    reviews: Path | None = None,
 ) -> None:
     """Accepted tasks as one Parquet file, or as folders for Harbor."""
     store, name = _known(home, repo)
     accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
     if form == "harbor":
+        from curation.harbor import Network
+        from curation.release.selection import read_reviews
         from flows import harbor  # needs the harness, which the other formats do not
 
-        folders = harbor.export(
-            home, store, accepted, to, base_image, "public" if network == "public" else "no-network"
-        )
+        mode: Network = "public" if network == "public" else "no-network"
+        decisions = read_reviews(reviews) if reviews else {}
+        folders, left_out = harbor.export(home, store, accepted, to, base_image, mode, decisions)
+        earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
         if as_json:
-            _print_json({"folder": str(to), "format": form, "tasks": [folder.name for folder in folders]})
-        else:
-            Console().print(f"{len(folders)} task(s) written to {to}", highlight=False, markup=False)
+            names = [folder.name for folder in folders]
+            facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
+            _print_json(facts)
+            return
+        say = Console(highlight=False, markup=False, soft_wrap=True).print
+        say(f"{len(folders)} task(s) written to {to}")
+        for task_id, why in left_out.items():
+            say(f"left out: {task_id}: {why}")
+        for folder in earlier:
+            say(f"{to / folder} is of an earlier export: remove it, or `harbor run` runs it, too")
         return
     rows = export_tasks(accepted, to, form)
     if as_json:

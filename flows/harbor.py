@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow.compute as pc
-from rich.console import Console
 
 from curation import harbor
+from curation.problems import texts_for_solvers
+from curation.release.selection import kept_from_solvers
 from data.errors import InputError
 from data.home import Home
 from data.records import Build, Problem, Task
 from data.settings import MeasureSettings
 from data.store import TableStore
+from flows.decisions import made_of, newest_findings_of
 from flows.images import reopen
 from harness.contracts import BuiltSide
 from harness.images import Images
@@ -27,37 +29,50 @@ _MOST_TESTS = 20
 
 
 def export(
-    home: Home, store: TableStore, tasks: Sequence[Task], to: Path, base_image: str, network: harbor.Network
-) -> list[Path]:
-    """Writes the folders of the tasks; returns those written, in their order.
+    home: Home,
+    store: TableStore,
+    tasks: Sequence[Task],
+    to: Path,
+    base_image: str,
+    network: harbor.Network,
+    reviews: Mapping[str, bool],
+) -> tuple[list[Path], dict[str, str]]:
+    """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
 
-    Tasks whose two sides need different native builds are left out: the grader does not build.
+    Left out is what screening blocks and no curator accepted, what curators rejected, and tasks whose
+    two sides need different native builds: the grader does not build.
+
+    Args:
+        reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
 
     Raises:
         InputError: `to` holds something else than such folders.
         SandboxUnavailable: no engine or no base image.
         EnvironmentFailed: a base cannot be made again here.
     """
-    written = []
+    written, left_out = [], {}
     for task in tasks:
-        rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
-        newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
-        if len({row.build_id for row in newest.values()}) > 1:
-            said = f"{task.task_id} is left out: its change needs a native build of its own, which the grader cannot do"
-            Console(stderr=True).print(said, highlight=False, markup=False)
+        problems = list(store.records(Problem, task.repo, where=pc.field("task_id") == task.task_id))
+        findings = newest_findings_of(store, task.repo, [task])
+        why = kept_from_solvers(task, findings, problems, reviews.get(task.task_id))
+        if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
+            why = why or "its change needs a native build of its own, which the grader cannot do"
+        if why:
+            left_out[task.task_id] = why
             continue
         base, _ = reopen(home, store, task)
         image = Images(home, base_image).environment(base)
         folder = to / task.task_id
         partial = to / f".{task.task_id}.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        write_task(task, base, image, partial, network, _problem(store, task))
+        problem = texts_for_solvers(task, problems).get("realistic", "")
+        write_task(task, base, image, partial, network, problem)
         if folder.exists() and not (folder / "task.toml").is_file():
             raise InputError(f"{folder} is in the way: it is no exported task")
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
         written.append(folder)
-    return written
+    return written, left_out
 
 
 def write_task(
@@ -111,13 +126,3 @@ def tests_of(task: Task, tree: Path) -> list[str]:
 
 def _solve(folder: Path) -> Path:
     return folder / "solution" / "solve.sh"
-
-
-def _problem(store: TableStore, task: Task) -> str:
-    """The newest kept text for solvers of the task, end to end; never a plan."""
-    rows = [
-        row
-        for row in store.records(Problem, task.repo, where=pc.field("task_id") == task.task_id)
-        if row.status == "kept" and row.setting == "realistic"
-    ]
-    return max(rows, key=lambda row: row.created_at).text if rows else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow.compute as pc
 from rich.console import Console
 
 from data.errors import InputError
@@ -14,6 +13,7 @@ from data.records import Build, Stamp, Task
 from data.registry import names, resolve
 from data.settings import BuildSettings
 from data.store import TableStore
+from flows.decisions import made_of
 from flows.facts import find_task
 from flows.reports import size
 from harness.builds import Builder
@@ -54,12 +54,11 @@ def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltS
         EnvironmentFailed: a side cannot be made again here.
     """
     clone = home.repositories / f"{task.repo}.git"
-    rows = list(store.records(Build, task.repo, where=pc.field("change_id") == task.change_id))
-    newest = {row.side: row for row in sorted(rows, key=lambda row: row.created_at)}
-    if not newest or not clone.is_dir():
+    builds = {row.side: row for row in made_of(store, Build, task.repo, [task])}
+    if not builds or not clone.is_dir():
         raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
     repository = resolve(task.repo if task.repo in names() else task.url)
-    stamp = Stamp.model_validate(newest["base"].model_dump(include=set(Stamp.model_fields)))
+    stamp = Stamp.model_validate(builds["base"].model_dump(include=set(Stamp.model_fields)))
     sandbox = choose_sandbox(private=(home.compiled,))
     builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)
-    return builder.reopen(list(newest.values()))
+    return builder.reopen(list(builds.values()))

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from curation.screening import rows_of
-from curation.screening.runs import try_out
-from data.records import Build, Task, Workload
+from curation.screening import rows_of, screened
+from curation.screening.runs import CHECKS, try_out
+from data.records import Build, Task
 from flows.display import current
 from flows.run import Run
 from flows.runner import failed, run_stage
-from flows.screening import screened_tasks, stamp_of, summary
+from flows.screening import guards_of, looked_at, screened_tasks, stamp_of, summary
 from flows.stages import Batch, Stage
 from harness.machine import measurement_lock, quiet_core
 
@@ -45,13 +45,8 @@ def _check(run: Run, task: Task) -> None:
     tools = run.tools(pair)["base"]
     current().note(task.title)
     lock = measurement_lock(on_wait=lambda waited: current().note(f"a timing runs here: {waited:.0f} s"))
-    settings, guards = run.options.settings.screen, _guards(run, task)
+    settings, guards = run.options.settings.screen, guards_of(run, task)
     found = try_out(task, base, run.prober, settings, tools, quiet_core(), guards, lock)
-    run.store.append(rows_of(task, found, stamp_of(run)))
-
-
-def _guards(run: Run, task: Task) -> list[str]:
-    """Unit tests that execute the change and pass on both sides, and are no workloads of the task."""
-    own = {one.node for one in task.workloads}
-    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == task.change_id)
-    return sorted({row.node for row in rows if row.status == "kept" and not row.is_script} - own)
+    names = [(one.check, one.subject) for one in found]
+    made = screened("run", CHECKS, of=looked_at(run, task), found=names)
+    run.store.append(rows_of(task, [*found, made], stamp_of(run)))

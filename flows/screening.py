@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from curation.problems import Fix, templates
-from curation.screening import Subject, look, rows_of
+from curation.screening import Subject, carried, look, rows_of
 from curation.screening.duplicates import Landing
 from curation.screening.found import SCREENED
 from curation.screening.sources import test_source
-from data.records import Change, Evidence, Finding, Stamp, Task, content_id
+from data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from data.store import TableStore
 from flows.decisions import in_force, newest_findings, newest_tasks
 from flows.run import VERSIONS, Run
@@ -52,12 +52,29 @@ def todo(run: Run) -> list[tuple[str, ...]]:
 
 
 def screen(run: Run, _: tuple[str, ...]) -> None:
-    """Writes the texts and the findings."""
+    """Writes the texts and the findings; what was found by running an unchanged task is carried along."""
     stamp, settings = stamp_of(run), run.options.settings.screen
     subjects = [subject_of(run, task, stamp) for task in accepted(run)]
     found = look(subjects, history_of(run.store, run.name), settings)
     run.store.append([problem for one in subjects for problem in one.problems])
     run.store.append([row for one in subjects for row in rows_of(one.task, found[one.task.task_id], stamp)])
+    for task in (one.task for one in subjects):
+        known = run.store.records(Finding, run.name, where=pc.field("task_id") == task.task_id)
+        run.store.append(carried(known, looked_at(run, task), stamp))
+
+
+def looked_at(run: Run, task: Task) -> str:
+    """Content address of what the checks that run code look at: the task, the other tests, their settings."""
+    workloads = [(one.workload_id, one.speedup) for one in task.workloads]
+    about = (task.base_sha, task.patch, workloads, task.oracle_targets, guards_of(run, task))
+    return content_id(VERSIONS["screen"], run.options.settings.screen.config_hash(), *about)
+
+
+def guards_of(run: Run, task: Task) -> list[str]:
+    """Unit tests that execute the change and pass on both sides, and are no workloads of the task."""
+    own = {one.node for one in task.workloads}
+    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == task.change_id)
+    return sorted({row.node for row in rows if row.status == "kept" and not row.is_script} - own)
 
 
 def summary(run: Run) -> str:

@@ -43,7 +43,30 @@ def rows_of(task: Task, found: Iterable[Found], stamp: Stamp) -> list[Finding]:
     return list(rows.values())
 
 
-def screened(kind: str, checks: Iterable[str]) -> Found:
+def screened(kind: str, checks: Iterable[str], **details: Any) -> Found:
     """The row that says that a task was screened: what is not found and was looked for."""
     names = list(checks)
-    return Found(SCREENED, f"{kind} checks made: {', '.join(names)}", kind, "info", {"checks": names})
+    return Found(SCREENED, f"{kind} checks made: {', '.join(names)}", kind, "info", {"checks": names, **details})
+
+
+def carried(rows: Iterable[Finding], of: str, stamp: Stamp) -> list[Finding]:
+    """What the checks that run code found of a task, once more under a new stamp.
+
+    Args:
+        rows: all findings of the task.
+        of: what those checks looked at (`details["of"]` of their row 'screened'): found of anything else is left out.
+        stamp: of the new rows.
+    """
+    known = list(rows)
+    ran = [(row, json.loads(row.details)) for row in known if (row.check, row.subject) == (SCREENED, "run")]
+    same = [(row, facts) for row, facts in ran if facts.get("of") == of]
+    if not same:
+        return []
+    newest, facts = max(same, key=lambda one: one[0].created_at)
+    found = {(SCREENED, "run"), *map(tuple, facts["found"])}
+    origin = (newest.stage_version, newest.config_hash)
+    return [
+        row.model_copy(update=stamp.fields())
+        for row in known
+        if (row.stage_version, row.config_hash) == origin and (row.check, row.subject) in found
+    ]

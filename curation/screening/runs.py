@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from curation.screening.found import Found, screened
+from curation.screening.found import Found
 from data.records import Severity, Task
 from data.records.task import TaskWorkload
 from data.settings import ScreenSettings
@@ -59,13 +59,7 @@ def try_out(
     runs = _Runs(task, base, prober, settings, tools, core, guards)
     with machine or nullcontext():
         timed = runs.timed()
-    return [
-        *_fails(runs, timed),
-        *_memos(runs, timed),
-        *_mutations(runs, timed),
-        *_depth(runs),
-        screened("run", CHECKS),
-    ]
+    return [*_fails(runs, timed), *_memos(runs, timed), *_mutations(runs, timed), *_depth(runs)]
 
 
 Items = dict[str, ProbeItem]

@@ -11,7 +11,7 @@ from screened_task import DAY, PATCH, STAMP, task, workload
 
 from curation.private import addresses_in, secrets_in
 from curation.problems import Fix, templates
-from curation.screening import Found, Subject, look, rows_of
+from curation.screening import Found, Subject, carried, look, rows_of, screened
 from curation.screening.demands import demands
 from curation.screening.duplicates import Landing, core_title, merged_by, relations
 from curation.screening.leaks import leaked
@@ -20,7 +20,7 @@ from curation.screening.private import private_of
 from curation.screening.sources import test_source as source_of
 from curation.screening.trivial import trivial
 from curation.screening.weak import chance_in, nondeterministic, weak
-from data.records import Evidence, SessionStatistics, Task
+from data.records import Evidence, SessionStatistics, Stamp, Task
 from data.settings import ScreenSettings
 
 SETTINGS = ScreenSettings()
@@ -325,6 +325,21 @@ def test_all_checks_give_rows_and_one_that_says_that_they_were_made() -> None:
     rows = rows_of(one, [*found, found[0]], STAMP)
     assert {row.check: row.severity for row in rows} == {"licence": "blocking", "screened": "info"}
     assert json.loads(rows[0].details) == {"licence": ""} and rows[-1].subject == "static"
+
+
+def test_what_was_found_by_running_an_unchanged_task_stays_found() -> None:
+    one = task()
+    mutation = Found("mutation-survives", "", "pkg/core.py::total", "blocking")
+    made = screened("run", ["mutation-survives"], of="the task", found=[("mutation-survives", "pkg/core.py::total")])
+    rows = rows_of(one, [Found("noise", ""), screened("static", ["noise"]), mutation, made], STAMP)
+    later = Stamp(repo="sample", stage_version="1", config_hash="later")
+    again = carried(rows, "the task", later)
+    assert [(row.check, row.subject, row.severity, row.config_hash) for row in again] == [
+        ("mutation-survives", "pkg/core.py::total", "blocking", "later"), ("screened", "run", "info", "later"),
+    ]  # fmt: skip
+    assert carried(rows, "another one", later) == [] == carried([], "the task", later)
+    latest = later.model_copy(update={"config_hash": "latest"})
+    assert [row.check for row in carried([*rows, *again], "the task", latest)] == [row.check for row in again]
 
 
 def test_what_is_asked_of_the_generator_follows_from_the_findings() -> None:

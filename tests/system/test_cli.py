@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from data.records import Finding
+from data.records import Finding, Task
 from data.store import TableStore
+from flows.decisions import newest_findings
 from tests.system.conftest import Curated
 
 Facts = Callable[..., Any]
@@ -60,7 +63,7 @@ def test_show_explains_a_task(curated: Curated, facts: Facts, perfquarry: Progra
     assert "confirmed" in text and "session 2" in text and shown["task"]["oracle_targets"][0] in text
 
 
-def test_a_task_is_screened_by_running_it(curated: Curated, facts: Facts) -> None:
+def test_a_task_is_screened_by_running_it(curated: Curated, tmp_path: Path, facts: Facts) -> None:
     home, printed = curated.home, curated.printed
     facts(home, "screen", "demo", "--run")
     found = list(TableStore(home / "tables").records(Finding, "demo"))
@@ -69,6 +72,18 @@ def test_a_task_is_screened_by_running_it(curated: Curated, facts: Facts) -> Non
     assert {"call-depth", "mutation-survives", "memo-survives"} & {row.check for row in found}
     facts(home, "screen", "demo", "--run")
     assert list(TableStore(home / "tables").records(Finding, "demo")) == found
+    later = tmp_path / "home"
+    for folder in ("tables", "repositories"):
+        shutil.copytree(home / folder, later / folder)
+    store = TableStore(later / "tables")
+    decided = [
+        row.model_copy(update={"config_hash": "later", "created_at": datetime.now(UTC)})
+        for row in store.records(Task, "demo")
+    ]
+    store.append(decided)
+    facts(later, "screen", "demo")
+    kept = {(row.check, row.subject) for row in newest_findings(store, "demo")}
+    assert {(row.check, row.subject) for row in found} == kept, "what was found by running the task is carried along"
 
 
 @pytest.mark.parametrize(("form", "columns"), [("native", None), ("gso", 15), ("sweperf", 15)])

@@ -108,6 +108,19 @@ def test_files_are_not_run_when_they_are_not_in_order(
     assert {one["skipped"] for one in said["checks"] if one["skipped"]} == {"the files are not in order"}
 
 
+def test_a_release_that_replaces_one_goes_on_from_it(
+    curated: Curated, release: Path, tmp_path: Path, facts: Callable[..., Any], perfquarry: Callable[..., Any]
+) -> None:
+    copy = Path(shutil.copytree(release, tmp_path / "copy"))
+    ask = ("release", "--repo", "demo", "--to", str(copy), "--version")
+    assert facts(curated.home, *ask, "0.1.0")["previous"] == "", "the same version is made once more"
+    assert facts(curated.home, *ask, "0.2.0")["previous"] == "0.1.0"
+    history = (copy / "CHANGELOG.md").read_text()
+    assert "Against 0.1.0: 0 added, 0 removed, 0 changed" in history and "First version: 1 tasks" in history
+    assert "--previous" in perfquarry(curated.home, *ask, "0.2.0", code=2).stderr
+    assert (copy / "CHANGELOG.md").read_text() == history
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -118,6 +118,21 @@ def test_plans_are_never_printed(home: tuple[Path, Path], tmp_path: Path, perfqu
     assert b"we can use" not in (tmp_path / "tasks.parquet").read_bytes()
 
 
+def test_a_blocked_task_is_not_written_for_solvers(
+    home: tuple[Path, Path], tmp_path: Path, facts: Callable[..., Any], perfquarry: Callable[..., Any]
+) -> None:
+    repository, folder = home
+    facts(folder, "screen", str(repository))
+    to = tmp_path / "tasks"
+    (to / "earlier").mkdir(parents=True)
+    (to / "earlier" / "task.toml").touch()
+    written = facts(folder, "export", str(repository), "--format", "harbor", "--to", str(to))
+    assert written["tasks"] == [] and written["earlier"] == ["earlier"]
+    assert ["screening: licence: " in why for why in written["left_out"].values()] == [True]
+    shown = perfquarry(folder, "export", str(repository), "--format", "harbor", "--to", str(to)).stdout
+    assert "0 task(s) written" in shown and "left out: sample-" in shown and "remove it" in shown
+
+
 def test_what_cannot_be_screened_says_so(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
     assert "run `perfquarry curate demo` first" in perfquarry(tmp_path, "screen", "demo", code=2).stderr
     assert "--llm" in perfquarry(tmp_path, "problems", "demo", "--plans", code=2).stderr
