@@ -39,8 +39,8 @@ def export(
 ) -> tuple[list[Path], dict[str, str]]:
     """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
 
-    Left out is what screening blocks and no curator accepted, what curators rejected, and tasks whose
-    two sides need different native builds: the grader does not build.
+    Left out is what curators or screening keep from solvers (`kept_from_solvers`), and tasks whose two
+    sides need different native builds: the grader does not build.
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
