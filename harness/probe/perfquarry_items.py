@@ -129,12 +129,12 @@ class Loop(object):
         """Calls it under the limit of one call: what it returned, the exception, and the message if it was given up."""
         self._alarms, self._armed = 0, True
         limit = self.request["test_timeout"]
-        if limit and set_timer:
-            signal.signal(signal.SIGALRM, self._give_up)
-            set_timer(signal.ITIMER_REAL, limit, 1.0)
         value, error = None, None
         try:
             try:
+                if limit and set_timer:
+                    signal.signal(signal.SIGALRM, self._give_up)
+                    set_timer(signal.ITIMER_REAL, limit, 1.0)
                 value = function()
             except BaseException as raised:
                 error = raised

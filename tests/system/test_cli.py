@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from data.records import Finding, Task
+from data.records import Evidence, Finding, Task
 from data.store import TableStore
 from flows.decisions import newest_findings
 from tests.system.conftest import Curated
@@ -76,11 +76,9 @@ def test_a_task_is_screened_by_running_it(curated: Curated, tmp_path: Path, fact
     for folder in ("tables", "repositories"):
         shutil.copytree(home / folder, later / folder)
     store = TableStore(later / "tables")
-    decided = [
-        row.model_copy(update={"config_hash": "later", "created_at": datetime.now(UTC)})
-        for row in store.records(Task, "demo")
-    ]
-    store.append(decided)
+    for model in (Task, Evidence):
+        rows = store.records(model, "demo")
+        store.append([row.model_copy(update={"config_hash": "later", "created_at": datetime.now(UTC)}) for row in rows])
     facts(later, "screen", "demo")
     kept = {(row.check, row.subject) for row in newest_findings(store, "demo")}
     assert {(row.check, row.subject) for row in found} == kept, "what was found by running the task is carried along"
