@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.screening.found import newest_screening
 from data.records import Build, Finding, Problem, Task, Timing, Workload
 from data.store import TableStore
 
@@ -60,11 +61,8 @@ def _of_newest_origin(rows: Sequence[R]) -> list[R]:
 
 def newest_findings(store: TableStore, repo: str) -> list[Finding]:
     """Rows of the newest screening; none before the first."""
-    made = store.scan(Finding, repo, columns=["config_hash", "created_at"], where=pc.field("check") == "screened")
-    if not made.num_rows:
-        return []
-    newest = str(made.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
-    return list(store.records(Finding, repo, config_hash=newest))
+    screening = newest_screening(store, repo)
+    return list(store.records(Finding, repo, config_hash=screening)) if screening else []
 
 
 def newest_findings_of(store: TableStore, repo: str, tasks: Sequence[Task]) -> list[Finding]:

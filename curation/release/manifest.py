@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from data.errors import InputError
 from data.funnel import Funnel
@@ -15,20 +15,14 @@ from data.records import Evidence, Machine, Record
 FILE = "release.json"
 
 
-class Published(Record):
-    """Part of a release, which other versions of perfquarry read: what they do not know is passed over."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class LeftOut(Published):
+class LeftOut(Record):
     """An accepted task that is not released."""
 
     task_id: str
     why: str
 
 
-class Family(Published):
+class Family(Record):
     """The family of all tests of one repository, and how many false workloads chance leaves among the accepted."""
 
     workloads: int = Field(description="Tests of workloads that were ever decided on (m).")
@@ -67,7 +61,7 @@ class Family(Published):
         )
 
 
-class Source(Published):
+class Source(Record):
     """One repository of a release."""
 
     repo: str
@@ -80,7 +74,7 @@ class Source(Published):
     family: Family
 
 
-class Manifest(Published):
+class Manifest(Record):
     """Facts of a release."""
 
     name: str
@@ -107,13 +101,13 @@ class Manifest(Published):
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of a release.
+        """The manifest of a release; what another version wrote that this one does not know is passed over.
 
         Raises:
             InputError: the folder is no release, or its manifest is damaged.
         """
         try:
-            return cls.model_validate_json((folder / FILE).read_bytes())
+            return cls.model_validate_json((folder / FILE).read_bytes(), extra="ignore")
         except OSError as error:
             raise InputError(f"{folder} is no release: cannot read {FILE}: {error.strerror or error}") from error
         except ValidationError as error:

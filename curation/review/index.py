@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine, delete, insert, select, text
 
 from curation.review.database import candidates
-from curation.review.tables import newest_screening
+from curation.screening.found import SCREENED, newest_screening
 from data.records import Evidence, Finding, Reason, Task, content_id
 from data.store import TableStore
 
@@ -101,7 +101,7 @@ class Index:
         screening = newest_screening(self.store, repo)
         table = self.store.scan(Finding, repo, columns=["task_id", "check", "severity"], config_hash=screening)
         for row in table.to_pylist():
-            counts[row["task_id"]][row["severity"]] += row["check"] != "screened"
+            counts[row["task_id"]][row["severity"]] += row["check"] != SCREENED
         return counts
 
 

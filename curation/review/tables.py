@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from curation.blocks import Session, runs_of
 from curation.renewals import in_force, renewed
+from curation.screening.found import SCREENED, newest_screening
 from data.errors import GitFailed
 from data.home import Home
 from data.records import Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
@@ -103,7 +104,7 @@ class Tables:
             task=task,
             verdicts=sorted(verdicts, key=lambda one: one.created_at, reverse=True),
             findings=sorted(
-                (one for one in findings if one.check != "screened"),
+                (one for one in findings if one.check != SCREENED),
                 key=lambda one: (_SEVERITY.index(one.severity), one.check, one.subject),
             ),
             workloads=self._workloads(task),
@@ -170,14 +171,6 @@ class Tables:
         if not numbers or repo not in self.store.repositories(model):
             return []
         return list(self.store.records(model, repo, where=pc.field("number").isin(list(numbers))))
-
-
-def newest_screening(store: TableStore, repo: str) -> str | None:
-    """Configuration hash that the findings of the newest screening share; None before the first."""
-    made = store.scan(Finding, repo, columns=["config_hash", "created_at"], where=pc.field("check") == "screened")
-    if not made.num_rows:
-        return None
-    return str(made.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
 
 
 _SEVERITY = ("blocking", "warning", "info")

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow.compute as pc
+
 from data.records import Finding, Severity, Stamp, Task
+from data.store import TableStore
 
 SCREENED = "screened"
 """The check of the row that says which checks were made: 'static' or 'run' as its subject."""
@@ -70,3 +73,11 @@ def carried(rows: Iterable[Finding], of: str, stamp: Stamp) -> list[Finding]:
         for row in known
         if (row.stage_version, row.config_hash) == origin and (row.check, row.subject) in found
     ]
+
+
+def newest_screening(store: TableStore, repo: str) -> str | None:
+    """Configuration hash that the findings of the newest screening share; None before the first."""
+    made = store.scan(Finding, repo, columns=["config_hash", "created_at"], where=pc.field("check") == SCREENED)
+    if not made.num_rows:
+        return None
+    return str(made.sort_by([("created_at", "descending")])["config_hash"][0].as_py())

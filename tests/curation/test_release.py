@@ -324,8 +324,11 @@ def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -
 
 def test_the_manifest_of_another_version_is_read(release: Path, copy: Path) -> None:
     facts = json.loads((release / "release.json").read_text())
-    facts["sources"][0]["family"] = {"workloads": 4, "accepted": 2, "max_q": 0.01}
-    (copy / "release.json").write_text(json.dumps(facts | {"unheard-of": 1}))
+    source = facts["sources"][0]
+    source["family"] = {"workloads": 4, "accepted": 2, "max_q": 0.01}
+    for part in (facts, *facts["machines"], source, source["funnel"], *source["funnel"]["stages"]):
+        part["unheard-of"] = 1
+    (copy / "release.json").write_text(json.dumps(facts))
     assert Manifest.read(copy).sources[0].family.accepted == 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,14 +99,42 @@ def test_findings_texts_and_statistics(
     assert "1 tasks, 1 blocked; checks made: static" in shown and "jane@" not in shown
 
 
+def answer(exchange: Path, number: int, value: dict[str, str]) -> str:
+    """Answers the one request of a file of requests, by hand, and returns what was asked."""
+    (line,) = (exchange / f"requests-{number:04}.jsonl").read_text().splitlines()
+    request = json.loads(line)
+    response = {"custom_id": request["custom_id"], "answer": value}
+    (exchange / f"responses-{number}.jsonl").write_text(json.dumps(response))
+    return json.dumps(request)
+
+
+def test_a_text_about_another_script_is_asked_for_anew(
+    home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any]
+) -> None:
+    repository, folder = home
+    store, name = TableStore(folder / "tables"), resolve(str(repository)).name
+    exchange = tmp_path / "exchange"
+    ask = ("problems", str(repository), "--llm", f"exchange:{exchange}")
+    (task,) = store.records(Task, name)
+    nodes = ["tests/test_pkg.py::test_total", "tests/test_pkg.py::test_another"]
+    for number, node in enumerate(nodes, 1):
+        workload = task.workloads[0].model_copy(update={"code": node})
+        later = {"workloads": [workload], "config_hash": f"c{number}", "created_at": datetime.now(UTC)}
+        store.append([task.model_copy(update=later)])
+        assert "waiting for 1 of 1 answers" in perfquarry(folder, *ask, code=1).stderr
+        asked = answer(exchange, number, {"gso": f"Text {number}.", "oracle": "Faster.", "realistic": "Faster."})
+        assert [one in asked for one in nodes] == [one == node for one in nodes]
+        assert f"Text {number}." in perfquarry(folder, *ask).stdout
+    texts = [row.text for row in store.records(Problem, name) if row.setting == "gso" and row.author != "template"]
+    assert [text.partition(".")[0] for text in texts] == ["Text 1", "Text 2"], "nothing is asked for twice"
+
+
 def test_plans_are_never_printed(home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
     repository, folder = home
     exchange = tmp_path / "exchange"
     ask = ("problems", str(repository), "--llm", f"exchange:{exchange}", "--plans")
     assert "waiting for 1 of 1 answers" in perfquarry(folder, *ask, code=1).stderr
-    (request,) = [json.loads(line) for line in (exchange / "requests-0001.jsonl").read_text().splitlines()]
-    answer = {"custom_id": request["custom_id"], "answer": {"plan": "To improve performance, we can use quick_sum."}}
-    (exchange / "responses-1.jsonl").write_text(json.dumps(answer))  # written by hand
+    answer(exchange, 1, {"plan": "To improve performance, we can use quick_sum."})
     shown = perfquarry(folder, *ask).stdout
     assert "1 plans in the table, not shown" in shown and "we can use" not in shown
     (plan,) = [
