@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import harmonic_mean, median
 from typing import cast
@@ -120,6 +120,29 @@ def share_that_holds(rows: Sequence[Revalidation]) -> tuple[float, float, float]
     held = sum(row.status == "kept" for row in rows)
     interval = scipy.stats.binomtest(held, len(rows)).proportion_ci(0.95, method="exact")
     return held / len(rows), float(interval.low), float(interval.high)
+
+
+def fallen(rows: Iterable[Revalidation], tasks: Iterable[Task]) -> dict[str, str]:
+    """By task_id why it would be no task today: on some machine none of its workloads would be accepted once more.
+
+    Of each machine the newest row counts. Rows that are older than the task's own timings, and those that others
+    disturbed for the most part, say nothing (decision 0032).
+
+    Args:
+        rows: of the tasks, and of others.
+        tasks: accepted ones.
+    """
+    measured = {task.task_id: task.measured_at or task.created_at for task in tasks}
+    newest = {
+        (row.task_id, row.machine.machine_id): row
+        for row in sorted(rows, key=lambda row: row.created_at)
+        if row.task_id in measured and row.created_at > measured[row.task_id] and row.disturbed <= MOSTLY
+    }
+    return {
+        row.task_id: f"measured again on {row.created_at:%Y-%m-%d}, none of its workloads holds ({row.reason})"
+        for row in newest.values()
+        if not any(one.held for one in row.workloads)
+    }
 
 
 def outcome(row: Revalidation) -> str:

@@ -16,6 +16,7 @@ from curation.release.making import make
 from curation.release.manifest import Family, Manifest, Source
 from curation.release.selection import Candidate, read_reviews, select
 from curation.release.sources import tree_of
+from curation.revalidation import fallen
 from data.errors import InputError
 from data.funnel import Provenance, funnel
 from data.home import Home
@@ -61,7 +62,9 @@ def release(
         accepted = [task for task in newest_tasks(store, repo) if task.status == "kept"]
         candidates += _candidates(home, repo, accepted)
         sources.append(_source(store, repo, accepted))
-    failed = read_failed(checked, [one.task.task_id for one in candidates]) if checked else {}
+    again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
+    failed = fallen(again, [one.task for one in candidates])
+    failed |= read_failed(checked, [one.task.task_id for one in candidates]) if checked else {}
     selection = select(candidates, decisions, failed)
     timings = [row for repo, home in places.items() for row in _timings(TableStore(home.tables), repo, selection.tasks)]
     manifest = Manifest(
@@ -78,7 +81,6 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
     return make(to, manifest, selection, timings, clones, previous, again)
 
 

@@ -70,6 +70,7 @@ def card(
             _statistics(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
         ],
         measured_again=measured_again(revalidations, {row.task_id for row in rows}),
+        counted_once=counted_once(revalidations, {row.task_id for row in rows}),
         lines_median=f"{median(row.lines_changed for row in rows):g}" if rows else "–",
         size_category="n<1K" if len(rows) < 1000 else "1K<n<10K",
     )
@@ -97,6 +98,19 @@ def measured_again(revalidations: Sequence[Revalidation], released: Collection[s
         for run in runs.values()
     ]
     return sorted(found, key=lambda one: one["at"])
+
+
+def counted_once(revalidations: Sequence[Revalidation], released: Collection[str]) -> dict[str, int]:
+    """Each task that was measured again, by its first row: later ones may be there because the first fell."""
+    first: dict[str, Revalidation] = {}
+    for row in sorted(revalidations, key=lambda row: row.created_at):
+        first.setdefault(row.task_id, row)
+    return {
+        "tasks": len(first),
+        "held": sum(row.status == "kept" for row in first.values()),
+        "partly": sum(any(one.held for one in row.workloads) for row in first.values()),
+        "released": len(first.keys() & set(released)),
+    }
 
 
 def _statistics(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
         run.task_id: run.null_detail if run.gold else run.gold_detail for run in runs if not (run.gold and run.null)
     }
     ran = {run.task_id for run in runs}
-    return failed | {task_id: "it never ran the task" for task_id in task_ids if task_id not in ran}
+    failed |= {task_id: "it never ran the task" for task_id in task_ids if task_id not in ran}
+    return {task_id: f"the gate: {why}" for task_id, why in failed.items()}
 
 
 def passed(checks: Iterable[Check]) -> bool:

@@ -53,14 +53,14 @@ def select(candidates: Iterable[Candidate], reviews: Mapping[str, bool], failed:
     Args:
         candidates: accepted tasks.
         reviews: by task_id whether curators accepted it (`read_reviews`); tasks without an entry are not reviewed.
-        failed: by task_id what an earlier gate found when it ran them (`curation.release.check.read_failed`).
+        failed: by task_id what an earlier gate found when it ran them (`curation.release.check.read_failed`), or
+            measuring them again (`curation.revalidation.fallen`).
     """
     selection = Selection()
     for candidate in sorted(candidates, key=lambda one: one.task.task_id):
         review = reviews.get(candidate.task.task_id)
         task = _in_public_words(candidate)
-        gate = f"the gate: {failed[task.task_id]}" if task.task_id in failed else ""
-        why = _why_not(candidate, task, review) or gate
+        why = _why_not(candidate, task, review) or failed.get(task.task_id, "")
         if why:
             selection.left_out.append(LeftOut(task_id=task.task_id, why=why))
         else:

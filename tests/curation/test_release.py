@@ -20,7 +20,7 @@ from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA
 from curation.problems import texts_for_solvers
 from curation.release import check as gate
 from curation.release import folder as files
-from curation.release.card import measured_again, schema_page
+from curation.release.card import counted_once, measured_again, schema_page
 from curation.release.changelog import why_changed
 from curation.release.making import make
 from curation.release.manifest import Family, Manifest
@@ -28,6 +28,7 @@ from curation.release.selection import Candidate, Selection, as_task, read_revie
 from curation.release.sources import pack, pack_of, patched, tree_of, unpack
 from data.errors import InputError
 from data.records import Finding, Problem, Revalidation, Task
+from data.records.revalidation import RevalidatedWorkload
 from harness.git import git
 
 
@@ -215,7 +216,7 @@ def test_what_the_gate_refused_stays_out(tmp_path: Path, task: Task) -> None:
     runs = [{"task_id": name, "gold": gold, "null": null, **ran} for name, (gold, null) in outcomes.items()]
     (tmp_path / "checked.json").write_text(json.dumps({"runs": runs}))
     failed = gate.read_failed(tmp_path / "checked.json")
-    assert failed == {task.task_id: "test_x: failed at the head", "null": "gains without a patch"}
+    assert failed == {task.task_id: "the gate: test_x: failed at the head", "null": "the gate: gains without a patch"}
     (left,) = select([candidate(task, "t")], {}, failed).left_out
     assert left.why == "the gate: test_x: failed at the head"
     for text in ("no JSON", "[]", "{}", '{"runs": [1]}'):
@@ -247,17 +248,21 @@ def test_a_task_whose_texts_all_tell_the_fix_stays_out(task: Task) -> None:
 
 
 def test_a_task_that_fell_when_measured_again_counts_when_it_is_no_longer_released() -> None:
-    rows = [
-        Revalidation(
-            repo="sample", stage_version="1", config_hash="1", task_id=name, change_id=CHANGE_ID, run_id="r1",
-            status=status, reason=reason, python="3.11.7", machine=MACHINE, seconds=1.0,
-        )
-        for name, status, reason in (("a", "kept", None), ("b", "kept", None), ("c", "rejected", "no_gain"))
-    ]  # fmt: skip
-    (run,) = measured_again(rows, {"a"})
-    assert {name: run[name] for name in ("tasks", "held", "released", "released_held", "fallen")} == {
-        "tasks": 3, "held": 2, "released": 1, "released_held": 1, "fallen": ["c (no_gain)"],
+    def row(name: str, run: str, *held: bool) -> Revalidation:
+        one = RevalidatedWorkload(workload_id="w", node="t", held=True, published=2.0)
+        return Revalidation(
+            repo="sample", stage_version="1", config_hash="1", task_id=name, change_id=CHANGE_ID, run_id=run,
+            status="kept" if all(held) else "rejected", reason=None if all(held) else "no_gain", python="3.11.7",
+            machine=MACHINE, seconds=1.0, workloads=[one.model_copy(update={"held": each}) for each in held],
+        )  # fmt: skip
+
+    rows = [row("a", "r1", True), row("b", "r1", True), row("c", "r1", False, True), row("c", "r2", True, True)]
+    first, second = measured_again(rows, {"a", "c"})
+    assert {name: first[name] for name in ("tasks", "held", "released", "released_held", "fallen")} == {
+        "tasks": 3, "held": 2, "released": 2, "released_held": 1, "fallen": ["c (no_gain)"],
     }  # fmt: skip
+    assert (second["tasks"], second["held"]) == (1, 1)
+    assert counted_once(rows, {"a", "c", "d"}) == {"tasks": 3, "held": 2, "partly": 3, "released": 2}
 
 
 def test_of_each_reviewer_the_newest_decision_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ from screened_task import task as a_task
 from screened_task import workload
 from simulated_timings import STAMP, session_rows
 
-from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds
+from curation.revalidation import fallen, judge_again, outcome, read_tasks, share_that_holds
 from data.errors import InputError
 from data.records import Revalidation, Task
 from data.schema import to_table
@@ -60,6 +61,28 @@ def test_the_share_that_holds_has_an_exact_interval() -> None:
     assert share == 0.9 and low == pytest.approx(0.555, abs=1e-3) and high == pytest.approx(0.9975, abs=1e-4)
     with pytest.raises(InputError):
         share_that_holds([])
+
+
+def test_a_task_of_which_no_workload_holds_would_be_none() -> None:
+    one = task()
+    held, partly, lost = [
+        again(("w", first, first), ("v", second, second)) for first, second in ((2.0, 2.0), (1.0, 1.5), (1.0, 1.0))
+    ]
+    day = (one.measured_at or one.created_at) + timedelta(days=1)
+    assert fallen([], [one]) == fallen([held], [one]) == fallen([partly], [one]) == {}
+    (why,) = fallen([row_of(lost, day)], [one]).values()
+    assert why == f"measured again on {day:%Y-%m-%d}, none of its workloads holds (no_gain)"
+    assert not fallen([row_of(lost, day - timedelta(days=2))], [one]), "the task was measured later"
+    assert not fallen([row_of(lost, day, disturbed=0.6)], [one]), "that says nothing"
+    assert not fallen([row_of(lost, day)], []), "another task's"
+    later = row_of(held, day + timedelta(days=1))
+    assert not fallen([later, row_of(lost, day)], [one]), "the newest row counts"
+    elsewhere = later.machine.model_copy(update={"machine_id": "m2"})
+    assert fallen([later.model_copy(update={"machine": elsewhere}), row_of(lost, day)], [one]), "of each machine"
+
+
+def row_of(row: Revalidation, created_at: datetime, **facts: float) -> Revalidation:
+    return row.model_copy(update={"created_at": created_at, **facts})
 
 
 def test_tasks_are_found_among_other_files_of_a_release(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,13 @@ def test_the_gate_runs_every_task_in_an_empty_home(
 
 
 def test_a_release_is_measured_again_from_its_folder_alone(
-    release: Path, elsewhere: Path, quick: Path, facts: Callable[..., Any], perfquarry: Callable[..., Any]
+    curated: Curated,
+    release: Path,
+    elsewhere: Path,
+    tmp_path: Path,
+    quick: Path,
+    facts: Callable[..., Any],
+    perfquarry: Callable[..., Any],
 ) -> None:
     said = facts(elsewhere, "revalidate", str(release), "--settings", str(quick))
     (task,) = read_tasks(release)
@@ -61,6 +68,12 @@ def test_a_release_is_measured_again_from_its_folder_alone(
     assert said["workloads"] == len(task.workloads) and said["tasks_in_part"] == 1
     refused = perfquarry(elsewhere, "revalidate", str(release), "--source", str(release), code=2)
     assert "a release holds the files" in refused.stderr
+    workloads = [one.model_copy(update={"held": False}) for one in row.workloads]
+    fallen = {"status": "rejected", "reason": "no_gain", "workloads": workloads, "created_at": datetime.now(UTC)}
+    TableStore(Home(tmp_path).tables).append([row.model_copy(update=fallen)])
+    ask = ("release", "--repo", "demo", "--version", "0.2.0", "--to", str(tmp_path / "release"))
+    lost = perfquarry(curated.home, *ask, "--home", str(tmp_path), code=2)
+    assert "none of its workloads holds (no_gain)" in lost.stderr
 
 
 @pytest.fixture
