@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from curation import harbor
 from curation.problems import texts_for_solvers
 from curation.release.selection import kept_from_solvers
+from curation.revalidation import fallen
 from data.errors import InputError
 from data.home import Home
-from data.records import Build, Problem, Task
+from data.records import Build, Problem, Revalidation, Task
 from data.settings import MeasureSettings
 from data.store import TableStore
 from flows.decisions import made_of, newest_findings_of
@@ -39,8 +40,8 @@ def export(
 ) -> tuple[list[Path], dict[str, str]]:
     """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
 
-    Left out is what curators or screening keep from solvers (`kept_from_solvers`), and tasks whose two
-    sides need different native builds: the grader does not build.
+    Left out is what curators or screening keep from solvers (`kept_from_solvers`), what fell when it was measured
+    again (`fallen`), and tasks whose two sides need different native builds: the grader does not build.
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
@@ -54,7 +55,9 @@ def export(
     for task in tasks:
         problems = list(store.records(Problem, task.repo, where=pc.field("task_id") == task.task_id))
         findings = newest_findings_of(store, task.repo, [task])
+        again = store.records(Revalidation, task.repo, where=pc.field("task_id") == task.task_id)
         why = kept_from_solvers(task, findings, problems, reviews.get(task.task_id))
+        why = why or fallen(again, [task]).get(task.task_id, "")
         if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
             why = why or "its change needs a native build of its own, which the grader cannot do"
         if why:

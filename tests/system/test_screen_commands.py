@@ -9,13 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from data.records import Finding, Problem, Stamp, Task
+from data.records import Finding, Problem, Revalidation, Stamp, Task
+from data.records.revalidation import RevalidatedWorkload
 from data.records.task import TaskWorkload
 from data.registry import resolve
 from data.settings import MineSettings
 from data.store import TableStore
+from harness.machine import machine_facts
 from miners.history import crawl
 from miners.patches import split
 
@@ -160,6 +164,26 @@ def test_a_blocked_task_is_not_written_for_solvers(
     assert ["screening: licence: " in why for why in written["left_out"].values()] == [True]
     shown = perfquarry(folder, "export", str(repository), "--format", "harbor", "--to", str(to)).stdout
     assert "0 task(s) written" in shown and "left out: sample-" in shown and "remove it" in shown
+
+
+def test_a_task_that_fell_when_measured_again_is_not_written_for_solvers(
+    home: tuple[Path, Path], tmp_path: Path, facts: Callable[..., Any]
+) -> None:
+    repository, folder = home
+    store, name = TableStore(folder / "tables"), resolve(str(repository)).name
+    (task,) = store.records(Task, name)
+    lost = RevalidatedWorkload(workload_id="w", node="tests/test_pkg.py::test_total", held=False, published=2.0)
+    row = Revalidation(
+        repo=name, stage_version="1", config_hash="c", status="rejected", reason="no_gain", task_id=task.task_id,
+        change_id=task.change_id, run_id="r", python="3.11.7", machine=machine_facts("bubblewrap"), seconds=1.0,
+        workloads=[lost],
+    )  # fmt: skip
+    store.append([row])
+    accepted = {"task_id": [task.task_id], "reviewer": ["eve"], "decision": ["accept"], "at": [datetime.now(UTC)]}
+    pq.write_table(pa.table(accepted), tmp_path / "reviews.parquet")
+    where = ("--to", str(tmp_path / "tasks"), "--reviews", str(tmp_path / "reviews.parquet"))
+    written = facts(folder, "export", str(repository), "--format", "harbor", *where)
+    assert ["measured again on" in why for why in written["left_out"].values()] == [True]
 
 
 def test_what_cannot_be_screened_says_so(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
