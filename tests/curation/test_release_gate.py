@@ -46,4 +46,4 @@ def test_what_the_gate_never_ran_has_not_passed(tmp_path: Path) -> None:
         read_failed(said)
     run = {"task_id": "a", "gold": True, "gold_detail": "", "null": True, "null_detail": ""}
     said.write_text(json.dumps({"ok": True, "runs": [run]}))
-    assert read_failed(said, ["a", "b"]) == {"b": "it never ran the task"}
+    assert read_failed(said, ["a", "b"]) == {"b": "the gate: it never ran the task"}
