@@ -56,6 +56,7 @@ def card(
     revalidations: Sequence[Revalidation] = (),
 ) -> str:
     """The dataset card; its YAML header names the configurations."""
+    released = {row.task_id for row in rows}
     licences: dict[str, list[str]] = defaultdict(list)
     for source in manifest.sources:
         licences[source.licence].append(source.codebase)
@@ -69,8 +70,8 @@ def card(
         statistics=[
             _statistics(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
         ],
-        measured_again=measured_again(revalidations, {row.task_id for row in rows}),
-        counted_once=counted_once(revalidations, {row.task_id for row in rows}),
+        measured_again=measured_again(revalidations, released),
+        counted_once=counted_once(revalidations, released),
         lines_median=f"{median(row.lines_changed for row in rows):g}" if rows else "–",
         size_category="n<1K" if len(rows) < 1000 else "1K<n<10K",
     )
@@ -109,7 +110,7 @@ def counted_once(revalidations: Sequence[Revalidation], released: Collection[str
         "tasks": len(first),
         "held": sum(row.status == "kept" for row in first.values()),
         "partly": sum(any(one.held for one in row.workloads) for row in first.values()),
-        "released": len(first.keys() & set(released)),
+        "released": sum(task_id in released for task_id in first),
     }
 
 

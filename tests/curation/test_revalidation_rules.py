@@ -87,8 +87,8 @@ def row_of(row: Revalidation, created_at: datetime, **facts: float) -> Revalidat
 
 def test_tasks_are_found_among_other_files_of_a_release(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    kept, fallen = task(), task().model_copy(update={"task_id": "a__b-x", "status": "rejected", "reason": "no_gain"})
-    pq.write_table(to_table([kept, fallen]), tmp_path / "data" / "tasks.parquet")
+    kept, rejected = task(), task().model_copy(update={"task_id": "a__b-x", "status": "rejected", "reason": "no_gain"})
+    pq.write_table(to_table([kept, rejected]), tmp_path / "data" / "tasks.parquet")
     pq.write_table(to_table([kept]).select(["task_id", "patch"]), tmp_path / "data" / "other.parquet")
     assert read_tasks(tmp_path) == [kept] == read_tasks(tmp_path / "data" / "tasks.parquet")
     with pytest.raises(InputError, match="holds no tasks"):
