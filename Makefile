@@ -60,7 +60,7 @@ bench-mining: setup-dev ## speed of the crawl (ARGS: path of a numpy clone)
 bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of clones)
 	$(BIN)/python -m benchmarks.judge $(ARGS)
 
-bench-aa: setup-dev ## false acceptance on a real repository (ARGS: path of a tornado clone)
+bench-aa: setup-dev ## false acceptance, power and spread, really measured (ARGS: tornado=CLONE sympy=CLONE ...)
 	$(BIN)/python -m benchmarks.aa $(ARGS)
 
 bench-builds: setup-dev ## share of commits that build and run tests (ARGS: name=CLONE ...)

@@ -1,37 +1,48 @@
-"""A/A on a real repository: the same commit as base and head, so every accepted test is a false one.
+"""A/A and known gains, really measured: false acceptance, power, coverage and the spread of one pair.
 
-    python -m benchmarks.aa CLONE [--sha SHA] [--tests 'tornado/test/*_test.py'] [--most 345] [--repo tornado]
+    python -m benchmarks.aa tornado=CLONE sympy=CLONE [--most 312] [--load quiet,busy]
+    python -m benchmarks.aa demo --most 20 --known 4
 
-Side by side on one machine in one run: our protocol (interleaved blocks, futility, confirming
-session, A/A, q-values) and the seeds' (SWE-Perf: all base runs, then all head runs, one call a
-process, IQR k=1, δ ≥ 0.05 at α = 0.1). Writes the section `A/A` of docs/benchmarks.md.
+A/A: tests of a commit, base against a second copy of itself: each accepted one is false. Known gains: a package
+whose tests do exactly 3, 5, 10 or 20 % less work, as instructions of the interpreter and as traffic to memory, in
+the environment of the first repository. Both quiet and beside a busy loop on every core, in batches as large as a
+change. Timings are kept (--to): a run that was ended goes on where it was. Writes the section A/A of
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+import json
+import random
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import git
 
-from benchmarks.report import machine_facts, replace_section
-from curation.evidence import decide
+from benchmarks.aa_packages import busy_loops, cores, known_nodes, with_known_gains
+from benchmarks.aa_report import Batch, section
+from benchmarks.report import replace_section
 from curation.sessions import measure
-from curation.stability import delta_grid, keep_inliers
 from data.home import Home
-from data.records import Change, Evidence, Workload, change_id_of, workload_id_of
+from data.records import Change, Timing, Workload, change_id_of, workload_id_of
 from flows.options import Options, default_jobs
 from flows.run import Run
 from harness.contracts import BuiltSide, Limits, ProbeRequest
+from harness.copies import second_copy
 from harness.machine import measurement_lock
+from harness.removal import remove
 
-SEEDS_RUNS = 20
-MANY = {"max_process_seconds": 900.0, "min_timed_seconds": 0.01, "workload_seconds": 0.08}
-"""Changes of the schedule for hundreds of tests in one process: each is timed for a shorter time."""
-LONGEST_SECONDS = 0.05
+BATCH = 12
+"""Tests measured in the same processes, as of one change."""
+LONGEST_SECONDS = 0.1
 """Tests that take longer are left out: the run is about many tests, not long ones."""
+TESTS = {"tornado": "tornado/test/*_test.py", "sympy": "sympy/*/tests/test_*.py", "demo": "tests/test_*.py"}
 
 
 def same_on_both_sides(run: Run, sha: str) -> Change:
@@ -52,98 +63,127 @@ def same_on_both_sides(run: Run, sha: str) -> Change:
     )
 
 
+def built_of(run: Run, sha: str) -> BuiltSide:
+    """The built commit; ends the program where it cannot be built."""
+    built = run.builder.build(same_on_both_sides(run, git.Repo(run.clone).commit(sha).hexsha))
+    if built.base is None:
+        raise SystemExit(f"{run.name} cannot be built: {built.rows[0].reason}\n{built.rows[0].log}")
+    return built.base
+
+
 def passing_tests(run: Run, built: BuiltSide, tests: str, most: int) -> list[str]:
-    """At most that many node ids that passed twice and are short, spread evenly over the test files."""
+    """At most that many node ids that passed twice and are short, drawn (seeded) over all test files."""
     files = sorted(str(path.relative_to(built.tree)) for path in built.tree.glob(tests))
     passed: Counter[str] = Counter()
-    for hash_seed in (1, 2):
-        request = ProbeRequest(mode="check", arguments=files, test_timeout=5.0)
-        report = run.prober.run(built, request, limits=Limits(wall_seconds=600.0), hash_seed=hash_seed)
-        passed.update(i.node for i in report.items if i.outcome == "passed" and i.seconds <= LONGEST_SECONDS)
+    rng = random.Random(20261121)
+    rng.shuffle(files)
+    for start in range(0, len(files), BATCH):
+        for hash_seed in (1, 2):
+            request = ProbeRequest(mode="check", arguments=files[start : start + BATCH], test_timeout=5.0)
+            report = run.prober.run(built, request, limits=Limits(wall_seconds=600.0), hash_seed=hash_seed)
+            passed.update(i.node for i in report.items if i.outcome == "passed" and i.seconds <= LONGEST_SECONDS)
+        if sum(times == 2 for times in passed.values()) >= 2 * most:
+            break
     found = sorted(node for node, times in passed.items() if times == 2)
-    return found[:: max(1, len(found) // most)][:most]
+    return sorted(rng.sample(found, min(most, len(found))))
 
 
-def by_our_protocol(run: Run, change: Change, nodes: list[str], base: BuiltSide, head: BuiltSide) -> list[Evidence]:
-    """Evidence of both sessions over all tests."""
+def in_batches(nodes: Sequence[str]) -> Iterator[list[str]]:
+    """Tests as changes have them: neighbours, at most 12."""
+    for start in range(0, len(nodes), BATCH):
+        yield list(nodes[start : start + BATCH])
+
+
+def measured(run: Run, key: str, nodes: Sequence[str], base: BuiltSide, head: BuiltSide, folder: Path) -> Batch:
+    """Both sessions of the tests; kept in the folder, and read from there the next time."""
+    file = folder / f"{key.replace('/', '-')}.json"
+    ids = {workload_id_of(key, "unit-test", node): node for node in nodes}
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if kept.get("nodes") == ids:
+        return Batch(key, [Timing.model_validate(row) for row in kept["timings"]], ids, kept["seconds"])
     settings, stamp = run.options.settings, run.stamp("measure")
-    key = change.change_id
     workloads = [
-        Workload(
-            **stamp.fields(),
-            workload_id=workload_id_of(key, "unit-test", node),
-            change_id=key,
-            source="unit-test",
-            code=node,
-        )
-        for node in nodes
+        Workload(**stamp.fields(), workload_id=one, change_id=key, source="unit-test", code=node)
+        for one, node in ids.items()
     ]
-    patient = settings.measure.model_copy(update=MANY)
-    timings = measure(key, workloads, base, head, run.prober, run.machine, patient, settings.select, stamp)
-    return decide(timings, settings.select, run.stamp("select"))
+    began = time.monotonic()
+    with measurement_lock() as core:
+        timings = measure(
+            key, workloads, base, head, run.prober, run.machine, settings.measure, settings.select, stamp, core=core
+        )
+    seconds = time.monotonic() - began
+    rows = {"seconds": seconds, "nodes": ids, "timings": [row.model_dump(mode="json") for row in timings]}
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    print(f"{key}: {len(ids)} tests in {seconds:.0f} s", flush=True)
+    return Batch(key, timings, ids, seconds)
 
 
-def by_seeds_protocol(run: Run, nodes: list[str], base: BuiltSide, head: BuiltSide) -> dict[str, float]:
-    """δ by node id: 20 base processes, then 20 head processes, one call each."""
-    request = ProbeRequest(mode="time", arguments=nodes, warmups=0, calls=dict.fromkeys(nodes, 1), max_seconds=600.0)
-    values: dict[str, dict[str, list[float]]] = {node: {"base": [], "head": []} for node in nodes}
-    for built, side in ((base, "base"), (head, "head")):
-        for number in range(SEEDS_RUNS):
-            report = run.prober.run(built, request, limits=Limits(wall_seconds=900.0), hash_seed=number + 1)
-            for item in report.items:
-                if item.samples:
-                    values[item.node][side].append(item.samples[0])
-    complete = {node: v for node, v in values.items() if len(v["base"]) == len(v["head"]) == SEEDS_RUNS}
-    return {node: delta_grid(keep_inliers(v["base"]), keep_inliers(v["head"])) for node, v in complete.items()}
+def against_itself(run: Run, built: BuiltSide, nodes: Sequence[str], load: str, folder: Path) -> list[Batch]:
+    """Base against a second copy of it, as base and head."""
+    with second_copy(built, run.prober.scratch, run.options.settings.measure.copy_bytes) as copy:
+        head = dataclasses.replace(copy, side="head")
+        return [
+            measured(run, f"aa/{run.name}/{load}/{number}", batch, built, head, folder)
+            for number, batch in enumerate(in_batches(nodes))
+        ]
+
+
+def known(run: Run, built: BuiltSide, load: str, times: int, folder: Path) -> list[Batch]:
+    """The package with known gains, so many times, its tests in new batches each time."""
+    place = run.prober.scratch.resolve() / f"known-{time.monotonic_ns()}"
+    try:
+        base, head = with_known_gains(built, place)
+        batches = []
+        for number in range(times):
+            nodes = list(known_nodes())
+            random.Random(number).shuffle(nodes)
+            for part, batch in enumerate(in_batches(nodes)):
+                batches.append(measured(run, f"known/{load}/{number}/{part}", batch, base, head, folder))
+        return batches
+    finally:
+        remove(place)
 
 
 def main() -> None:
     """Measures and writes the section."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("clone")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("repositories", nargs="+", help="NAME or NAME=CLONE")
     parser.add_argument("--sha", default="HEAD")
-    parser.add_argument("--repo", default="tornado")
-    parser.add_argument("--tests", default="tornado/test/*_test.py")
-    parser.add_argument("--most", type=int, default=345)
+    parser.add_argument("--tests", default="", help="pattern of test files")
+    parser.add_argument("--most", type=int, default=312, help="tests of each repository")
+    parser.add_argument("--known", type=int, default=10, help="times that the package with known gains is measured")
+    parser.add_argument("--load", default="quiet,busy")
     parser.add_argument("--home", default=str(Home.default().root))
+    parser.add_argument("--to", default="", help="folder of the timings; default: benchmarks/aa in the home")
+    parser.add_argument("--print", action="store_true", help="print the section and leave the page alone")
     asked = parser.parse_args()
-    run = Run.open(Options(repo=asked.repo, source=asked.clone, home=asked.home, jobs=default_jobs()).model_dump_json())
-    change = same_on_both_sides(run, git.Repo(asked.clone).commit(asked.sha).hexsha)
-    built = run.builder.build(change)
-    if built.base is None or built.head is None:
-        raise SystemExit(f"cannot be built: {built.rows[0].reason}\n{built.rows[0].log}")
-    nodes = passing_tests(run, built.base, asked.tests, asked.most)
-    if not nodes:
-        raise SystemExit(f"no test of {asked.tests} passes twice within {LONGEST_SECONDS} s")
-    print(f"{len(nodes)} tests", flush=True)
-    with measurement_lock():
-        began = time.monotonic()
-        seeds = by_seeds_protocol(run, nodes, built.base, built.head)
-        seeds_seconds = time.monotonic() - began
-        print(f"seeds: {sum(d >= 0.05 for d in seeds.values())} of {len(seeds)} in {seeds_seconds:.0f} s", flush=True)
-        began = time.monotonic()
-        evidence = by_our_protocol(run, change, nodes, built.base, built.head)
-        our_seconds = time.monotonic() - began
-    accepted = sum(row.status == "kept" for row in evidence)
-    confirmed = sum(len(row.sessions) > 1 for row in evidence)
-    largest = max((row.delta or 0.0 for row in evidence if row.status == "kept"), default=0.0)
-    false_seeds = [d for d in seeds.values() if d >= 0.05]
-    body = f"""\
-{machine_facts()}. {asked.repo} at {change.base_sha[:10]} against itself: every accepted test is a false one.
-
-| protocol | tests | falsely accepted | share | largest false δ | seconds |
-|---|---:|---:|---:|---:|---:|
-| seeds: all base runs, then all head runs; IQR k=1, δ ≥ 0.05 | {len(seeds)} | {len(false_seeds)} | \
-{len(false_seeds) / len(seeds):.1%} | {max(false_seeds, default=0):.3f} | {seeds_seconds:.0f} |
-| ours: interleaved blocks, futility, q-values, A/A, confirming session | {len(evidence)} | {accepted} | \
-{accepted / len(evidence):.1%} | {largest:.3f} | {our_seconds:.0f} |
-
-{confirmed} of our tests went to the confirming session; each was timed for 10 ms a process \
-instead of 50. Reasons of the rejections: \
-{", ".join(f"{reason} {count}" for reason, count in Counter(row.reason for row in evidence).most_common())}.
-"""
-    replace_section("A/A", body)
+    folder = Path(asked.to or Path(asked.home) / "benchmarks" / "aa").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    batches: list[Batch] = []
+    packages: tuple[Run, BuiltSide] | None = None
+    for named in asked.repositories:
+        name, _, clone = named.partition("=")
+        options = Options(repo=name, source=clone or None, home=str(Path(asked.home).resolve()), jobs=default_jobs())
+        run = Run.open(options.model_dump_json())
+        built = built_of(run, asked.sha)
+        packages = packages or (run, built)
+        nodes = passing_tests(run, built, asked.tests or TESTS.get(name, "**/test_*.py"), asked.most)
+        print(f"{name}: {len(nodes)} tests", flush=True)
+        for load in asked.load.split(","):
+            with _beside(load):
+                batches += against_itself(run, built, nodes, load, folder)
+    assert packages
+    for load in asked.load.split(","):
+        with _beside(load):
+            batches += known(*packages, load, asked.known, folder)
+    body = section(batches, packages[0].options.settings.select, packages[0].stamp("select"))
+    if not asked.print:
+        replace_section("A/A", body)
     print(body)
+
+
+def _beside(load: str) -> contextlib.AbstractContextManager[None]:
+    return busy_loops(cores()) if load == "busy" else contextlib.nullcontext()
 
 
 if __name__ == "__main__":

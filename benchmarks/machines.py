@@ -1,114 +1,131 @@
-"""Simulated machines: sequences of processes that ran on them, for the statistics benchmark.
+"""Simulated machines: what they add to the log seconds of calls, at the times of the calls, many workloads at once.
 
-A process's seconds are exp(machine + noise): `machine` changes slowly and is shared by
-neighbouring processes, `noise` is each process's own.
+Everything a machine does to a call is a sum of states that last: each is drawn anew from its law at random moments,
+on average every so many seconds (clock modes 0.1–10 s, bursts of load milliseconds, drift minutes), and on top of
+that each call has noise of its own. So the same machine can be asked about calls that take turns (milliseconds
+apart) and about processes one after the other (seconds apart).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.blocks import Block, Run, Session
-from curation.summary import hopeless
-from data.settings import MeasureSettings
-
 Floats = NDArray[np.float64]
-Machine = Callable[[np.random.Generator, int], Floats]
-"""Log seconds that the machine adds to each of n processes in a row."""
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+"""Draws log seconds, not negative where they come from others."""
 
-_LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def still(rng: np.random.Generator, n: int) -> Floats:
-    """Nothing but the processes' own noise."""
-    return np.zeros(n)
+PIECE = 0.004
+"""Longer calls are as slow as the machine is on average in pieces of so many seconds."""
+START = 0.3
+"""Seconds from the end of one process's timed calls to the beginning of the next one's."""
 
 
-def drift(rng: np.random.Generator, n: int) -> Floats:
-    """A slope of up to 15 % over the session (heat, neighbours) and a random walk."""
-    return np.linspace(0, rng.uniform(-0.15, 0.15), n) + np.cumsum(rng.normal(0, 0.005, n))
+@dataclass(frozen=True)
+class State:
+    """Something that slows all calls while it lasts."""
+
+    shortest: float
+    """Mean seconds until it is drawn anew; one workload has one value, log-uniform between these two."""
+    longest: float
+    draw: Draw
 
 
-def bursts(rng: np.random.Generator, n: int) -> Floats:
-    """Foreign load: about one process in five is 10–80 % slower, in bursts of six."""
-    begins = rng.random(n) < 0.04
-    burning = np.convolve(begins, np.ones(6))[:n] > 0
-    return np.where(burning, rng.uniform(0.1, 0.6, n), 0.0)
+@dataclass(frozen=True)
+class Machine:
+    """A machine, by what disturbs it."""
+
+    call_noise: float
+    """Standard deviation of each call's own noise (log)."""
+    states: tuple[State, ...] = field(default=())
+    left_over: float = 0.0
+    """Share of calls with milliseconds of others in them that the clock of the call could not leave out."""
+
+    def at(self, rng: np.random.Generator, times: Floats, seconds: float, groups: int = 0) -> Floats:
+        """Log seconds added to calls of so many seconds that begin at these times; shapes (w, t) → (w, t).
+
+        Rows of one of the `groups` (equally many in a row) share a machine; 0: each row has its own.
+        """
+        groups, pieces = groups or len(times), round(seconds / PIECE)
+        if pieces > 1:
+            begins = (times[:, :, None] + PIECE * np.arange(pieces)).reshape(len(times), -1)
+            seen = np.exp(self.at(rng, begins, PIECE, groups)).reshape(*times.shape, pieces)
+            averages: Floats = np.log(seen.mean(axis=2))
+            return averages
+        gaps = np.diff(times, axis=1, prepend=times[:, :1])
+        found = self.call_noise * rng.standard_normal(times.shape)
+        for state in self.states:
+            lasts = np.exp(rng.uniform(np.log(state.shortest), np.log(state.longest), (groups, 1)))
+            found += held(rng, gaps, np.repeat(lasts, len(times) // groups, axis=0), state.draw)
+        if self.left_over:
+            hit = rng.random(times.shape) < self.left_over
+            found += np.where(hit, np.log1p(rng.uniform(0.001, 0.01, times.shape) / seconds), 0.0)
+        return found
 
 
-def clocks(rng: np.random.Generator, n: int) -> Floats:
-    """Two clock modes 25 % apart that change every ten processes or so."""
-    mode = np.cumsum(rng.random(n) < 0.1) + rng.integers(0, 2)
-    added: Floats = np.log(1.25) * (mode % 2)
-    return added
+def held(rng: np.random.Generator, gaps: Floats, lasts: Floats, draw: Draw) -> Floats:
+    """A value that is drawn anew at rate 1/lasts, seen at moments so many seconds apart; shapes (w, t), (w, 1)."""
+    anew = rng.random(gaps.shape) < -np.expm1(-gaps / lasts)
+    anew[:, 0] = True
+    newest = np.maximum.accumulate(np.where(anew, np.arange(gaps.shape[1]), 0), axis=1)
+    return np.take_along_axis(draw(rng, gaps.shape), newest, axis=1)
 
 
-MACHINES: dict[str, Machine] = {"still": still, "drift": drift, "bursts": bursts, "two clocks": clocks}
+def two_clocks(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """One in three times the clock is 1.8 times slower."""
+    return np.where(rng.random(shape) < 1 / 3, np.log(1.8), 0.0)
 
 
-def sessions(
-    rng: np.random.Generator,
-    machine: Machine,
-    noise: float,
-    gains: Floats,
-    settings: MeasureSettings,
-    number: int,
-    bias: float = 0.0,
-) -> list[Session]:
-    """One session of several workloads measured in the same processes, by our schedule (without futility).
+def some(share: float, most: float) -> Draw:
+    """That share of the time something takes up to `most` of the call's seconds again."""
 
-    gains: true relative gain of each workload, shape (w,). bias: log seconds that the later
-    processes of each block take longer (something the first left behind).
-    """
-    blocks = settings.blocks
-    base_first = rng.permutation(np.arange(blocks) % 2 == 0)
-    twice = rng.choice(np.flatnonzero(base_first), settings.aa_blocks, replace=False)
-    lengths = np.full(blocks, 2)
-    lengths[twice] = 3
-    begins = np.cumsum(lengths) - lengths
-    logs = machine(rng, int(lengths.sum())) + rng.normal(0, noise, (len(gains), int(lengths.sum()))) + bias
-    logs[:, begins] -= bias
-    base = np.exp(logs[:, begins + ~base_first])
-    head = np.exp(logs[:, begins + base_first]) * (1 - gains[:, None])
-    again = np.exp(logs[:, begins[twice] + 2])
-    return [
-        _session(number, *sides, base_first=base_first, twice=twice) for sides in zip(base, head, again, strict=True)
-    ]
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        return np.where(rng.random(shape) < share, np.log1p(rng.uniform(0, most, shape)), 0.0)
+
+    return draw
 
 
-def _session(
-    number: int, base: Floats, head: Floats, again: Floats, base_first: NDArray[np.bool_], twice: NDArray[np.int64]
-) -> Session:
-    sides = zip(base, head, base_first, strict=True)
-    return Session(
-        number,
-        plain=tuple(Block(float(b), float(h), bool(first)) for b, h, first in sides),
-        aa=tuple(Block(float(b), float(a)) for b, a in zip(base[twice], again, strict=True)),
-    )
+def heat(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Slow changes of 5 %."""
+    found: Floats = 0.05 * rng.standard_normal(shape)
+    return found
 
 
-def stopped(session: Session, settings: MeasureSettings) -> Session:
-    """The session cut off where the futility rule would have stopped it (A/A blocks are kept)."""
-    for count in range(settings.futility_blocks, len(session.plain), settings.futility_blocks):
-        short = Session(session.number, session.plain[:count], session.aa)
-        if hopeless(short, settings.min_gain):
-            return short
-    return session
+DRIFT = State(20.0, 200.0, heat)
+CLOCKS = State(0.1, 10.0, two_clocks)
+BURSTS = State(0.002, 0.02, some(0.1, 1.0))
+STEAL = State(0.02, 2.0, some(0.2, 0.5))
+
+MACHINES: dict[str, Machine] = {
+    "still": Machine(0.005),
+    "drift": Machine(0.02, (DRIFT,)),
+    "bursts": Machine(0.05, (DRIFT, BURSTS), left_over=0.01),
+    "two clocks": Machine(0.02, (DRIFT, CLOCKS)),
+    "shared VM": Machine(0.13, (DRIFT, CLOCKS, BURSTS, STEAL), left_over=0.02),
+    "loaded VM": Machine(0.25, (DRIFT, CLOCKS, BURSTS, STEAL), left_over=0.05),
+}
 
 
-def run_of(name: str, measured: list[Session]) -> Run:
-    """A run of sessions on the simulated machine."""
-    return Run(name, "change", "simulated", _LONG_AGO, tuple(measured))
+@dataclass(frozen=True)
+class Work:
+    """What is measured: seconds of a call and of all that is done around it, and the turns of a side in a pair."""
+
+    call: float
+    request: float
+    turns: int
 
 
-def seeds_samples(
-    rng: np.random.Generator, machine: Machine, noise: float, gains: Floats, repeats: int = 20
-) -> tuple[Floats, Floats]:
-    """The seeds' order on the same machine: all runs of the base, then all of the head; shapes (w, repeats)."""
-    logs = machine(rng, 2 * repeats)[None, :] + rng.normal(0, noise, (len(gains), 2 * repeats))
-    base, head = np.exp(logs[:, :repeats]), np.exp(logs[:, repeats:])
-    return base, head * (1 - gains[:, None])
+SHORT, MIDDLE, LONG = Work(0.0002, 0.0026, 96), Work(0.003, 0.0041, 60), Work(0.02, 0.0215, 11)
+"""What the schedule makes of calls of 0.2, 3 and 20 ms (`harness.alternation.turns.rounds_of`)."""
+
+
+def process_values(
+    rng: np.random.Generator, machine: Machine, begins: Floats, calls: int, seconds: float, rest: float = 0.0
+) -> Floats:
+    """Log seconds of each call of processes that begin at these times; shapes (w, p) → (w, p, calls)."""
+    times = begins[:, :, None] + (seconds + rest) * np.arange(calls)
+    rows, processes = begins.shape
+    return machine.at(rng, times.reshape(rows, -1), seconds).reshape(rows, processes, calls)

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -26,6 +27,17 @@ def replace_section(title: str, body: str, page: Path = PAGE) -> None:
         new = text.rstrip("\n") + "\n\n" + section
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(new, encoding="utf-8")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as a percentage, '1.3 %'."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def machine_facts() -> str:

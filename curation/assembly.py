@@ -6,11 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, harmonic_mean
+from statistics import fmean, geometric_mean, harmonic_mean
 from typing import Any
 
 from curation.blocks import Run, durations_of
 from curation.evidence import deciding_runs
+from curation.summary import smallest_speedup
 from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from data.errors import InputError
 from data.records import Build, Change, Evidence, Reason, SessionStatistics, Stamp, Task, Timing, Verdict, Workload
@@ -22,6 +23,7 @@ TELLING = (
     Reason.NOT_CONFIRMED,
     Reason.NOT_SIGNIFICANT,
     Reason.UNSTABLE,
+    Reason.UNDECIDED,
     Reason.COLD_ONLY,
     Reason.SLOWER,
     Reason.NO_GAIN,
@@ -35,7 +37,7 @@ One workload that is slower makes the change slower (the rule asks for significa
 "no gain" of the others only says that they do not feel it.
 """
 
-UNTIMED = frozenset(TELLING[TELLING.index(Reason.TOO_FEW_SAMPLES) :])
+UNTIMED = frozenset({Reason.UNDECIDED, *TELLING[TELLING.index(Reason.TOO_FEW_SAMPLES) :]})
 """Reasons with which no time was decided on."""
 
 
@@ -106,8 +108,18 @@ def assemble(
         reason = most_telling([Reason(row.reason) for row in mine if row.reason])
         detail = next((row.detail for row in mine if row.reason == reason), "")
         return Task(**stamp.fields(), **common, status="rejected", reason=reason, detail=f"{_counts(mine)}: {detail}")
-    figures = _of_workloads(accepted, repository) | _overall(mine, runs, accepted[0].run.machine_id)
+    decided = _decided(mine, runs, accepted[0].run.machine_id)
+    figures = _of_workloads(accepted, repository) | _overall(decided)
+    if (whole := gain_as_a_whole(decided)) < smallest_speedup(settings.min_gain):
+        detail = f"{_counts(mine)}: {whole:.3g}× over all workloads that the change touches"
+        return Task(**stamp.fields(), **common, **figures, status="rejected", reason=Reason.MIXED, detail=detail)
     return Task(**stamp.fields(), **common, **figures, detail=_counts(mine))
+
+
+def gain_as_a_whole(decided: Sequence[SessionStatistics]) -> float:
+    """Geometric mean of the speedups of the workloads whose times the change moves: their intervals exclude 1."""
+    touched = [one.speedup for one in decided if one.low > 1 or one.high < 1]
+    return geometric_mean(touched) if touched else 1.0
 
 
 def most_telling(reasons: Sequence[Reason]) -> Reason:
@@ -167,17 +179,22 @@ def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str
         **_means(rows),
         "delta": fmean(row.delta for row in rows),
         "q_value": min(row.q_value for row in rows),
+        "margin": min((row.margin for row in rows if row.margin is not None), default=None),
         "machine_id": accepted[0].run.machine_id,
     }
 
 
-def _overall(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str) -> dict[str, Any]:
-    timed = [
+def _decided(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str) -> list[SessionStatistics]:
+    """The deciding sessions of the workloads that came to a decision by their times, on one machine."""
+    return [
         row.sessions[-1]
         for row in evidence
         if row.sessions and row.reason not in UNTIMED and runs[row.workload_id].machine_id == machine
     ]
-    return {f"overall_{name}": value for name, value in _means(timed).items()} | {"timed_workloads": len(timed)}
+
+
+def _overall(decided: Sequence[SessionStatistics]) -> dict[str, Any]:
+    return {f"overall_{name}": value for name, value in _means(decided).items()} | {"timed_workloads": len(decided)}
 
 
 def _means(rows: Sequence[TaskWorkload | SessionStatistics]) -> dict[str, float]:
@@ -200,6 +217,7 @@ def _workload(one: _Accepted) -> TaskWorkload:
         p_value=one.evidence.p_value,
         q_value=one.evidence.q_value,
         aa_delta=confirming.aa_delta,
+        margin=confirming.margin,
         calls=one.workload.calls,
         role=one.workload.role,
     )

@@ -1,4 +1,8 @@
-"""Timings put together into blocks, sessions and runs: what the statistics read."""
+"""Timings put together into blocks, sessions and runs: what the statistics read.
+
+A block is a pair of processes, and the unit of analysis: turns of one pair are not independent of each other
+(Kalibera and Jones, 2013).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,12 @@ from statistics import median
 
 import numpy as np
 
+from curation.intervals import hodges_lehmann
 from curation.stability import Floats
 from data.records import Timing
+
+SHORTEST = 1e-9
+"""Seconds: what a clock shows as nothing lasted that long."""
 
 _Attempt = tuple[int, bool, int]  # session, aa, block
 
@@ -22,6 +30,8 @@ class Block:
 
     base: float
     head: float
+    log: float
+    """Log ratio of base to head: Hodges-Lehmann over the turns, or of the two values."""
     base_first: bool = True
     cold_base: float | None = None
     """Seconds of the first call of the process."""
@@ -44,7 +54,19 @@ class Session:
     outcomes: frozenset[str] = frozenset()
     """Outcomes other than 'passed', of any attempt: what fails once is not run again."""
     disturbed: int = 0
-    """Blocks whose last attempt was disturbed, too."""
+    """Blocks whose last attempt was disturbed, too (older homes)."""
+    alone: bool = False
+    """Whether its processes ran one after the other."""
+
+    @property
+    def logs(self) -> Floats:
+        """Log ratios of base to head of the plain blocks, shape (n,)."""
+        return np.array([block.log for block in self.plain])
+
+    @property
+    def aa_logs(self) -> Floats:
+        """The same of base to base, shape (k,)."""
+        return np.array([block.log for block in self.aa])
 
     @property
     def base(self) -> Floats:
@@ -144,14 +166,22 @@ def _last_whole(tried: dict[int, dict[str, Timing]]) -> dict[str, Timing]:
 
 def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]], outcomes: frozenset[str]) -> Session:
     blocks: dict[bool, list[Block]] = {False: [], True: []}
-    for (_, aa, _), sides in chosen.items():
-        if len(sides) == 2 and all(row.outcome == "passed" and row.samples for row in sides.values()):
+    whole = {
+        key: sides
+        for key, sides in chosen.items()
+        if len(sides) == 2 and all(row.outcome == "passed" and row.samples for row in sides.values())
+    }
+    # what could not live beside others from some pair on is measured by itself, and judged by that alone
+    alone = any(row.schedule == "fresh" for sides in whole.values() for row in sides.values())
+    for (_, aa, _), sides in whole.items():
+        if not alone or sides["head"].schedule == "fresh":
             blocks[aa].append(_block(sides["base"], sides["head"]))
     return Session(
         number=number,
         plain=tuple(blocks[False]),
         aa=tuple(blocks[True]),
         outcomes=outcomes,
+        alone=alone,
         disturbed=len({row.hash_seed for sides in chosen.values() for row in sides.values() if row.disturbed}),
     )
 
@@ -160,12 +190,28 @@ def _block(base: Timing, head: Timing) -> Block:
     return Block(
         base=median(base.samples),
         head=median(head.samples),
+        log=_log_ratio(base, head),
         base_first=base.position < head.position,
         cold_base=base.cold,
         cold_head=head.cold,
         base_quartiles=_quartiles(base.samples),
         head_quartiles=_quartiles(head.samples),
     )
+
+
+def _log_ratio(base: Timing, head: Timing) -> float:
+    if "turns" not in (base.schedule, head.schedule) or len(base.samples) != len(head.samples):
+        return log_ratio(median(base.samples), median(head.samples))
+    return hodges_lehmann(np.log(_positive(base.samples) / _positive(head.samples)))
+
+
+def _positive(samples: Sequence[float]) -> Floats:
+    return np.maximum(np.asarray(samples, dtype=np.float64), SHORTEST)
+
+
+def log_ratio(base: float, head: float) -> float:
+    """Log of base over head, both in seconds."""
+    return float(np.log(max(base, SHORTEST) / max(head, SHORTEST)))
 
 
 def _quartiles(samples: Sequence[float]) -> tuple[float, float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curation.blocks import Run, Session, runs_of
-from curation.intervals import ratio_of_medians
-from curation.stability import delta, p_value, q_values
-from curation.summary import gains, hopeless, noisy, quiet, slower, smallest_speedup, summarise, unbiased
+import numpy as np
+
+from curation.blocks import Run, Session, log_ratio, runs_of
+from curation.intervals import hodges_lehmann, paired_delta, shift_p_value
+from curation.stability import q_values
+from curation.summary import excluded, gains, promising, slower, summarise, unbiased
 from data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
 from data.settings import SelectSettings
 
@@ -56,35 +59,11 @@ def deciding_runs(timings: Sequence[Timing], settings: SelectSettings) -> dict[s
 
 
 def passed_selection(session: Session, settings: SelectSettings) -> bool:
-    """Whether a first session is worth confirming: the gain is there by itself and the workload is stable."""
+    """Whether a first session is worth confirming: a gain is there by itself and the workload is stable."""
     statistics = summarise(session, settings)
-    if statistics is None or session.outcomes or len(session.plain) < settings.min_blocks:
+    if statistics is None or session.outcomes or len(session.plain) < settings.min_pairs:
         return False
-    return gains(statistics, settings) and unbiased(statistics, settings) and quiet(statistics)
-
-
-def undecided(run: Run, settings: SelectSettings) -> bool:
-    """Whether noise may have hidden in the last round what the workload shows, so that another one is worth it.
-
-    It neither passed nor is a gain of `min_delta` excluded, and base against base is biased or differs by as much, or
-    the pairs show a gain that the test does not: the clock had two modes.
-    """
-    select, confirm = run.last_round
-    last = confirm or select
-    statistics = summarise(last, settings)
-    if statistics is None or hopeless(last, settings.min_delta) or any(one.outcomes for one in run.sessions):
-        return False
-    if not unbiased(statistics, settings):
-        return True
-    passed = _confirmed(statistics, settings) if confirm else passed_selection(select, settings)
-    shown = statistics.low >= smallest_speedup(settings.min_delta)
-    return not passed and (shown or noisy(statistics, settings.min_delta))
-
-
-def shows_gain(run: Run, settings: SelectSettings) -> bool:
-    """Whether a selecting session shows a gain by itself, stable or not."""
-    statistics = (summarise(session, settings) for session in run.sessions if session.number % 2)
-    return any(gains(one, settings) for one in statistics if one)
+    return promising(statistics, settings) and unbiased(statistics, settings)
 
 
 def _deciding(runs: Sequence[Run], settings: SelectSettings) -> list[_Finding]:
@@ -102,17 +81,18 @@ def _examine(run: Run, settings: SelectSettings) -> _Finding:
     base, head = select.cold
     if len(base) == 0:
         return finding
+    logs = np.array([log_ratio(before, after) for before, after in zip(base, head, strict=True)])
     return replace(
         finding,
-        cold_speedup=ratio_of_medians(base, head),
-        cold_delta=float(delta(base, head, settings.cold_alpha)),
-        cold_p=p_value(base, head),
+        cold_speedup=math.exp(hodges_lehmann(logs)),
+        cold_delta=paired_delta(logs, settings.cold_alpha),
+        cold_p=shift_p_value(logs),
     )
 
 
 def _newest_whole(candidates: list[_Finding], settings: SelectSettings) -> _Finding:
     """Of several machines' runs of a workload the newest that came to an end; the newest of all if none did."""
-    whole = [f for f in candidates if f.run.last_round[1] or (f.select and not gains(f.select, settings))]
+    whole = [f for f in candidates if f.run.last_round[1] or (f.select and not promising(f.select, settings))]
     chosen = max(whole or candidates, key=lambda f: f.run.newest)
     others = len(candidates) - 1
     return replace(chosen, note=f"{others} other machine(s) left out") if others else chosen
@@ -141,83 +121,77 @@ def _evidence(finding: _Finding, settings: SelectSettings, stamp: Stamp) -> Evid
         p_value=finding.select.p_value if finding.select else None,
         q_value=finding.q,
         cold_speedup=finding.cold_speedup,
+        margin=published.margin if published else None,
         detail=_detail(finding, published, reason),
         **figures,
     )
 
 
 def _reason(finding: _Finding, settings: SelectSettings) -> Reason | None:
-    """The first rule that the workload breaks; None when it is kept."""
-    broken = _unmeasured(finding) or _no_gain(finding, settings)
-    if broken:
-        return broken
-    assert finding.select and finding.q is not None
-    if not (quiet(finding.select) and all(unbiased(s, settings) for s in (finding.select, finding.confirm) if s)):
-        return Reason.UNSTABLE
-    if finding.q > settings.max_q:
-        return Reason.NOT_SIGNIFICANT
-    if _too_few(finding.run.last_round[1], finding.confirm, settings):
-        return Reason.TOO_FEW_SAMPLES
-    assert finding.confirm
-    return None if _confirmed(finding.confirm, settings) else Reason.NOT_CONFIRMED
-
-
-def _confirmed(confirm: SessionStatistics, settings: SelectSettings) -> bool:
-    return gains(confirm, settings) and confirm.low > 1  # the unpaired test bears more noise
-
-
-def _unmeasured(finding: _Finding) -> Reason | None:
+    """The first rule that the workload breaks; None when it is kept. Noise is never a fact: it leaves undecided."""
     outcomes = {outcome for session in finding.run.sessions for outcome in session.outcomes}
     if outcomes:
         return Reason.WORKLOAD_TIMEOUT if outcomes == {"timeout"} else Reason.WORKLOAD_FAILED
-    return None
+    return _of_selection(finding, settings) or _of_confirmation(finding, settings)
 
 
-def _no_gain(finding: _Finding, settings: SelectSettings) -> Reason | None:
-    session, _ = finding.run.last_round
-    if _too_few(session, finding.select, settings):
+def _of_selection(finding: _Finding, settings: SelectSettings) -> Reason | None:
+    select = finding.select
+    if select is None or select.n_base < settings.min_pairs:
         return Reason.TOO_FEW_SAMPLES
-    assert finding.select
-    if finding.select.delta > settings.min_delta:
+    if slower(select, settings):
+        return Reason.SLOWER
+    if excluded(select, settings):
+        return Reason.COLD_ONLY if _gains_cold(finding, settings) else Reason.NO_GAIN
+    return None if promising(select, settings) else Reason.UNDECIDED
+
+
+def _of_confirmation(finding: _Finding, settings: SelectSettings) -> Reason | None:
+    confirm = finding.confirm
+    if not all(unbiased(one, settings) for one in (finding.select, confirm) if one):
+        return Reason.UNSTABLE
+    if finding.q is None or finding.q > settings.max_q:
+        return Reason.NOT_SIGNIFICANT
+    if confirm is None or confirm.n_base < settings.min_pairs:
+        return Reason.TOO_FEW_SAMPLES
+    if gains(confirm, settings):
         return None
-    if _gains_cold(finding, settings):
-        return Reason.COLD_ONLY
-    return Reason.SLOWER if slower(session, settings) else Reason.NO_GAIN
-
-
-def _too_few(session: Session | None, statistics: SessionStatistics | None, settings: SelectSettings) -> bool:
-    """Whether a session has too few blocks to decide; one that was stopped as hopeless has enough."""
-    if session is None or statistics is None:
-        return True
-    return len(session.plain) < settings.min_blocks and not hopeless(session, settings.min_delta)
+    return Reason.NOT_CONFIRMED if excluded(confirm, settings) else Reason.UNDECIDED
 
 
 def _gains_cold(finding: _Finding, settings: SelectSettings) -> bool:
     """Whether first calls are faster at a level that needs no second session, and more so than warm calls."""
     if finding.cold_q is None or finding.cold_speedup is None or finding.select is None:
         return False
-    significant = finding.cold_q <= settings.max_q and finding.cold_delta > settings.min_delta
+    significant = finding.cold_q <= settings.max_q and finding.cold_delta > settings.cold_gain
     return significant and finding.cold_speedup > finding.select.high
 
 
 def _detail(finding: _Finding, published: SessionStatistics | None, reason: Reason | None) -> str:
-    """The decision in words: "1.42× [1.37, 1.47], δ 0.28, 20 blocks, confirmed, noise 1.2 %"."""
+    """The decision in words: "1.42× [1.37, 1.47], δ 0.28, 8 pairs, confirmed, spread 1.2 %"."""
     parts = [MEANING[reason]] if reason else []
-    if published:
-        blocks = next(one for one in finding.run.sessions if one.number == published.session)
-        parts.append(f"{published.speedup:.3g}× [{published.low:.3g}, {published.high:.3g}]")
-        parts.append(f"δ {published.delta:.3f}, {len(blocks.plain)} blocks")
+    parts += _figures(published, reason) if published else []
     if reason is Reason.NOT_SIGNIFICANT and finding.q is not None:
         parts.append(f"q {finding.q:.2g}")
     if reason is Reason.COLD_ONLY:
         parts.append(f"first call {finding.cold_speedup:.3g}×")
     if reason is None:
         parts.append("confirmed")
-    if published and published.aa_delta is not None and (reason is Reason.UNSTABLE or published.aa_delta > 0):
-        parts.append(f"A/A δ {published.aa_delta:.3f}")
-    if published and published.aa_spread is not None:
-        parts.append(f"A/A {100 * published.aa_spread:.1f} %")
     disturbed = sum(session.disturbed for session in finding.run.sessions)
     if disturbed:
         parts.append(f"{disturbed} disturbed blocks")
     return ", ".join(parts + ([finding.note] if finding.note else []))
+
+
+def _figures(published: SessionStatistics, reason: Reason | None) -> list[str]:
+    parts = [f"{published.speedup:.3g}× [{published.low:.3g}, {published.high:.3g}]"]
+    parts.append(f"δ {published.delta:.3f}, {published.n_base} pairs")
+    if published.pair_spread is not None:
+        parts.append(f"spread {100 * published.pair_spread:.1f} %")
+    if published.margin is not None:
+        parts.append(f"margin {published.margin:.0f}")
+    if published.aa_delta is not None and (reason is Reason.UNSTABLE or published.aa_delta > 0):
+        parts.append(f"A/A δ {published.aa_delta:.3f}")
+    if reason is Reason.UNDECIDED and published.hold is not None:
+        parts.append(f"a second look would show it with {100 * published.hold:.0f} %")
+    return [*parts, "in processes of its own"] if published.alone else parts

@@ -22,8 +22,14 @@ TESTBED = "/testbed"
 WORK = "/perfquarry"
 """Where the grader puts its trees, in a container of its own."""
 ARTIFACT = "/logs/verifier"
-SAVED_SECONDS = 0.06
-"""What a process as fast as the expert's saves: ten times the noise of a process's wall time on a quiet machine."""
+SIDE_SECONDS = 1.0
+"""Seconds of turns of one side in a pair, of all workloads together: a grading should take well under a minute."""
+FEWEST_SECONDS = 0.08
+"""The same of one workload, at least."""
+LOAD_SECONDS = 2.0
+"""Seconds in which a process has loaded its workloads, generously."""
+ROLES = 4
+"""Processes of a pair at most: base, expert's side, candidate, the base again."""
 _UNIT_TEST = "unit-test"
 _SCHEMA = "1.4"
 
@@ -43,7 +49,7 @@ class Runnable(Record):
     """Expression of the paths that stay the base's."""
 
 
-def task_toml(task: Task, network: Network, version: str) -> str:
+def task_toml(task: Task, network: Network, version: str, settings: MeasureSettings | None = None) -> str:
     """`task.toml`; nothing of it is shown to the solver.
 
     The verifier's container is a fresh one of the same image, and the folder the solver worked in is
@@ -75,7 +81,7 @@ def task_toml(task: Task, network: Network, version: str) -> str:
         },
         "metadata": provenance,
         "agent": {"timeout_sec": 3600.0},
-        "verifier": {"environment_mode": "separate", "timeout_sec": _limit(task)},
+        "verifier": {"environment_mode": "separate", "timeout_sec": _limit(task, settings or MeasureSettings())},
         "environment": environment,
     }
     top = {"schema_version": _SCHEMA, "artifacts": [TESTBED]}
@@ -110,7 +116,7 @@ def instruction(task: Task, problem: str = "") -> str:
 _GRADING = """\
 How it is graded: your folder is compared with the base; changes of tests and of their configuration, \
 and compiled files, do not count. Base, your version and the version of the project's own developers are \
-timed in turns in fresh processes. The change has to make first calls faster, too, where theirs does \
+timed in alternating turns on one core. The change has to make first calls faster, too, where theirs does \
 (a memo of earlier calls does not), must give the same results, and must reach 95 % of their speedup. \
 Code that inspects frames, `sys.modules`, `/proc` or the test runner, that replaces what the standard \
 library holds, or that uses `exec`, `eval`, `ctypes` where it did not before, is not accepted."""
@@ -169,34 +175,32 @@ def grading(task: Task, runnable: Runnable, deleted: Sequence[str], settings: Me
         "workloads": workloads,
         "threshold": 0.95,
         "schedule": {
-            "futility_blocks": max(8, settings.futility_blocks),
-            "blocks": settings.blocks,
-            "more_blocks": 10,
-            "most_blocks": 3 * settings.blocks,
+            "pairs": settings.pairs,
+            "most_pairs": settings.max_pairs,
+            "turn_seconds": _turn_seconds(task, settings),
+            "fewest_turns": settings.fewest_turns,
+            "most_turns": settings.most_turns,
         },
         "wall_seconds": settings.max_process_seconds,
         "memory_bytes": settings.memory_bytes,
         "limits": {
             "warmups": settings.warmups,
-            "min_timed_seconds": _timed_seconds(task),
-            "max_calls": 1000,
-            "max_seconds": settings.max_process_seconds * 0.6,
-            "test_timeout": 60.0,
+            "test_timeout": settings.call_seconds,
             "result_bytes": 16 * 1024**2,
         },
     }
 
 
-def _timed_seconds(task: Task) -> float:
-    """Seconds a process spends in the calls of a workload at the base: enough for its saving to show from outside."""
-    gain = 1 - 1 / max(task.speedup or 1.0, 1.05)
-    return round(min(1.0, max(0.2, SAVED_SECONDS / gain)), 3)
+def _turn_seconds(task: Task, settings: MeasureSettings) -> float:
+    """Seconds of turns of one side in a pair, for each workload: the fewer, the more workloads there are."""
+    return round(min(settings.turn_seconds, max(FEWEST_SECONDS, SIDE_SECONDS / max(1, len(task.workloads)))), 3)
 
 
-def _limit(task: Task) -> float:
-    """Time limit of a grading, seconds: three times as long as 60 blocks should take; most take a third of that."""
-    process = 1.0 + sum(_timed_seconds(task) + 5 * one.base_seconds for one in task.workloads)
-    return round(300 + 3 * 200 * process)
+def _limit(task: Task, settings: MeasureSettings) -> float:
+    """Time limit of a grading, seconds: three times what all pairs should take; most end after a third of them."""
+    calls = sum(one.base_seconds for one in task.workloads) * (settings.fewest_turns + settings.warmups)
+    turns = 2 * len(task.workloads) * _turn_seconds(task, settings)  # what is around a call is in it, and the warm-ups
+    return round(300 + 3 * settings.max_pairs * ROLES * (LOAD_SECONDS + turns + calls))
 
 
 def _toml(value: Any) -> str:

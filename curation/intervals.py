@@ -1,11 +1,11 @@
 """The speedup and its 95 % interval.
 
 Both intervals are Hodges-Lehmann's: all shifts of log seconds that a rank test does not
-reject. Within blocks (`paired_interval`) it is the signed-rank test on the log ratios of
-the pairs: whatever the noise of a process looks like, the difference of two of the same
-block is symmetric about the true shift, so the coverage does not depend on drift, bursts
-or clock modes that a block's sides share (figures: docs/statistics.md). Without blocks
-(`unpaired_interval`: anybody's timings) it is the rank-sum test, as in δ.
+reject. Of pairs of processes (`shift_interval`) it is the signed-rank test on their log
+ratios: whatever the noise of a process looks like, the difference of two of the same
+pair is symmetric about the true shift, so the coverage does not depend on drift, bursts
+or clock modes that a pair's sides share (figures: docs/statistics.md). Without pairs
+(`unpaired_interval`: anybody's timings) it is the rank-sum test, as in SWE-Perf's δ.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import scipy  # its submodules are imported when first used
 from numpy.typing import ArrayLike
 
 from curation.stability import Floats, critical_count, head_over_base
@@ -30,20 +31,41 @@ def ratio_of_medians(base: ArrayLike, head: ArrayLike) -> float | None:
     return ratio if np.isfinite(ratio) else None
 
 
-def paired_interval(base: ArrayLike, head: ArrayLike, level: float = LEVEL) -> tuple[float, float] | None:
-    """Interval of the speedup from blocks, shapes (n,) and (n,), positive seconds; None for n < 6 at 95 %."""
-    bases, heads = np.asarray(base, dtype=np.float64), np.asarray(head, dtype=np.float64)
-    dropped = _walsh_dropped(len(bases), level)
-    if dropped is None or min(bases.min(), heads.min()) <= 0:
+def hodges_lehmann(logs: Floats) -> float:
+    """Median of the means of all pairs of values, each with itself too; shape (n,), n ≥ 1."""
+    return float(np.median(_walsh_averages(logs)))
+
+
+def shift_interval(logs: Floats, level: float = LEVEL) -> tuple[float, float] | None:
+    """Interval of the shift of log ratios, shape (n,), by the signed-rank test; None for n < 6 at 95 %."""
+    dropped = _walsh_dropped(len(logs), level)
+    if dropped is None:
         return None
-    averages = np.sort(_walsh_averages(np.log(bases / heads)))
-    return float(np.exp(averages[dropped])), float(np.exp(averages[-1 - dropped]))
+    averages = np.sort(_walsh_averages(logs))
+    return float(averages[dropped]), float(averages[-1 - dropped])
 
 
-def paired_speedup(base: ArrayLike, head: ArrayLike) -> float:
-    """Hodges-Lehmann estimate of the speedup from blocks, shapes (n,) and (n,), n ≥ 1, positive seconds."""
-    logs = np.log(np.asarray(base, dtype=np.float64) / np.asarray(head, dtype=np.float64))
-    return float(np.exp(np.median(_walsh_averages(logs))))
+def shift_p_value(logs: Floats) -> float:
+    """One-sided p-value of "the shift is greater than 0", shape (n,): Student's t; 1 for n < 2.
+
+    The rank test's own p-value cannot fall below 2⁻ⁿ, which no family of tests survives at n = 6.
+    """
+    if len(logs) < 2:
+        return 1.0
+    spread = float(np.std(logs, ddof=1))
+    if spread == 0:
+        return 0.0 if logs[0] > 0 else 1.0
+    return float(scipy.special.stdtr(len(logs) - 1, -float(np.mean(logs)) / (spread / np.sqrt(len(logs)))))
+
+
+def paired_delta(logs: Floats, alpha: float) -> float:
+    """δ of pairs, shape (n,): the largest gain that the one-sided signed-rank test still shows at level alpha.
+
+    SWE-Perf's Algorithm 1 with the test of paired samples: the base times (1 − x) stays significantly above the
+    head while x < 1 − exp(−lower bound of the shift). 0 where that is negative or the pairs are too few.
+    """
+    interval = shift_interval(logs, 1 - 2 * alpha)
+    return max(0.0, float(-np.expm1(-interval[0]))) if interval else 0.0
 
 
 def unpaired_interval(base: ArrayLike, head: ArrayLike, level: float = LEVEL) -> tuple[float, float] | None:

@@ -1,8 +1,9 @@
-"""Published tasks measured again: does each still hold, by the rules that accepted it?"""
+"""Published tasks measured again: does each still hold?"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import harmonic_mean, median
@@ -12,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy
 
-from curation.blocks import durations_of, runs_of
-from curation.evidence import decide
+from curation.blocks import Run, durations_of, runs_of
+from curation.summary import excluded, summarise
 from data.errors import InputError
-from data.records import Evidence, Reason, Revalidation, Stamp, Task, Timing, Workload
+from data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
 from data.records.revalidation import RevalidatedWorkload
 from data.records.task import TaskWorkload
 from data.records.workload import Source
@@ -73,17 +74,18 @@ def judge_again(
     python: str,
     seconds: float,
 ) -> Revalidation:
-    """What new timings of a published task show; each workload is decided as it was at first.
+    """What a second look at a published task shows.
 
-    The q-values are over the task's own workloads: what is measured again was named beforehand.
+    A workload holds when its new interval lies above 1 and meets the published one. One whose interval is too wide
+    to say is undecided: it does not hold, and the reason says so.
 
     Raises:
         InputError: there are no timings.
     """
     if not timings:
-        raise InputError(f"nothing was measured of {task.task_id}: its base fails before the first block")
-    evidence = {row.workload_id: row for row in decide(timings, settings, stamp)}
-    again = [_workload(one, evidence.get(one.workload_id)) for one in task.workloads]
+        raise InputError(f"nothing was measured of {task.task_id}: its base fails before the first pair")
+    runs = {run.workload_id: run for run in runs_of(timings)}
+    again = [_workload(one, runs.get(one.workload_id), settings) for one in task.workloads]
     nodes = {one.workload_id: one.node for one in task.workloads}
     lost = next((one for one in again if not one.held), None)
     return Revalidation(
@@ -100,7 +102,7 @@ def judge_again(
         low=_harmonic([one.low for one in again]),
         high=_harmonic([one.high for one in again]),
         workloads=again,
-        durations=json.dumps(durations_of({nodes[run.workload_id]: run for run in runs_of(timings)})),
+        durations=json.dumps(durations_of({nodes[name]: run for name, run in runs.items()})),
         foreign_load=median(row.foreign_load for row in timings),
         disturbed=sum(row.disturbed for row in timings) / len(timings),
         python=python,
@@ -157,16 +159,32 @@ def outcome(row: Revalidation) -> str:
     return said
 
 
-def _workload(published: TaskWorkload, row: Evidence | None) -> RevalidatedWorkload:
-    figures = row.model_dump(include={"speedup", "low", "high", "delta"}) if row else {}
+def _workload(published: TaskWorkload, run: Run | None, settings: SelectSettings) -> RevalidatedWorkload:
+    session = run.sessions[-1] if run else None
+    here = summarise(session, settings) if session else None
+    failed = session is not None and bool(session.outcomes)
+    reason = Reason.WORKLOAD_FAILED if failed else Reason.TOO_FEW_SAMPLES
+    if here and not failed:
+        return RevalidatedWorkload(
+            workload_id=published.workload_id,
+            node=published.node,
+            held=(lost := _lost(published, here, settings)) is None,
+            reason=lost,
+            published=published.speedup,
+            **here.model_dump(include={"speedup", "low", "high", "delta"}),
+        )
     return RevalidatedWorkload(
-        workload_id=published.workload_id,
-        node=published.node,
-        held=row is not None and row.status == "kept",
-        reason=row.reason if row else Reason.TOO_FEW_SAMPLES,
-        published=published.speedup,
-        **figures,
+        workload_id=published.workload_id, node=published.node, held=False, reason=reason, published=published.speedup
     )
+
+
+def _lost(published: TaskWorkload, here: SessionStatistics, settings: SelectSettings) -> Reason | None:
+    """Why a workload does not hold; None when it does."""
+    if here.low <= 1:
+        return Reason.NO_GAIN if excluded(here, settings) else Reason.UNDECIDED
+    between = math.exp(2 * settings.occasion)  # what two looks differ by, that neither interval knows of
+    meets = here.low <= published.high * between and here.high * between >= published.low
+    return None if meets else Reason.OTHER_SPEEDUP
 
 
 def _harmonic(values: Sequence[float | None]) -> float | None:

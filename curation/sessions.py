@@ -1,21 +1,21 @@
-"""Rounds of two sessions of one change: the first selects, the second confirms what the first found.
-
-Another round is for what noise hid: measured once more, it is decided like the others.
-"""
+"""A round of two sessions of one change: the first selects, the second confirms what the first found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import zip_longest
 
 from curation.blocks import runs_of
-from curation.evidence import passed_selection, shows_gain, undecided
-from curation.summary import hopeless
+from curation.evidence import passed_selection
+from curation.summary import excluded, precise, summarise
 from data.records import Machine, Stamp, Timing, Workload
 from data.settings import MeasureSettings, SelectSettings
 from harness.contracts import BuiltSide, Prober
-from harness.schedule import Progress, calls_of, run_session
+from harness.schedule import Progress, run_session
+
+LOOK = 1
+"""Number of the one session of a second look."""
 
 
 def measure(
@@ -28,15 +28,31 @@ def measure(
     measure: MeasureSettings,
     select: SelectSettings,
     stamp: Stamp,
+    *,
+    core: int | None,
+    first_session: int = 1,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
-    """Timings of the kept workloads of a change; the caller holds the machine (`harness.machine.measurement_lock`).
+    """Timings of the kept workloads of a change; the caller holds the core (`harness.machine.measurement_lock`).
 
-    Session 1 measures all, up to the limit (`in_turn`); session 2 those that pass the first by themselves, in a new
-    order and in fresh processes. Either gives up a workload only for futility or failure. Where a workload of the
-    change shows a gain, those left undecided by noise get another round (sessions 3 and 4, …), `max_rounds` in all:
-    else the figure of a task would be that of the workloads that noise happened to spare.
-    `progress(done, planned)` counts the blocks of one session and begins again with the next.
+    The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves,
+    in a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its
+    interval is as narrow as wanted: never because it just became significant.
+    `progress(done, planned)` counts the pairs of one session and begins again with the next.
+
+    Args:
+        change_id: of the change.
+        workloads: those of the change.
+        base: the built base.
+        head: the built head.
+        prober: runs the processes.
+        machine: facts that go with the rows.
+        measure: the schedule.
+        select: the thresholds.
+        stamp: where the rows come from.
+        core: to run on; None: anywhere.
+        first_session: odd; greater than 1 when noise hid before what the workloads show.
+        progress: called before the first and after every pair.
 
     Raises:
         SandboxUnavailable: a process could not be started.
@@ -50,41 +66,50 @@ def measure(
         settings=measure,
         stamp=stamp,
         machine=machine,
-        stop=partial(futile, min_gain=measure.min_gain),
+        core=core,
+        stop=partial(settled, settings=select),
         progress=progress,
     )
-    timings: list[Timing] = []
     chosen = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
-    for number in range(1, 2 * measure.max_rounds, 2):
-        timings += _round(session, chosen, number, calls_of(timings), select)
-        runs = runs_of(timings)
-        if not any(shows_gain(run, select) for run in runs):
-            break
-        again = {run.workload_id for run in runs if undecided(run, select)}
-        chosen = [workload for workload in chosen if workload.workload_id in again]
-        if not chosen:
-            break
-    return timings
+    first = session(workloads=chosen, session=first_session)
+    passed = {run.workload_id for run in runs_of(first) if passed_selection(run.sessions[0], select)}
+    again = [workload for workload in chosen if workload.workload_id in passed]
+    if not again:
+        return first
+    return first + session(workloads=again, session=first_session + 1, alone=_alone(first))
 
 
-def _round(
-    session: Callable[..., list[Timing]],
+def look(
+    change_id: str,
     workloads: Sequence[Workload],
-    number: int,
-    calls: Mapping[str, int],
-    settings: SelectSettings,
+    base: BuiltSide,
+    head: BuiltSide,
+    prober: Prober,
+    machine: Machine,
+    measure: MeasureSettings,
+    select: SelectSettings,
+    stamp: Stamp,
+    *,
+    core: int | None,
 ) -> list[Timing]:
-    first: list[Timing] = []
-    waiting = workloads
-    while waiting:
-        rows = session(workloads=waiting, session=number, calls=calls)
-        first += rows
-        # A workload that ends a process takes others along before they were timed at all: these are tried without it.
-        seen = {row.workload_id for row in rows}
-        waiting = [workload for workload in waiting if seen and workload.workload_id not in seen]
-    passed = {run.workload_id for run in runs_of(first) if passed_selection(run.sessions[0], settings)}
-    promising = [workload for workload in workloads if workload.workload_id in passed]
-    return first + session(workloads=promising, session=number + 1, calls=calls_of(first)) if promising else first
+    """One session of workloads that are published: nothing is selected by it, so nothing needs confirming.
+
+    Raises:
+        SandboxUnavailable: a process could not be started.
+    """
+    return run_session(
+        change_id,
+        workloads,
+        base,
+        head,
+        prober,
+        measure,
+        stamp,
+        machine,
+        session=LOOK,
+        core=core,
+        stop=partial(settled, settings=select),
+    )
 
 
 def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
@@ -96,6 +121,15 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
     return ranked[:limit]
 
 
-def futile(timings: Sequence[Timing], min_gain: float) -> set[str]:
-    """Ids of workloads whose interval, in the timings of one session so far, excludes the smallest gain."""
-    return {run.workload_id for run in runs_of(timings) if hopeless(run.sessions[0], min_gain)}
+def settled(timings: Sequence[Timing], settings: SelectSettings) -> set[str]:
+    """Ids of workloads that more pairs of the same session would tell nothing about."""
+    found = set()
+    for run in runs_of(timings):
+        statistics = summarise(run.sessions[0], settings)
+        if statistics and (excluded(statistics, settings) or precise(statistics, settings)):
+            found.add(run.workload_id)
+    return found
+
+
+def _alone(timings: Sequence[Timing]) -> Collection[str]:
+    return {row.workload_id for row in timings if row.schedule == "fresh"}

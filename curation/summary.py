@@ -1,78 +1,94 @@
-"""Statistics of one session of one workload, and what follows from them."""
+"""Statistics of one session of one workload, and what follows from them (docs/statistics.md).
+
+The unit is the pair of processes: its log ratio of base to head is one value.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import scipy  # its submodules are imported when first used
 
 from curation.blocks import Session
-from curation.intervals import paired_interval, paired_speedup, ratio_of_medians, unpaired_interval
-from curation.stability import Floats, critical_count, delta, keep_inliers, p_value
+from curation.intervals import hodges_lehmann, paired_delta, shift_interval, shift_p_value
+from curation.stability import Floats
 from data.records import SessionStatistics
 from data.settings import SelectSettings
 
 
 def summarise(session: Session, settings: SelectSettings) -> SessionStatistics | None:
-    """Statistics of a session; None with fewer than 4 whole blocks (no interval exists)."""
-    base, head = session.base, session.head
-    interval = speedup_interval(base, head)
-    kept_base, kept_head = keep_inliers(base, settings.iqr_k), keep_inliers(head, settings.iqr_k)
-    speedup = ratio_of_medians(kept_base, kept_head)
-    if interval is None or speedup is None:
+    """Statistics of a session; None with fewer than 6 whole pairs (no interval exists)."""
+    logs = session.logs
+    interval = shift_interval(logs)
+    if interval is None:
         return None
-    if not interval[0] <= speedup <= interval[1]:
-        # The clock had two modes and the two medians come from different ones; pairs do not mix modes.
-        speedup = paired_speedup(base, head)
+    shift = hodges_lehmann(logs)
+    scale = spread(logs, session.aa_logs)
     return SessionStatistics(
         session=session.number,
-        n_base=len(kept_base),
-        n_head=len(kept_head),
-        base_median=float(np.median(kept_base)),
-        head_median=float(np.median(kept_head)),
-        speedup=speedup,
-        low=min(interval[0], speedup),
-        high=max(interval[1], speedup),
-        delta=float(delta(kept_base, kept_head, settings.alpha)),
-        p_value=p_value(kept_base, kept_head),
-        aa_delta=aa_delta(session, settings),
-        aa_spread=aa_spread(session),
+        n_base=len(logs),
+        n_head=len(logs),
+        base_median=float(np.median(session.base)),
+        head_median=float(np.median(session.head)),
+        speedup=math.exp(shift),
+        low=math.exp(interval[0]),
+        high=math.exp(interval[1]),
+        delta=paired_delta(logs, settings.alpha),
+        p_value=shift_p_value(logs),
+        aa_delta=aa_delta(session.aa_logs, settings.aa_alpha),
+        aa_spread=math.expm1(float(np.median(np.abs(session.aa_logs)))) if len(session.aa) else None,
+        pair_spread=scale,
+        hold=holding(shift, scale, len(logs), settings.occasion),
+        margin=margin(shift, len(logs), session.aa_logs),
+        alone=session.alone,
     )
 
 
-def speedup_interval(base: Floats, head: Floats) -> tuple[float, float] | None:
-    """95 % interval of the speedup: from the pairs, from unpaired values where 4 or 5 blocks are too few for pairs."""
-    return paired_interval(base, head) or unpaired_interval(base, head)
+def spread(logs: Floats, aa_logs: Floats) -> float:
+    """Standard deviation of one pair's log ratio: of base to head, or of these and base to base together if larger.
 
-
-def aa_delta(session: Session, settings: SelectSettings) -> float | None:
-    """δ of base against base at level `aa_alpha`: the largest over roles and over positions, in both directions.
-
-    By role: does the second role differ from the first? By position: does the process that
-    runs second in a block differ from the one before it (something left behind)? None where
-    the A/A blocks are too few for any difference to be significant.
+    Few pairs may agree by chance; those of the base with itself have the same noise.
     """
-    count = len(session.aa)
-    if critical_count(count, count, settings.aa_alpha) is None:
-        return None
-    roles = np.array([(block.base, block.head) for block in session.aa])
-    swapped = np.array([not block.base_first for block in session.aa])
-    positions = np.where(swapped[:, None], roles[:, ::-1], roles)
-    splits = np.stack([roles.T, roles.T[::-1], positions.T, positions.T[::-1]])
-    return float(delta(splits[:, 0], splits[:, 1], settings.aa_alpha).max())
+    own = float(np.var(logs, ddof=1))
+    if len(aa_logs) < 2:
+        return math.sqrt(own)
+    freedom, others = len(logs) - 1, len(aa_logs) - 1
+    pooled = (freedom * own + others * float(np.var(aa_logs, ddof=1))) / (freedom + others)
+    return math.sqrt(max(own, pooled))
 
 
-def aa_spread(session: Session) -> float | None:
-    """Typical relative difference of two runs of the base: exp(median |log ratio|) − 1; None without pairs.
+def holding(shift: float, scale: float, pairs: int, occasion: float) -> float:
+    """Predicted probability that a second look, with as many pairs, shows the gain: its interval lies above 1.
 
-    Pairs are the A/A blocks and the bases of neighbouring plain blocks (each used once).
+    The second look's estimate is Student's t about this one's: both have the error scale/√pairs, and two looks
+    differ by `occasion` beyond that; its interval reaches t₀.₉₇₅ · scale/√pairs below it.
     """
-    base = session.base
-    even = len(base) // 2 * 2
-    pairs = np.concatenate(
-        [np.array([(b.base, b.head) for b in session.aa]).reshape(-1, 2), base[:even].reshape(-1, 2)]
-    )
-    if len(pairs) == 0 or pairs.min() <= 0:
+    error = scale / math.sqrt(pairs)
+    between = math.sqrt(2 * (error**2 + occasion**2))
+    if between == 0:
+        return float(shift > 0)
+    reach = float(scipy.special.stdtrit(pairs - 1, 0.975)) * error
+    return float(scipy.special.stdtr(pairs - 1, (shift - reach) / between))
+
+
+def margin(shift: float, pairs: int, aa_logs: Floats) -> float | None:
+    """The effect over what base against base shows: shift ÷ (standard deviation of A/A pairs / √pairs).
+
+    None with fewer than 2 pairs of A/A, or where these agree to the last digit.
+    """
+    noise = float(np.std(aa_logs, ddof=1)) if len(aa_logs) > 1 else 0.0
+    return abs(shift) / (noise / math.sqrt(pairs)) if noise else None
+
+
+def aa_delta(aa_logs: Floats, alpha: float) -> float | None:
+    """δ of base against base, the larger direction, by Student's t at level alpha; None with fewer than 3 pairs."""
+    n = len(aa_logs)
+    if n < 3:
         return None
-    return float(np.expm1(np.median(np.abs(np.log(pairs[:, 0] / pairs[:, 1])))))
+    error = float(np.std(aa_logs, ddof=1)) / math.sqrt(n)
+    shown = abs(float(np.mean(aa_logs))) - float(scipy.special.stdtrit(n - 1, 1 - alpha)) * error
+    return max(0.0, -math.expm1(-shown))
 
 
 def smallest_speedup(min_gain: float) -> float:
@@ -80,40 +96,41 @@ def smallest_speedup(min_gain: float) -> float:
     return 1 / (1 - min_gain)
 
 
-def hopeless(session: Session, min_gain: float) -> bool:
-    """Whether the interval excludes a gain of `min_gain`: measuring on would be futile."""
-    interval = speedup_interval(session.base, session.head)
-    return interval is not None and interval[1] < smallest_speedup(min_gain)
+def precise(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether the interval is as narrow as wanted, absolutely or next to the effect, and not by luck.
 
-
-def slower(session: Session, settings: SelectSettings) -> bool:
-    """Whether the head is slower: the interval lies below 1 and the base gains more than `min_delta` on it."""
-    interval = speedup_interval(session.base, session.head)
-    if interval is None or interval[1] >= 1:
+    A few pairs may agree by chance: Student's interval of their pooled spread must be as narrow, too.
+    """
+    wanted = max(settings.precision, settings.relative_precision * abs(math.log(statistics.speedup)))
+    if math.log(statistics.high / statistics.low) / 2 > wanted:
         return False
-    kept_base, kept_head = keep_inliers(session.base, settings.iqr_k), keep_inliers(session.head, settings.iqr_k)
-    return float(delta(kept_head, kept_base, settings.alpha)) > settings.min_delta
+    reach = float(scipy.special.stdtrit(statistics.n_base - 1, 0.975)) / math.sqrt(statistics.n_base)
+    return statistics.pair_spread is None or reach * statistics.pair_spread <= wanted
+
+
+def excluded(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether there is no gain worth a task: the interval excludes it, or is precise about a smaller one."""
+    smallest = smallest_speedup(settings.min_gain)
+    return statistics.high < smallest or (statistics.speedup < smallest and precise(statistics, settings))
 
 
 def gains(statistics: SessionStatistics, settings: SelectSettings) -> bool:
-    """Whether the session by itself shows the gain: δ over its threshold and p within the level of q."""
-    return statistics.delta > settings.min_delta and statistics.p_value <= settings.max_q
+    """Whether the session by itself shows a gain worth a task that a second look will show, too."""
+    if statistics.speedup < smallest_speedup(settings.min_gain) or statistics.low <= 1:
+        return False
+    return statistics.hold is not None and statistics.hold >= settings.min_hold
+
+
+def promising(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether a second session is worth its time: a gain is seen, and it is not excluded that it is worth a task."""
+    return statistics.low > 1 and not excluded(statistics, settings)
+
+
+def slower(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether the head is slower, by as much as would be a gain."""
+    return statistics.high < 1 and statistics.speedup <= 1 - settings.min_gain
 
 
 def unbiased(statistics: SessionStatistics, settings: SelectSettings) -> bool:
-    """Whether the A/A δ stays within its limit (or has too few A/A blocks to say)."""
+    """Whether the A/A δ stays within its limit (or has too few A/A pairs to say)."""
     return statistics.aa_delta is None or statistics.aa_delta <= settings.max_aa_delta
-
-
-def noisy(statistics: SessionStatistics, min_gain: float) -> bool:
-    """Whether two runs of the base typically differ by as much as the smallest gain."""
-    return statistics.aa_spread is not None and 1 + statistics.aa_spread >= smallest_speedup(min_gain)
-
-
-def quiet(statistics: SessionStatistics) -> bool:
-    """Whether two runs of the base typically differ less than base and head do.
-
-    Asked of the selecting session only: each rule the confirming session has to pass on top
-    of δ would select its speedup, the published one, a little more.
-    """
-    return statistics.aa_spread is None or 1 + statistics.aa_spread < max(statistics.speedup, 1 / statistics.speedup)

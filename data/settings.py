@@ -222,45 +222,57 @@ class GenerateSettings(StageSettings):
 
 
 class MeasureSettings(StageSettings):
-    """The schedule of a session (docs: measurement)."""
+    """The schedule of a session (docs/statistics.md)."""
 
-    blocks: int = Field(default=20, description="Blocks a session; each runs base and head once.")
-    aa_blocks: int = Field(default=6, description="Blocks of a session that run the base twice.")
-    futility_blocks: int = Field(default=5, description="Blocks after which a hopeless workload is stopped.")
-    min_gain: float = Field(default=0.05, description="Smallest relative gain worth a task.")
-    warmups: int = Field(default=3, description="Untimed calls first in each process, at most the timed ones.")
-    min_timed_seconds: float = Field(default=0.05, description="Seconds the timed calls of a process should last.")
-    max_calls: int = Field(default=40, description="Most timed calls in a process.")
-    workload_seconds: float = Field(
-        default=0.4, description="Seconds of a process a workload should take, fixtures and warm-ups included."
+    pairs: int = Field(default=6, ge=6, description="Pairs of processes of a session, at least.")
+    max_pairs: int = Field(default=24, ge=6, description="Pairs of processes of a session, at most.")
+    aa_every: int = Field(default=2, ge=1, description="Every so manieth pair has a second process of the base.")
+    warmups: int = Field(default=3, ge=1, description="Untimed calls first in each process; one of slow workloads.")
+    turn_seconds: float = Field(
+        default=0.25, gt=0, description="Seconds that the turns of one side last in a pair, fixtures included."
     )
-    max_process_seconds: float = Field(default=60.0, description="Wall limit of one process.")
+    fewest_turns: int = Field(default=5, ge=1, description="Turns of a side in a pair, at least.")
+    most_turns: int = Field(default=160, ge=1, description="Turns of a side in a pair, at most.")
+    call_seconds: float = Field(default=60.0, gt=0, description="Limit of one call.")
+    max_process_seconds: float = Field(
+        default=60.0, gt=0, description="Seconds to load the workloads, and for each of them as many again."
+    )
     memory_bytes: int = Field(default=4 * 1024**3)
-    max_foreign_load: float = Field(
-        default=0.2, description="CPU seconds per second of others, on the core of the timing, that disturb a block."
+    copy_bytes: int = Field(
+        default=1024**3, description="Largest tree of which a second copy is made for base against base."
     )
-    max_attempts: int = Field(default=2, description="Times a disturbed block is run at most.")
+    fresh_seconds: float = Field(
+        default=0.05, description="Seconds of timed calls in a process of its own, for what cannot live beside others."
+    )
     seed: int = Field(default=20261121, description="Seed of the orders and hash seeds.")
     max_workloads: int = Field(
         default=12, ge=1, description="Workloads of a change that are timed: of each source and role in turn."
     )
-    max_rounds: int = Field(
-        default=3, ge=1, description="Rounds of two sessions for a workload of a promising change that noise hides."
-    )
-    ADDED: ClassVar[frozenset[str]] = frozenset({"max_workloads", "max_rounds"})
 
 
 class SelectSettings(StageSettings):
-    """Thresholds of acceptance."""
+    """Thresholds of acceptance (docs/statistics.md)."""
 
-    alpha: float = Field(default=0.1, description="Level of the Mann-Whitney test in δ (SWE-Perf).")
-    iqr_k: float = Field(default=1.0, description="Width of the outlier fences in interquartile ranges.")
-    min_delta: float = Field(default=0.05, description="δ must exceed it in both sessions.")
+    min_gain: float = Field(default=0.03, gt=0, lt=1, description="Smallest relative gain worth a task.")
+    min_hold: float = Field(
+        default=0.95, gt=0, lt=1, description="Smallest predicted probability that a second look shows the gain."
+    )
+    occasion: float = Field(
+        default=0.005, ge=0, description="What two looks at the same code differ by (log) that no pair of a look shows."
+    )
+    precision: float = Field(
+        default=0.0125, gt=0, description="Half of the interval (log) at which a workload needs no more pairs."
+    )
+    relative_precision: float = Field(
+        default=0.1, ge=0, description="The same as a share of the effect (log), where that is more."
+    )
+    min_pairs: int = Field(default=6, ge=6, description="Fewest pairs of processes a session needs to decide.")
     max_q: float = Field(default=0.05, description="Largest q-value (Benjamini-Hochberg).")
-    aa_alpha: float = Field(default=0.005, description="Level of the test in A/A δ: its few blocks are tested often.")
-    cold_alpha: float = Field(default=0.01, description="Level in the first calls' δ: no second session confirms it.")
+    alpha: float = Field(default=0.1, description="Level of the test in δ (SWE-Perf).")
     max_aa_delta: float = Field(default=0.02, description="A/A δ above it rejects the workload as unstable.")
-    min_blocks: int = Field(default=8, description="Fewest blocks a session needs to decide.")
+    aa_alpha: float = Field(default=0.005, description="Level of the test in A/A δ: its few pairs are tested often.")
+    cold_alpha: float = Field(default=0.01, description="Level in the first calls' δ: no second session confirms it.")
+    cold_gain: float = Field(default=0.05, description="Smallest δ of first calls that is noted.")
 
 
 class ScreenSettings(StageSettings):
@@ -277,6 +289,28 @@ class ScreenSettings(StageSettings):
     functions: int = Field(default=6, ge=1, description="Targets broken one by one, those called most often first.")
     process_seconds: float = Field(default=120.0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=4 * 1024**3)
+
+
+class CountSettings(StageSettings):
+    """How instructions are counted (docs/counts.md)."""
+
+    seeds: tuple[int, ...] = Field(
+        default=(1, 2, 3), min_length=1, max_length=32, description="Hash seeds; for each, one process a side."
+    )
+    warmups: int = Field(default=3, ge=1, description="Uncounted calls first.")
+    calls: int = Field(default=4, ge=1, description="Counted calls of a process; their median counts.")
+    touched: float = Field(default=0.005, gt=0, description="From this |log ratio| on, functions are counted, too.")
+    functions: int = Field(default=24, ge=0, description="Functions that are kept of a workload.")
+    process_seconds: float = Field(default=600.0, gt=0, description="Wall limit of one process.")
+    memory_bytes: int = Field(default=8 * 1024**3)
+    UNHASHED: ClassVar[frozenset[str]] = frozenset({"process_seconds", "memory_bytes"})
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
+            raise ValueError("hash seeds are different numbers from 0 to 4294967295")
+        return seeds
 
 
 class ResourceSettings(Record):
@@ -392,6 +426,7 @@ class Settings(Record):
     measure: MeasureSettings = MeasureSettings()
     select: SelectSettings = SelectSettings()
     screen: ScreenSettings = ScreenSettings()
+    count: CountSettings = CountSettings()
     resources: ResourceSettings = ResourceSettings()
     sandbox: SandboxSettings = SandboxSettings()
     llm: LlmSettings = LlmSettings()

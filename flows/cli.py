@@ -20,6 +20,7 @@ from flows.options import Options, default_jobs, home_of, settings_from
 from llm import By
 
 COMMANDS: tuple[str, ...] = (
+    "count",
     "pulls",
     "release",
     "revalidate",
@@ -30,7 +31,7 @@ COMMANDS: tuple[str, ...] = (
 )
 """Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
 
-STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "screen")
+STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "screen", "count")
 
 app = typer.Typer(
     name="perfquarry",
@@ -113,7 +114,7 @@ _stage_command("curate", STAGE_NAMES, "All stages: from a repository's history t
 _stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of changes.")
 _stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
 _stage_command("generate", STAGE_NAMES[3:4], "Find workloads that execute changed lines: unit tests and scripts.")
-_stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, interleaved.")
+_stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, which take turns on one core.")
 _stage_command("select", STAGE_NAMES[5:6], "Decide which changes are verified improvements.")
 
 

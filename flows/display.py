@@ -190,3 +190,8 @@ def showing(console: Console, *, silent: bool = False, also: Display | None = No
 def _plain(text: str, width: int) -> str:
     line = text.replace("[", "\\[").splitlines()[0] if text else ""
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def waiting_for_core(waited: float) -> None:
+    """Shows that other timings hold every core, and for how many seconds."""
+    current().note(f"other timings run on every core: {waited:.0f} s")

@@ -22,6 +22,7 @@ from data.errors import SandboxUnavailable
 from data.home import Home
 from data.records import Record
 from flows.reports import size
+from harness.callgrind import REMEDY, Callgrind
 from harness.interpreters import find_interpreters
 from harness.once import disk_bytes
 from harness.resources import inventory, make_room
@@ -59,7 +60,18 @@ def report(home: Home, *, as_json: bool) -> None:
 
 def examine(home: Home) -> list[Check]:
     """All checks, in the order in which a run needs them."""
-    machine = [_git(), _sandbox(), _docker(), _interpreters(), _compilers(), _cores(), _governor(), _load(), _memory()]
+    machine = [
+        _git(),
+        _sandbox(),
+        _docker(),
+        _interpreters(),
+        _compilers(),
+        _valgrind(),
+        _cores(),
+        _governor(),
+        _load(),
+        _memory(),
+    ]
     return [*machine, _disk(home), _room(home), _keys()]
 
 
@@ -125,6 +137,17 @@ def _compilers() -> Check:
         ", ".join([Path(compiler).name, *(["cargo"] if cargo else []), *caches]),
         "native builds of neighbouring commits compile everything again: minutes instead of seconds each",
         "install ccache" + (", and sccache for Rust" if cargo else ""),
+    )
+
+
+def _valgrind() -> Check:
+    found = Callgrind.find()
+    return _check(
+        "valgrind",
+        found is not None,
+        found.version if found else "none",
+        "no instruction counts: speedups have the clock as their only witness (docs/counts.md)",
+        REMEDY,
     )
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 import data.funnel
 from curation import Format, Mode
+from curation.counts import counts_of, ratios_of
 from curation.formats import export as export_tasks
 from curation.samples import analyse, read_cases
 from data.errors import InputError, UnknownTask
@@ -20,6 +21,7 @@ from data.home import Home
 from data.records import Change, Evidence, Task, Timing, Workload
 from data.registry import resolve
 from data.store import TableStore
+from flows.count_lines import count_lines, facts_of
 from flows.decisions import newest_tasks
 from flows.reports import (
     evidence_panel,
@@ -61,7 +63,7 @@ def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     if as_json:
         _print_json([task_row(task) for task in accepted])
     else:
-        Console().print(tasks_table(accepted))
+        Console().print(tasks_table(accepted, ratios_of(store, name, accepted)))
 
 
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
@@ -118,9 +120,17 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
     evidence = list(
         store.records(Evidence, task.repo, config_hash=task.config_hash, where=pc.field("change_id") == task.change_id)
     )
+    counts = counts_of(store, task.repo)
     if as_json:
+        kept = {row.workload_id for row in evidence if row.status == "kept"}
+        kept |= {one.workload_id for one in task.workloads}
+        about = [row for row in counts.values() if row.change_id == task.change_id]
         _print_json(
-            {"task": task.model_dump(mode="json"), "evidence": [row.model_dump(mode="json") for row in evidence]}
+            {
+                "task": task.model_dump(mode="json"),
+                "evidence": [row.model_dump(mode="json") for row in evidence],
+                "counts": [facts_of(row, faster=row.workload_id in kept) for row in about],
+            }
         )
         return
     timings = list(store.records(Timing, task.repo, where=pc.field("change_id") == task.change_id))
@@ -131,6 +141,9 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
         own = [timing for timing in timings if timing.workload_id == row.workload_id]
         console.print()
         console.print(evidence_panel(row, names.get(row.workload_id, row.workload_id), own))
+        if row.workload_id in counts:
+            for line in count_lines(counts[row.workload_id], row):
+                console.print(line, highlight=False, soft_wrap=True)
 
 
 def _names(store: TableStore, task: Task) -> dict[str, str]:

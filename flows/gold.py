@@ -156,7 +156,7 @@ class GoldRuns:
     def measured(self, task: ReleasedTask, base: BuiltSide, head: BuiltSide) -> list[Evidence]:
         """Both sessions of all workloads, and the decision on each by the rule that makes tasks."""
         settings, stamp = self.settings, _stamp(task)
-        with measurement_lock():
+        with measurement_lock() as core:
             timings = measure(
                 task.task_id,
                 _workloads(task),
@@ -167,6 +167,7 @@ class GoldRuns:
                 settings.measure,
                 settings.select,
                 stamp,
+                core=core,
             )
         return decide(timings, settings.select, stamp)
 

@@ -102,9 +102,12 @@ def write_task(
     pack_repository(base.tree, task.created_at_commit, folder / "environment" / "repository.tar.gz")
     pack_base(base.tree, tests / "base.tar.gz")
     pack_grader(tests)
-    told = harbor.grading(task, runnable, expert.deleted, settings or MeasureSettings())
+    settings = settings or MeasureSettings()
+    told = harbor.grading(task, runnable, expert.deleted, settings)
     (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
-    (folder / "task.toml").write_text(harbor.task_toml(task, network, version("perfquarry")), encoding="utf-8")
+    (folder / "task.toml").write_text(
+        harbor.task_toml(task, network, version("perfquarry"), settings), encoding="utf-8"
+    )
     (folder / "instruction.md").write_text(harbor.instruction(task, problem), encoding="utf-8")
     (folder / "environment" / "Dockerfile").write_text(harbor.dockerfile(runnable), encoding="utf-8")
     (folder / "solution" / "expert.patch").write_bytes(task.patch.encode())

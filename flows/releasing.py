@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from curation import renewals
+from curation.counts import counts_of
 from curation.release.changelog import Changes
 from curation.release.check import read_failed
 from curation.release.making import make
@@ -106,6 +107,7 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candid
     workloads = made_of(store, Workload, repo, tasks)
     findings = newest_findings_of(store, repo, tasks)
     problems = list(store.records(Problem, repo, where=pc.field("task_id").isin([task.task_id for task in tasks])))
+    counts = counts_of(store, repo).values()
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
@@ -121,6 +123,7 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candid
             ),
             findings=[row for row in findings if row.task_id == task.task_id],
             problems=[row for row in problems if row.task_id == task.task_id],
+            counts=[row for row in counts if row.change_id == task.change_id],
         )
 
 

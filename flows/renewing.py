@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow.compute as pc
 
 from curation.renewals import fulfilled, in_force, renewed
-from data.records import Row, Timing, Workload, content_id
+from data.records import Evidence, Reason, Row, Timing, Workload, content_id
 from flows.run import Run
+
+ROUND = 2
+"""Sessions of a round: one selects, one confirms."""
+MOST_ROUNDS = 3
+"""Rounds of a workload that noise leaves undecided, each in another run."""
 
 
 def done(run: Run, model: type[Row], stage: Literal["generate", "measure"]) -> set[str]:
@@ -35,7 +41,60 @@ def family(run: Run, changes: Sequence[str]) -> str:
     """Configuration hash of the decision over these changes: another one once a change was measured again."""
     wishes = _measured_again(run)
     again = {change: wishes[change].isoformat() for change in changes if change in wishes}
+    again |= {f"{change} rounds": str(last) for change, last in _last_sessions(run).items() if last > ROUND}
     return content_id(run.hashes["select"], changes, *([again] if again else []))
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """What noise left open of a change."""
+
+    workload_ids: frozenset[str]
+    next_session: int
+
+
+def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
+    """Changes to be measured once more: the newest decision on their newest timings left workloads undecided.
+
+    Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole.
+
+    Args:
+        run: the run.
+        before: only decisions older than that count; the run's own ones are for the next.
+    """
+    columns = ["change_id", "workload_id", "reason", "created_at"]
+    rows = run.store.scan(Evidence, run.name, columns=columns, where=pc.field("change_id").is_valid()).to_pylist()
+    decided: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["created_at"]):
+        decided[row["workload_id"]] = row
+    open_now: dict[str, set[str]] = {}
+    for row in decided.values():
+        if row["reason"] == Reason.UNDECIDED:
+            open_now.setdefault(row["change_id"], set()).add(row["workload_id"])
+    if not open_now:
+        return {}
+    newest, last = _newest(run, Timing, "measure"), _last_sessions(run)
+    whole = fulfilled(newest, renewed(run.store, run.name, "measure"))
+    found = {}
+    for change, workloads in open_now.items():
+        at = max(decided[one]["created_at"] for one in workloads)
+        sessions = last.get(change, 0)
+        if before is not None and at >= before:
+            continue
+        if change in whole and newest[change] <= at and sessions <= ROUND * (MOST_ROUNDS - 1):
+            found[change] = Undecided(frozenset(workloads), sessions + 1 + sessions % ROUND)
+    return found
+
+
+def _last_sessions(run: Run) -> dict[str, int]:
+    """By change, the highest number of a session of timings in force."""
+    wishes = _measured_again(run)
+    columns = ["change_id", "session"] + ["created_at"] * bool(wishes)
+    table = run.store.scan(Timing, run.name, columns=columns, **run.where("measure"))
+    for change, at in wishes.items():
+        table = table.filter((pc.field("change_id") != change) | (pc.field("created_at") >= pc.scalar(at)))
+    highest = table.group_by("change_id").aggregate([("session", "max")])
+    return dict(zip(highest["change_id"].to_pylist(), highest["session_max"].to_pylist(), strict=True))
 
 
 def _measured_again(run: Run) -> dict[str, datetime]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from statistics import median
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ByteSize
@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from curation.blocks import Session, sessions_of
 from data.funnel import Funnel, SourceCount
-from data.records import MEANING, Evidence, Reason, SessionStatistics, Task, Timing
+from data.records import MEANING, Evidence, Reason, Task, Timing
 
 PLOT_WIDTH = 48
 
@@ -65,21 +66,33 @@ def sources_table(repository: str, counts: Sequence[SourceCount]) -> Table:
     return table
 
 
-def tasks_table(tasks: list[Task]) -> Table:
-    """The accepted tasks with what the expert reached; figures are never cut, titles may be."""
-    table = Table(title=f"{len(tasks)} accepted task(s)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("speedup", "95 % interval", "δ", "tests"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("task and title", overflow="fold")
+def tasks_table(tasks: list[Task], counted: Mapping[str, float]) -> RenderableType:
+    """The accepted tasks with what the expert reached: a line of figures, the id, the title; 80 columns are enough.
+
+    Args:
+        tasks: accepted ones.
+        counted: instructions of base over head by task_id (`curation.counts`), where they were counted.
+    """
+    heads = ["kept workloads", "all decided", "δ", *(["count"] if counted else []), "tests"]
+    lines = [Text(f"{len(tasks)} accepted task(s)", style="italic"), Text()]
+    lines += [Text(_columns(heads), style="bold"), Text("─" * (len(_columns(heads)) + 1))]
     for task in sorted(tasks, key=lambda one: -(one.speedup or 0)):
-        table.add_row(
-            f"[green]{times(task.speedup)}[/]",
-            f"\\[{times(task.low)}, {times(task.high)}]",
+        figures = [
+            f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]",
+            f"{times(task.overall_speedup)} [{times(task.overall_low)}, {times(task.overall_high)}]",
             f"{task.delta or 0:.3f}",
+            *([times(counted.get(task.task_id))] if counted else []),
             str(len(task.workloads)),
-            f"[bold]{escape(task.task_id)}[/]\n{escape(task.title)}",
-        )
-    return table
+        ]
+        lines += [Text(_columns(figures), style="green"), Text(f"  {task.task_id}", style="bold")]
+        lines += [Text(f"  {task.title}"), Text()]
+    return Group(*lines)
+
+
+def _columns(cells: Sequence[str]) -> str:
+    """The two speedups with their intervals, then narrow figures, all right-aligned."""
+    widths = (24, 24, *(7 for _ in cells[2:]))
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def times(value: float | None) -> str:
@@ -102,26 +115,22 @@ def size(number: int) -> str:
     return ByteSize(number).human_readable(separator=" ")
 
 
-def session_plot(statistics: SessionStatistics, timings: list[Timing]) -> RenderableType:
-    """Block values of both sides of one session on one time axis, as two strips of marks."""
-    values = {
-        side: [median(t.samples) for t in timings if t.side == side and t.samples and not t.aa]
-        for side in ("base", "head")
-    }
-    every = [value for side in values.values() for value in side]
+def session_plot(session: Session) -> RenderableType:
+    """Speedups of the pairs of one session on one log axis, and of base against base below: strips of marks."""
+    strips = {"pairs": session.logs.tolist(), "A/A": session.aa_logs.tolist()}
+    every = [value for values in strips.values() for value in values]
     if not every:
-        return Text("no timings")
-    low, high = min(every), max(every)
+        return Text("no whole pair of processes")
+    low, high = min([*every, 0.0]), max([*every, 0.0])
     table = Table.grid(padding=(0, 1))
-    for side, colour in (("base", "yellow"), ("head", "green")):
+    for name, colour in (("pairs", "green"), ("A/A", "yellow")):
         counts = [0] * PLOT_WIDTH
-        for value in values[side]:
-            place = (value - low) / (high - low) if high > low else 0.5
-            counts[min(PLOT_WIDTH - 1, int(place * PLOT_WIDTH))] += 1
+        for value in strips[name]:
+            counts[min(PLOT_WIDTH - 1, int(PLOT_WIDTH * (value - low) / (high - low))) if high > low else 0] += 1
         strip = "".join(" ▁▂▃▄▅▆▇█"[min(8, count)] for count in counts)
-        middle = statistics.base_median if side == "base" else statistics.head_median
-        table.add_row(side, Text(strip, style=colour), f"median {seconds(middle)}")
-    table.add_row("", Text(f"{seconds(low):<{PLOT_WIDTH - 10}}{seconds(high):>10}", style="dim"), "")
+        table.add_row(name, Text(strip, style=colour), f"{len(strips[name])} values")
+    begin, end = (f"{math.exp(value):.3g}×" for value in (low, high))
+    table.add_row("", Text(f"{begin:<{PLOT_WIDTH - 10}}{end:>10}", style="dim"), "")
     return table
 
 
@@ -129,14 +138,14 @@ def evidence_panel(evidence: Evidence, code: str, timings: list[Timing]) -> Rend
     """One workload: the decision in words and the plots of its sessions."""
     mark = "[green]✓[/]" if evidence.status == "kept" else f"[red]✗ {evidence.reason}[/]"
     parts: list[RenderableType] = [f"{mark} [bold]{escape(code)}[/]", f"  {escape(evidence.detail)}"]
+    sessions = {session.number: session for session in sessions_of(timings)}
     for statistics in evidence.sessions:
-        own = [t for t in timings if t.session == statistics.session and not t.disturbed]
         low, high = times(statistics.low), times(statistics.high)
         parts.append(
             f"  session {statistics.session}: {times(statistics.speedup)} \\[{low}, {high}], "
             f"δ {statistics.delta:.3f}, p {statistics.p_value:.2g}"
         )
-        parts.append(session_plot(statistics, own))
+        parts.append(session_plot(sessions[statistics.session]))
     return Group(*parts)
 
 

@@ -16,7 +16,7 @@ from curation.release.folder import read_tasks as read_released
 from curation.release.manifest import FILE
 from curation.release.selection import as_task
 from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds, workloads_of
-from curation.sessions import measure
+from curation.sessions import look
 from data.errors import EnvironmentFailed, GitFailed, InputError
 from data.home import Home
 from data.records import Machine, ReleasedTask, Revalidation, Stamp, Task, content_id
@@ -133,9 +133,9 @@ def _of_recipe(home: Home, task: Task, clone_from: str | None, settings: Setting
 def _again(task: Task, made: _Made, settings: Settings, run_id: str) -> Revalidation:
     stamp = _stamp(task, settings)
     workloads = workloads_of(task, stamp)
-    with measurement_lock():
+    with measurement_lock() as core:
         begin = time.monotonic()
-        timings = measure(
+        timings = look(
             task.change_id,
             workloads,
             made.base,
@@ -145,6 +145,7 @@ def _again(task: Task, made: _Made, settings: Settings, run_id: str) -> Revalida
             settings.measure,
             settings.select,
             stamp,
+            core=core,
         )
         seconds = time.monotonic() - begin
     return judge_again(task, timings, settings.select, stamp, run_id, made.python, seconds)

@@ -91,7 +91,7 @@ def serve(
     guard = guard_of(home, bind)
     runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
     with _bound(bind) as listener:
-        limit = options.settings.select.min_delta / 2 if near else None
+        limit = options.settings.select.min_gain / 2 if near else None
         desk = open_desk(home, runner, required=required, near=limit)
         port = listener.getsockname()[1]
         _announce(bind, port, guard, as_json=as_json)

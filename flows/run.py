@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -56,10 +57,11 @@ VERSIONS = {
     "judge": "1",
     "build": "2",
     "generate": "1",
-    "measure": "2",
-    "select": "3",
+    "measure": "3",
+    "select": "4",
     "screen": "2",
     "screen-run": "1",
+    "count": "1",
 }
 """Version of the code of each stage: raised when its rows would come out differently."""
 
@@ -105,8 +107,15 @@ class Run:
         """What claims of a stage are about: its rows of this repository and configuration in these tables."""
         return content_id(str(self.home.tables), self.name, stage, VERSIONS[stage], self.hashes[stage])
 
+    @cached_property
+    def begun(self) -> datetime:
+        """When it first asked: what a time limit rejected before is tried again, what it rejects later is not."""
+        return datetime.now(UTC)
+
     def close(self) -> None:
-        """Frees what this process has claimed."""
+        """Ends it: frees what this process has claimed. What is done with it from now on is another run."""
+        for name in ("begun", "builder"):  # a builder remembers what could not be made
+            self.__dict__.pop(name, None)
         if "claims" in self.__dict__:
             self.claims.close()
             del self.__dict__["claims"]
@@ -208,6 +217,7 @@ class Run:
             "select": settings.select.config_hash(measure),
             "screen": settings.screen.config_hash(),
             "screen-run": settings.screen.config_hash(),
+            "count": settings.count.config_hash(),
         }
 
     def stamp(self, stage: str) -> Stamp:

@@ -161,6 +161,8 @@ def run_stage(run: Run, stage: Stage, execute: Execute = in_threads) -> list[Fai
     Returns when nothing is left, for this worker and for others: what could not be done here.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
+        if stage.begin:
+            stage.begin(run)
         failures = _share(run, stage, execute)
         summary = _summary(run, stage)
         current().finish(summary)

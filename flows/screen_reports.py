@@ -40,22 +40,22 @@ def report_findings(options: Options, *, with_runs: bool, as_json: bool) -> None
         InputError: the repository has no task.
         RunFailed: some checks could not be made.
     """
-    run, console = _opened(options, as_json)
+    run, console = opened(options, as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if with_runs:
             from flows.screen_runs import run_checks
 
-            run_checks(run, _wanted(run))
-    wanted = {task.task_id: task for task in _wanted(run)}
-    rows = [row for row in newest_findings(run.store, run.name) if row.task_id in wanted]
-    rows.sort(key=lambda row: (list(wanted).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
-    lacking = [one for one in demands_of(run) if one.task_id in wanted]
+            run_checks(run, wanted(run))
+    asked = {task.task_id: task for task in wanted(run)}
+    rows = [row for row in newest_findings(run.store, run.name) if row.task_id in asked]
+    rows.sort(key=lambda row: (list(asked).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
+    lacking = [one for one in demands_of(run) if one.task_id in asked]
     if as_json:
         found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
         print(json.dumps({"findings": found, "demands": [asdict(one) for one in lacking]}, indent=2))
     else:
-        console.print(findings_table(run.name, rows, list(wanted.values())))
+        console.print(findings_table(run.name, rows, list(asked.values())))
         console.print(_sum_of(rows, options.repo, lacking), highlight=False, soft_wrap=True, markup=False)
 
 
@@ -101,15 +101,15 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     """
     if plans and llm is None:
         raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
-    run, console = _opened(options, as_json)
+    run, console = opened(options, as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if llm is not None:
             from flows.problem_writing import write_problems
 
-            write_problems(run, _wanted(run), llm, plans=plans)
-    wanted = {task.task_id for task in _wanted(run)}
-    rows = [row for row in newest_problems(run.store, run.name) if row.task_id in wanted]
+            write_problems(run, wanted(run), llm, plans=plans)
+    asked = {task.task_id for task in wanted(run)}
+    rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
     visible = [row for row in rows if row.setting != "plan"]
     if as_json:
         print(json.dumps([row.model_dump(mode="json") for row in visible], indent=2))
@@ -134,7 +134,7 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
     Raises:
         InputError: the repository has no task.
     """
-    run, console = _opened(options, as_json)
+    run, console = opened(options, as_json)
     tasks = accepted(run)
     changes = {task.task_id: run.change_of(task) for task in tasks}
     depths = {
@@ -178,12 +178,18 @@ def _figure(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _wanted(run: Run) -> list[Task]:
+def wanted(run: Run) -> list[Task]:
+    """The accepted tasks that the options ask for."""
     heads = run.options.changes
     return [task for task in accepted(run) if not heads or task.head_sha.startswith(heads)]
 
 
-def _opened(options: Options, as_json: bool) -> tuple[Run, Console]:
+def opened(options: Options, as_json: bool) -> tuple[Run, Console]:
+    """The run of the options, and where it shows what it does.
+
+    Raises:
+        InputError: the repository has no task.
+    """
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from curation.screening import rows_of, screened
 from curation.screening.runs import CHECKS, try_out
 from data.records import Build, Task
-from flows.display import current
+from flows.display import current, waiting_for_core
 from flows.run import Run
 from flows.runner import failed, run_stage
 from flows.screening import guards_of, looked_at, screened_tasks, stamp_of, summary
 from flows.stages import Batch, Stage
-from harness.machine import measurement_lock, quiet_core
+from harness.machine import measurement_lock
 
 
 def run_checks(run: Run, tasks: Sequence[Task]) -> None:
@@ -44,9 +44,9 @@ def _check(run: Run, task: Task) -> None:
     base, _ = run.builder.reopen(pair)
     tools = run.tools(pair)["base"]
     current().note(task.title)
-    lock = measurement_lock(on_wait=lambda waited: current().note(f"a timing runs here: {waited:.0f} s"))
+    lock = measurement_lock(on_wait=waiting_for_core)
     settings, guards = run.options.settings.screen, guards_of(run, task)
-    found = try_out(task, base, run.prober, settings, tools, quiet_core(), guards, lock)
+    found = try_out(task, base, run.prober, settings, tools, lock, guards)
     names = [(one.check, one.subject) for one in found]
     made = screened("run", CHECKS, of=looked_at(run, task), found=names)
     run.store.append(rows_of(task, [*found, made], stamp_of(run)))

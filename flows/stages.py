@@ -22,6 +22,7 @@ from data.records import (
     Attempt,
     Build,
     Change,
+    Count,
     Evidence,
     Finding,
     Problem,
@@ -31,8 +32,8 @@ from data.records import (
     Verdict,
     Workload,
 )  # fmt: skip
-from flows import renewing, screening
-from flows.display import current
+from flows import again, renewing, screening
+from flows.display import current, waiting_for_core
 from flows.gc import tidy
 from flows.joining import Joined
 from flows.judging import verdicts
@@ -43,6 +44,7 @@ from miners.history import crawl
 from miners.judge import spec_of
 from miners.patches import licence_at, split, version_at
 from miners.submodules import fetch_submodules
+from testgen.again import try_again
 from testgen.apis import with_apis
 from testgen.case import Case
 from testgen.sources import gather
@@ -56,6 +58,8 @@ PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
 
 _log = logging.getLogger("perfquarry.flows")
+DEMO = "demo"
+"""Name of the demo repository: nothing is counted there, so that it is ready within minutes."""
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
 
@@ -73,6 +77,8 @@ class Stage:
     """Never two batches at once."""
     counts_rows: bool = False
     """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
+    begin: Callable[[Run], None] | None = None
+    """Called once a run, before it is asked what is to do."""
     summary: Callable[[Run], str] | None = None
     """What is said of it in the end; None: its line of the funnel."""
     writes: tuple[type[Row], ...] = ()
@@ -179,7 +185,7 @@ def _one_by_one(run: Run, ready: set[str], done: set[str]) -> list[Batch]:
 
 
 def _build_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _kept(run, Verdict, "judge"), _done(run, Build, "build"))
+    return _one_by_one(run, _kept(run, Verdict, "judge"), _done(run, Build, "build") - again.due(run, "build"))
 
 
 def _build(run: Run, keys: Batch) -> None:
@@ -190,7 +196,7 @@ def _build(run: Run, keys: Batch) -> None:
             _log.warning("%s", problem)
         built = run.builder.build(change)
         run.store.append(built.attempts)  # first: only the builds say that the change is done
-        run.store.append(built.rows)
+        run.store.append(again.builds(run, key, built.rows))
         tidy(run)
 
 
@@ -204,7 +210,7 @@ def _verdict(run: Run, change_id: str) -> Verdict:
 
 
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _built(run), renewing.done(run, Workload, "generate"))
+    return _one_by_one(run, _built(run), renewing.done(run, Workload, "generate") - again.due(run, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
@@ -220,7 +226,9 @@ def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
         case = case_of(run, key)
         current().note(case.change.title)
-        run.store.append(with_apis(case, gather(case, sources_of(run, extra_sources(run.store, run.name, key)))))
+        sources, known = sources_of(run, extra_sources(run.store, run.name, key)), again.workloads(run, key)
+        found = with_apis(case, try_again(case, known, sources) if known else gather(case, sources))
+        run.store.append([*(again.wishes(run, key, known, found) if known else []), *found])
         del case
         tidy(run)
 
@@ -231,7 +239,8 @@ def _workloads(run: Run, change_id: str) -> list[Workload]:
 
 
 def _measure_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _kept(run, Workload, "generate"), renewing.done(run, Timing, "measure"))
+    done = renewing.done(run, Timing, "measure") - set(renewing.undecided(run, run.begun))
+    return _one_by_one(run, _kept(run, Workload, "generate"), done)
 
 
 def _measure(run: Run, keys: Batch) -> None:
@@ -239,14 +248,16 @@ def _measure(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         base, head = run.builder.reopen(_builds(run, key))
+        left = renewing.undecided(run, run.begun).get(key)
+        workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
         def told(done: int, planned: int, title: str = change.title) -> None:
-            current().note(f"block {done}/{planned}: {title}")
+            current().note(f"pair {done} of at most {planned}: {title}")
 
-        with measurement_lock(on_wait=lambda waited: current().note(f"another timing runs here: {waited:.0f} s")):
+        with measurement_lock(on_wait=waiting_for_core) as core:
             timings = measure(
                 key,
-                _workloads(run, key),
+                workloads,
                 base,
                 head,
                 run.prober,
@@ -254,7 +265,9 @@ def _measure(run: Run, keys: Batch) -> None:
                 settings.measure,
                 settings.select,
                 run.stamp("measure"),
-                told,
+                core=core,
+                first_session=left.next_session if left else 1,
+                progress=told,
             )
         if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
             _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)
@@ -310,13 +323,35 @@ def _select(run: Run, keys: Batch) -> None:
     run.store.append(tasks)
 
 
+# count: of real repositories, where valgrind is
+
+
+def _count_todo(run: Run) -> list[Batch]:
+    from flows.count_runs import to_count
+
+    return [] if run.name == DEMO else to_count(run)
+
+
+def _count(run: Run, keys: Batch) -> None:
+    from flows.count_runs import count
+
+    count(run, keys)
+
+
+def _count_summary(run: Run) -> str:
+    from flows.count_runs import summary
+
+    return summary(run)
+
+
 STAGES: tuple[Stage, ...] = (
     Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,)),
     Stage("build", _build_todo, _build, writes=(Attempt, Build)),
     Stage("generate", _generate_todo, _generate, writes=(Workload,)),
-    Stage("measure", _measure_todo, _measure, alone=True, writes=(Timing,)),
+    Stage("measure", _measure_todo, _measure, begin=again.wish_late_measurements, writes=(Timing,)),
     Stage("select", _select_todo, _select, alone=True, writes=(Evidence, Task)),
     Stage("screen", screening.todo, screening.screen, alone=True, summary=screening.summary, writes=(Finding, Problem)),
+    Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,)),
 )
 """In the order in which data walks through them."""

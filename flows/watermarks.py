@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from data.funnel import Funnel, funnel
 from data.records import Record, content_id
+from flows import again
 from flows.run import VERSIONS, Run
 from flows.stages import STAGES
 
@@ -70,6 +71,8 @@ class Watermark:
         run = self._run
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
+            return
+        if again.left(run, [stage.name for stage in self._stages]):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, run.provenance))
         self._path.parent.mkdir(parents=True, exist_ok=True)

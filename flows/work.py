@@ -13,6 +13,7 @@ import git
 from rich.console import Console
 from rich.markup import escape
 
+from curation.counts import ratios_of
 from data.errors import InputError
 from data.funnel import Funnel, funnel
 from data.home import Home
@@ -184,7 +185,7 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
     console.print(funnel_table(counts))
     explain(console, counts.reasons)
     console.print()
-    console.print(tasks_table(accepted))
+    console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted)))
     console.print(
         f"\nParquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)\n"
         f"One task in full: perfquarry show TASK. One file: perfquarry export {run.options.repo} --to tasks.parquet",

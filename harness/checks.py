@@ -62,14 +62,16 @@ class Checker:
         if not there:
             return None
         done = self._run(tree, ["-I", "-S", "-c", _PARSE, *there])
-        return None if done.ok else Rejection(reason, _log("parsing the changed files", done))
+        return None if done.ok else Rejection(_late(done) or reason, _log("parsing the changed files", done))
 
     def imports(self, tree: Path, roots: Sequence[Path], packages: Sequence[str]) -> Rejection | None:
         """Whether the packages can be imported, and are the tree's own."""
         if not packages:
             return None
         done = self._run(tree, ["-B", "-c", _IMPORT, ":".join(map(str, roots)), *packages])
-        return None if done.ok else Rejection(Reason.IMPORT_FAILED, _log(f"import {', '.join(packages)}", done))
+        if done.ok:
+            return None
+        return Rejection(_late(done) or Reason.IMPORT_FAILED, _log(f"import {', '.join(packages)}", done))
 
     def compile_bytecode(self, tree: Path, tag: str) -> None:
         """Compiles the tree's .py files, once an interpreter version; files that do not parse are passed over.
@@ -151,6 +153,11 @@ def describe(done: Completed) -> str:
     else:
         how = f"exit code {done.exit_code}"
     return f"{output}\n({how}{f', limit: {done.exceeded}' if done.exceeded else ''})"
+
+
+def _late(done: Completed) -> Reason | None:
+    """Its own reason for what a time limit ended: that says nothing of the files, and is tried again."""
+    return Reason.BUILD_TIMEOUT if done.timed_out else None
 
 
 def _log(what: str, done: Completed) -> str:

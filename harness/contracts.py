@@ -7,10 +7,12 @@ path differs between the sides but its digits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
@@ -23,6 +25,7 @@ class Limits:
     """What one command may use; beyond any of them it is killed with all its descendants."""
 
     wall_seconds: float = 60.0
+    """Seconds for which it was ready but had no processor do not count (`harness.sandbox.limit`)."""
     memory_bytes: int = 4 * 1024**3
     processes: int = 256
     file_bytes: int = 1024**3
@@ -47,10 +50,14 @@ class Command:
     limits: Limits = Limits()
     core: int | None = None
     """Core to pin it to."""
+    started: Callable[[int], None] | None = field(default=None, compare=False)
+    """Called once with the id of its first process, where this machine sees it."""
+    ending: threading.Event | None = field(default=None, compare=False)
+    """Once this is set, the command is killed as at a limit."""
 
 
-Exceeded = Literal["", "time", "memory", "processes", "disk"]
-"""The limit for which a command was killed; empty when it ended by itself."""
+Exceeded = Literal["", "time", "memory", "processes", "disk", "asked"]
+"""The limit for which a command was killed ('asked': `Command.ending`); empty when it ended by itself."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class BuiltSide:
     """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
 
 
-ProbeMode = Literal["check", "coverage", "profile", "time", "record"]
+ProbeMode = Literal["check", "coverage", "profile", "time", "turns", "record", "count"]
 Phase = Literal["", "load", "setup", "experiment", "store", "compare", "doubt", "run_test"]
 Files = dict[str, bytes]
 """Contents by name, in one folder."""
@@ -144,7 +151,10 @@ class Alteration(Record):
 class ProbeRequest(Record):
     """What the probe is asked to do in one process; sent to it as JSON."""
 
-    mode: ProbeMode = Field(description="check: run once; coverage: lines per test; profile: calls; time: samples.")
+    mode: ProbeMode = Field(
+        description="check: run once; coverage: lines per test; profile: calls; time: samples; turns: on request; "
+        "count: instructions."
+    )
     arguments: list[str] = Field(
         default_factory=list, description="Test files or pytest node ids, relative to the tree."
     )
@@ -168,12 +178,31 @@ class ProbeRequest(Record):
     max_seconds: float = Field(
         default=30.0, description="time: seconds after which no further call is begun (each test gets one at least)."
     )
-    test_timeout: float = Field(default=0.0, description="Seconds after which one test is given up; 0: never.")
+    test_timeout: float = Field(
+        default=0.0,
+        description="Seconds after which one test is given up, without those it waited for a processor; 0: never.",
+    )
     record: RecordRequest | None = Field(default=None, description="Only for mode 'record'.")
+    functions: list[str] = Field(
+        default_factory=list,
+        description="count: only what happens inside these Python functions ('path::Class.method'), and by function.",
+    )
     alteration: Alteration | None = Field(default=None, description="Not for mode 'record'.")
     extra_paths: list[str] = Field(
         default_factory=list, description="Folders that hold coverage or yappi for the target's interpreter."
     )
+
+
+Instructions = Annotated[int, Field(ge=0, lt=2**62)]
+"""A number of instructions; a table can hold it."""
+
+
+class Inside(Record):
+    """How calls of Python functions appear in a file of callgrind: as calls out of machine code."""
+
+    addresses: dict[str, list[tuple[int, int]]] = Field(description="By function: where its machine code lies.")
+    nested: dict[str, Instructions] = Field(description="By function: detours through machine code while it ran.")
+    overhead: Instructions = Field(description="Instructions of such a detour.")
 
 
 class ProbeItem(Record):
@@ -192,7 +221,11 @@ class ProbeItem(Record):
         default_factory=dict, description="coverage: of a script, the lines of its second call in the process."
     )
     phase: Phase = Field(default="", description="What a script was doing when it failed; doubt: its check is vacuous.")
-    setup_seconds: float = Field(default=0.0, description="Seconds of a script's last `setup`.")
+    setup_seconds: float = Field(
+        default=0.0, description="Least seconds of a script's `setup`; with a `test_timeout`, without those it waited."
+    )
+    call_seconds: float = Field(default=0.0, description="The same of its `experiment`.")
+    first_seconds: float = Field(default=0.0, description="The same of the first call of `experiment`.")
     functions: list[str] = Field(
         default_factory=list, description="profile: 'path::qualified.name' called inside the tree, most time first."
     )
@@ -204,6 +237,17 @@ class ProbeItem(Record):
     )
     altered: dict[str, tuple[int, int]] = Field(
         default_factory=dict, description="With an alteration: calls by function, and how many were altered."
+    )
+    instructions: list[Instructions] = Field(
+        default_factory=list, description="count: instructions of each counted call."
+    )
+    counted: str = Field(default="", description="count: name of callgrind's file of the last counted call.")
+    inside: Inside | None = Field(default=None, description="count, with `functions`: how to read that file.")
+    native: dict[str, Instructions] = Field(
+        default_factory=dict, description="count: instructions of functions of libraries themselves, 'library:name'."
+    )
+    python: dict[str, Instructions] = Field(
+        default_factory=dict, description="count: of Python functions with all that they call, 'path::Class.method'."
     )
 
 
@@ -218,8 +262,87 @@ class ProbeReport(Record):
     python: str = ""
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
+    waited_seconds: float = Field(default=0.0, description="Of these, without a processor; known where it finished.")
     output: str = Field(default="", description="End of the process's output, at most 4 KiB.")
     results: dict[str, Files] = Field(default_factory=dict, description="Stored results by script, never interpreted.")
+
+
+class Partner(Protocol):
+    """A process that has the workloads of one side loaded and calls them on request (`harness.alternation`)."""
+
+    def ready(self) -> None:
+        """Waits until they are loaded; several processes load at once.
+
+        Raises:
+            PartnerFailed: it ended, or did not come so far within its limit.
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What it has loaded: 'test' or 'script' by node."""
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether `stop` reaches its processes."""
+
+    def warm(self, node: str, calls: int) -> tuple[float, float, float]:
+        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures.
+
+        Raises:
+            PartnerFailed: a call did not pass, or no answer came.
+        """
+
+    def call(self, node: str, phase: float) -> tuple[float, float, float]:
+        """One call; its seconds inside, outside, and outside with all that was done around it.
+
+        Raises:
+            PartnerFailed: as `warm`.
+        """
+
+    def stop(self) -> None:
+        """Stops all of its processes until `go`."""
+
+    def go(self) -> None:
+        """Lets them go on."""
+
+    def end(self) -> ProbeReport:
+        """Ends it, once; what it left."""
+
+
+class PartnerFailed(Exception):
+    """A workload did not pass in a process that stays loaded. A value of measuring, never shown to users."""
+
+    def __init__(self, outcome: str, message: str, *, gone: bool = False) -> None:
+        super().__init__(f"{outcome}: {message}")
+        self.outcome = outcome
+        """'failed', 'timeout' or 'crashed'."""
+        self.message = message
+        self.gone = gone
+        """Whether the process is lost with it."""
+
+
+class Under(Protocol):
+    """A program that runs the interpreter of probes: callgrind."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What it adds to the environment."""
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """What of it must be visible in the sandbox."""
+
+    def argv(self, request: ProbeRequest, outbox: Path) -> tuple[str, ...]:
+        """Its command line, which that of the interpreter follows.
+
+        Args:
+            request: what the probe is asked.
+            outbox: folder into which it may write.
+        """
+
+    def told(self, report: ProbeReport, outbox: Path) -> ProbeReport:
+        """The report with what it left in its folder."""
 
 
 class Prober(Protocol):
@@ -233,3 +356,12 @@ class Prober(Protocol):
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
     ) -> ProbeReport:
         """One process, one report; a crash or a timeout is a report, too."""
+
+    def open(
+        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
+    ) -> AbstractContextManager[Partner]:
+        """A process of mode 'turns' that begins to load its workloads; whatever is left of it ends with the block."""
+
+    @property
+    def scratch(self) -> Path:
+        """Folder for what lives as long as a measurement."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import psutil
 
@@ -99,53 +100,71 @@ def _busy_seconds(core: int | None) -> float:
     return float(sum(getattr(times, name, 0.0) for name in BUSY))
 
 
-def quiet_core(seconds: float = OBSERVE_SECONDS) -> int | None:
-    """The least busy core this process may use, watched for that long; None where processes cannot be pinned.
+def by_idleness(seconds: float = OBSERVE_SECONDS) -> list[int | None]:
+    """The cores this process may use, watched for that long, the least busy first; [None] where none can be pinned.
 
-    Among equals it is the one with the highest number: the first ones serve most interrupts.
+    Among equals the one with the highest number comes first: the others serve most interrupts.
     """
     if not hasattr(os, "sched_getaffinity"):
-        return None
-    allowed = os.sched_getaffinity(0)
+        return [None]
     percent = psutil.cpu_percent(interval=seconds, percpu=True)
-    return max(allowed, key=lambda core: (-round(percent[core] / 10) if core < len(percent) else 0, core))
+
+    def load(core: int) -> int:
+        return round(percent[core] / 10) if core < len(percent) else 0
+
+    allowed: list[int] = sorted(os.sched_getaffinity(0))
+    allowed.sort(key=lambda core: (load(core), -core))
+    return [*allowed]
 
 
-def lock_path() -> Path:
-    """One file for all users of the machine: in the first folder everybody may write to, wherever TMPDIR points."""
+def lock_folder() -> Path:
+    """One folder for all users of the machine: the first that everybody may write to, wherever TMPDIR points."""
     folders = [Path("/run/lock"), Path("/var/tmp"), Path("/tmp")]  # noqa: S108
-    return next((one for one in folders if one.is_dir() and one.stat().st_mode & 0o002), folders[-1]) / LOCK_NAME
+    return next((one for one in folders if one.is_dir() and one.stat().st_mode & 0o002), folders[-1])
 
 
 @contextlib.contextmanager
 def measurement_lock(
-    timeout: float | None = None, *, on_wait: Callable[[float], None] = lambda waited: None, path: Path | None = None
-) -> Iterator[None]:
-    """Holds the machine for a timing. The kernel frees it when its holder ends, however it ends.
+    timeout: float | None = None, *, on_wait: Callable[[float], None] = lambda waited: None, folder: Path | None = None
+) -> Iterator[int | None]:
+    """Holds a core for a timing, the least busy one that is free. The kernel frees it when its holder ends, however.
+
+    One timing runs on a core at a time; with turns, timings on several cores do not disturb each other
+    (docs/benchmarks.md).
 
     Args:
         timeout: seconds to wait at most; None waits for ever.
-        on_wait: called with the seconds waited so far, first when another timing is found running, then every poll.
-        path: another lock file than the machine's, for tests.
+        on_wait: called with the seconds waited so far, first when all cores are found taken, then every poll.
+        folder: of the lock files, for tests.
+
+    Yields:
+        The core; None where processes cannot be pinned.
 
     Raises:
-        MachineBusy: another timing held it for longer than `timeout`.
+        MachineBusy: other timings held all cores for longer than `timeout`.
     """
-    path = path or lock_path()
-    descriptor = _open_shared(path)
+    folder = folder or lock_folder()
     begin = time.monotonic()
-    try:
-        while not _taken(descriptor):
+    with contextlib.ExitStack() as stack:
+        cores = by_idleness()
+        descriptors: dict[int | None, int] = {}
+        for core in cores:
+            name = LOCK_NAME if core is None else f"{core}-{LOCK_NAME}"
+            descriptors[core] = _open_shared(folder / name)
+            stack.callback(os.close, descriptors[core])  # frees the lock, too
+        while (taken := next((core for core in cores if _taken(descriptors[core])), _NONE)) is _NONE:
             waited = time.monotonic() - begin
             if timeout is not None and waited >= timeout:
                 raise MachineBusy(
-                    f"another timing has held {path} for {waited:.0f} s; wait for it or end it, then run again"
+                    f"other timings have held every core (locks in {folder}) for {waited:.0f} s; "
+                    "wait for them or end them, then run again"
                 )
             on_wait(waited)
             time.sleep(POLL_SECONDS)
-        yield
-    finally:
-        os.close(descriptor)  # frees the lock, too
+        yield cast("int | None", taken)
+
+
+_NONE = object()
 
 
 def _open_shared(path: Path) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +19,10 @@ from harness.contracts import (
     ProbeReport,
     ProbeRequest,
     Sandbox,
+    Under,
 )
 from harness.foreign_files import Forged, content_of, files_below
+from harness.live import LiveProcess
 from harness.recording import Recorded, Unrecorded
 from harness.removal import remove
 from harness.use import in_use, use
@@ -35,6 +38,7 @@ OUTPUT_BYTES = 4096
 STATUS_DONE = (0, 1, 5)
 """pytest's exit codes of a session that went through: passed, failed, nothing collected."""
 Outcome = Literal["finished", "timeout", "crashed"]
+INSTRUCTIONS_PER_SECOND = 5e10
 CLOCK_SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
 
@@ -52,6 +56,8 @@ class SandboxProber:
     scratch: Path
     overlay: Callable[[BuiltSide], Sequence[Path]] | None = None
     """Folders with coverage and yappi for a side's interpreter; asked for only when a request needs them."""
+    under: Under | None = None
+    """Runs the interpreter; None: the interpreter is run by itself."""
 
     @property
     def sandbox_name(self) -> str:
@@ -76,29 +82,80 @@ class SandboxProber:
         """
         if request.mode in ("coverage", "profile") and not request.extra_paths and self.overlay:
             request = request.model_copy(update={"extra_paths": [str(path) for path in self.overlay(built)]})
+        with self._folder() as folder:
+            ended = self.sandbox.run(_command(built, request, folder, limits, hash_seed, core, under=self.under))
+            report = _report(folder, request, ended)
+            return self.under.told(report, folder / "out") if self.under else report
+
+    @contextlib.contextmanager
+    def open(
+        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
+    ) -> Iterator[LiveProcess]:
+        """A process that has its workloads loaded and calls them on request.
+
+        Args:
+            built: the side.
+            request: of mode 'turns'; `test_timeout` is the limit of one call.
+            limits: of the process, from its start to its end.
+            hash_seed: PYTHONHASHSEED.
+            core: to pin it to.
+
+        Raises:
+            PartnerFailed: it did not come so far.
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        with in_use(), self._folder() as folder:
+            channel = folder / "ask", folder / "out" / "answer"
+            command = _command(built, request, folder, limits, hash_seed, core, channel)
+            process = LiveProcess(
+                self.sandbox, command, channel, request.test_timeout, lambda ended: _report(folder, request, ended)
+            )
+            with process:
+                yield process
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[Path]:
         self.scratch.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="probe-", dir=self.scratch)).resolve()
         use(folder)
         try:
-            outbox = folder / "out"
-            outbox.mkdir()
-            result = outbox / "result.jsonl"
-            asked = folder / "request.json"
-            asked.write_text(json.dumps(_message(built, request, folder)))
-            command = Command(
-                argv=(str(built.python), "-s", str(PROBE), str(asked)),
-                cwd=built.tree,
-                env=_environment(outbox, hash_seed),
-                writable=(outbox,),
-                readable=(folder, PROBE.parent, *_visible(built), *map(Path, request.extra_paths)),
-                limits=limits,
-                core=core,
-            )
-            ended = self.sandbox.run(command)
-            report = read_report(result, ended)
-            return with_results(report, outbox / STORE, request) if request.store else report
+            (folder / "out").mkdir()
+            yield folder
         finally:
             remove(folder)
+
+
+def _command(
+    built: BuiltSide,
+    request: ProbeRequest,
+    folder: Path,
+    limits: Limits,
+    hash_seed: int,
+    core: int | None,
+    channel: tuple[Path, Path] | None = None,
+    under: Under | None = None,
+) -> Command:
+    """The probe's command; writes what it reads into the folder."""
+    outbox, asked = folder / "out", folder / "request.json"
+    prefix, env, seen = (under.argv(request, outbox), under.env, under.readable) if under else ((), {}, ())
+    message = _message(built, request, folder)
+    if channel:
+        message["channel"] = {"ask": str(channel[0]), "answer": str(channel[1])}
+    asked.write_text(json.dumps(message))
+    return Command(
+        argv=(*prefix, str(built.python), "-s", str(PROBE), str(asked)),
+        cwd=built.tree,
+        env={**_environment(outbox, hash_seed), **env},
+        writable=(outbox,),
+        readable=(folder, PROBE.parent, *_visible(built), *map(Path, request.extra_paths), *seen),
+        limits=limits,
+        core=core,
+    )
+
+
+def _report(folder: Path, request: ProbeRequest, ended: Completed) -> ProbeReport:
+    report = read_report(folder / "out" / "result.jsonl", ended)
+    return with_results(report, folder / "out" / STORE, request) if request.store else report
 
 
 def _message(built: BuiltSide, request: ProbeRequest, folder: Path) -> dict[str, Any]:
@@ -114,6 +171,7 @@ def _message(built: BuiltSide, request: ProbeRequest, folder: Path) -> dict[str,
         "source_roots": [str(root) for root in built.source_roots],
         "result": str(folder / "out" / "result.jsonl"),
         "store": str(folder / "out" / STORE) if request.store else "",
+        "counts": str(folder / "out"),
         "references": str(references) if request.references else "",
     }
 
@@ -159,6 +217,7 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
         recorded=entries.recorded,
         unrecorded=entries.unrecorded,
         python=entries.python,
+        waited_seconds=min(entries.waited, ended.wall_seconds),
         output=output,
         **facts,
     )
@@ -202,6 +261,7 @@ class _Entries:
     running: str | None = None
     status: int | None = None
     python: str = ""
+    waited: float = 0.0
 
     @classmethod
     def of(cls, lines: list[bytes]) -> _Entries:
@@ -244,16 +304,21 @@ class _Entries:
 
     def _take_end(self, value: dict[str, Any]) -> None:
         self.status, self.python = int(value["status"]), str(value["python"])
+        self.waited = float(value.get("waited", 0.0))
 
     def check(self, wall_seconds: float) -> None:
         """Inner times must be possible in the time that passed outside."""
-        times = [
-            time for item in self.items.values() for time in [item.setup_seconds, *(item.samples or [item.seconds])]
-        ]
+        items = self.items.values()
+        times = [time for item in items for time in [item.setup_seconds, *(item.samples or [item.seconds])]]
         if not all(0 <= time < float("inf") for time in times) or sum(times) > wall_seconds + CLOCK_SLACK:
             raise Forged("its times do not fit into the wall time of the process")
-        if any(item.calls != len(item.samples) for item in self.items.values()):
+        others = [self.waited, *(one.call_seconds for one in items), *(one.first_seconds for one in items)]
+        if not all(0 <= seconds < float("inf") for seconds in others):
+            raise Forged("seconds that are no length of time")
+        if any(item.calls != len(item.samples) for item in items):
             raise Forged("the number of calls is not the number of samples")
+        if sum(sum(item.instructions) for item in self.items.values()) > wall_seconds * INSTRUCTIONS_PER_SECOND:
+            raise Forged("it counts more instructions than a processor executes in that time")
 
     def blame(self, ended: Completed) -> None:
         """Adds the test that was running when the process ended."""

@@ -19,6 +19,8 @@ from harness.prober import PROBE
 
 GRADER = Path(__file__).parent / "grader"
 """The programs that grade; `grade.py` is the one to start."""
+ALTERNATION = Path(__file__).parent / "alternation"
+"""The measuring core, which the grader uses too."""
 _LEFT_OUT = frozenset({".git", "__pycache__"})
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -88,8 +90,8 @@ def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFi
 
 
 def pack_grader(folder: Path) -> None:
-    """Copies the grader and the probe into a folder of tests: all that the verifier needs beside an interpreter."""
-    for source in (GRADER, PROBE.parent):
+    """Copies grader, measuring core and probe into a folder of tests: all that it needs beside an interpreter."""
+    for source in (GRADER, ALTERNATION, PROBE.parent):
         shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns(*_LEFT_OUT))
 
 

@@ -38,13 +38,18 @@ def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side |
     """
     # what others do on the machine only ever adds: the least is nearest to the truth
     later = {side: min(sample for item in items for sample in item.samples) for side, items in runs.items()}
-    once = {side: min(item.seconds for item in items) - later[side] for side, items in runs.items()}
+    once = {side: min(map(first_call, items)) - later[side] for side, items in runs.items()}
     pairs: tuple[tuple[Side, Side], ...] = (("head", "base"), ("base", "head"))
     for side, other in pairs:
         saved = once[side] - once[other]
         if saved > (1 - share) * later[other] and saved >= share * (saved + later[side]):
             return side
     return None
+
+
+def first_call(item: ProbeItem) -> float:
+    """Seconds of the first call, without those for which it had no processor where these are known."""
+    return min(item.seconds, item.first_seconds or item.seconds)
 
 
 def _lines(hits: Hits) -> set[tuple[str, str, int]]:

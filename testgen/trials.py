@@ -15,7 +15,7 @@ from statistics import median
 
 from data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
 from harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
-from testgen.caching import dear_start, lost_hits, only_first_hits
+from testgen.caching import dear_start, first_call, lost_hits, only_first_hits
 from testgen.case import Case
 from testgen.definitions import definitions_of
 from testgen.pytest_config import is_test_path, python_files
@@ -30,6 +30,8 @@ SLACK = 10
 """Times that a traced or profiled call may take longer than others."""
 _BROKEN = {"store": "store_result", "run_test": "run_test"}
 _MISSING = ("ModuleNotFoundError:", "ImportError:")
+_ALWAYS = (Reason.CHECKS_NOTHING, Reason.TOO_LONG)
+"""Reasons that one run alone has shown: that others pass makes no script undetermined."""
 _SYNTAX = ("SyntaxError:", "IndentationError:", "TabError:")
 
 
@@ -139,7 +141,11 @@ class _Attempt:
             raise _Rejected(fault.reason, fault.detail)
 
     def _first_run(self) -> None:
-        """The base alone: whether it works at all, and how long it takes."""
+        """The base alone: whether it works at all, and how long it takes.
+
+        What is too long is told by the least seconds of its calls without those for which it had no processor:
+        others on the machine make no script too long.
+        """
         item, report = self._run("base", "time", 1, store=True)
         if item.outcome != "passed":
             raise _Rejected(*_failure(item, "base"))
@@ -147,7 +153,8 @@ class _Attempt:
         self._reference = report.results
         low, high = self._settings.min_seconds, self._settings.max_seconds
         call = min(item.samples)
-        for what, seconds in (("a call of experiment", call), ("setup", item.setup_seconds)):
+        least = min(call, item.call_seconds or call)
+        for what, seconds in (("a call of experiment", least), ("setup", item.setup_seconds)):
             if seconds > high:
                 raise _Rejected(Reason.TOO_LONG, f"{what} takes {seconds:.3g} s at the base, more than {high:g} s")
         if call < low:
@@ -155,14 +162,18 @@ class _Attempt:
 
     def _trace_lines(self) -> None:
         """Changed lines that the calls execute; nothing is known of native code."""
+        late = None
         for side in SIDES if self._trace else ():
             item, _ = self._run(side, "coverage", 1)
+            late = _failure(item, side) if item.outcome == "timeout" else late
             first, again = (self._trace.hits(side, lines) for lines in (item.lines, item.again))
             self._hits += first
             if item.outcome == "passed" and only_first_hits(first, again):
                 raise _Rejected(Reason.CACHED, f"at the {side}, only the first call executes changed lines")
             self._again += again if item.outcome == "passed" else first
         if self._trace and not self._hits:
+            if late:
+                raise _Rejected(*late)
             files = sorted({target.path for side in SIDES for target in self._trace.of(side)})
             raise _Rejected(Reason.MISSES_CHANGE, f"of {', '.join(files)}")
 
@@ -173,21 +184,22 @@ class _Attempt:
             item, _ = self._run("base", "time", seed, compare=True)
             if item.outcome != "passed":
                 reason, detail = _failure(item, "base")
-                found = reason if reason == Reason.CHECKS_NOTHING else Reason.NOT_DETERMINISTIC
+                found = reason if reason in _ALWAYS else Reason.NOT_DETERMINISTIC
                 raise _Rejected(found, f"run {seed}: {detail}")
             self._runs["base"].append(item)
         self._runs["head"] = [self._run("head", "time", seed, compare=True)[0] for seed in seeds]
         failed = [item for item in self._runs["head"] if item.outcome != "passed"]
         if failed:
+            failed.sort(key=lambda item: item.outcome == "timeout")  # what others than a time limit say comes first
             reason, detail = _failure(failed[0], "head")
-            always = len(failed) == len(seeds)
+            always = len(failed) == len(seeds) or reason in _ALWAYS
             raise _Rejected(reason if always else Reason.NOT_DETERMINISTIC, detail)
 
     def _refuse_cached(self) -> None:
         side = dear_start(self._runs, self._settings.cached_share)
         lost = lost_hits(*([hit for hit in hits if hit.side == side] for hits in (self._hits, self._again)))
         if side is not None and (lost or not self._trace):
-            first = min(item.seconds for item in self._runs[side])
+            first = min(map(first_call, self._runs[side]))
             later = min(sample for item in self._runs[side] for sample in item.samples)
             raise _Rejected(
                 Reason.CACHED,
@@ -231,7 +243,7 @@ def _failure(item: ProbeItem, side: Side) -> tuple[Reason, str]:
     where = f" in {item.phase}" if item.phase else ""
     detail = f"{item.outcome}{where} at the {side}: {item.message}"
     if item.outcome == "timeout":
-        return Reason.TOO_LONG, detail
+        return Reason.TOO_LONG, detail  # `data.records.is_late` knows it by the first word
     if item.phase == "doubt":
         return Reason.CHECKS_NOTHING, item.message
     if side == "head":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import shutil
+import subprocess
 import sys
 import venv
 from importlib.metadata import distribution
@@ -12,12 +13,28 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 
-def make_bare_python(folder: Path, *more: str) -> Path:
+def everybodys_python() -> Path | None:
+    """An interpreter like ours that users without rights can run; None: there is none."""
+    minor = f"python3.{sys.version_info[1]}"
+    found = [Path(sys.executable).resolve(), *(Path(place) / minor for place in ("/usr/local/bin", "/usr/bin"))]
+    return next((path for path in found if path.exists() and _open_to_all(path.resolve())), None)
+
+
+def _open_to_all(path: Path) -> bool:
+    return all(one.stat().st_mode & 0o005 == 0o005 for one in (path, *path.parents))
+
+
+def make_bare_python(folder: Path, *more: str, interpreter: Path | None = None) -> Path:
     """The interpreter of a new virtual environment with copies of our pytest, of `more`, and of what they need.
+
+    It is made of our own interpreter, or of another of the same version.
 
     They are compiled: a sandboxed process may write no bytecode, so that each would compile pytest anew.
     """
-    venv.create(folder, symlinks=True)
+    if interpreter is None:
+        venv.create(folder, symlinks=True)
+    else:
+        subprocess.run([interpreter, "-m", "venv", "--without-pip", "--symlinks", folder], check=True)
     site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     waiting = ["pytest", *more]
     for name in waiting:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from curation.counts import row_of
 from curation.evidence import decide
 from curation.review.app import create_app
 from curation.review.database import open_database
@@ -20,7 +21,21 @@ from curation.review.guard import Guard, names_of, secret_of
 from curation.review.index import Index
 from curation.review.tables import Tables
 from data.home import Home
-from data.records import Evidence, Finding, Machine, Stamp, Task, Timing, Verdict, Workload, content_id, workload_id_of
+from data.records import (
+    Count,
+    Evidence,
+    Finding,
+    FunctionCount,
+    Machine,
+    SeedCount,
+    Stamp,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+    content_id,
+    workload_id_of,
+)
 from data.records.task import TaskWorkload
 from data.settings import SelectSettings
 from data.store import TableStore
@@ -148,6 +163,13 @@ def finding(task: Task, check: str, evidence: str, severity: str = "warning") ->
     """What screening said of a task."""
     row = {"task_id": task.task_id, "change_id": task.change_id, "check": check, "severity": severity}
     return Finding(**STAMP.fields(), **row, evidence=evidence)
+
+
+def count_of(task: Task, ratio: float, functions: Sequence[FunctionCount] = ()) -> Count:
+    """Instructions of its workload, with two seeds."""
+    [one] = task.workloads
+    seeds = [SeedCount(seed=seed, ir_base=round(1_000_000 * ratio), ir_head=1_000_000) for seed in (1, 2)]
+    return row_of(STAMP, one.workload_id, task.change_id, seeds, functions=list(functions))
 
 
 def _workload(task: Task) -> Workload:

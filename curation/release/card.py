@@ -116,6 +116,8 @@ def counted_once(revalidations: Sequence[Revalidation], released: Collection[str
 
 def _statistics(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:
     speedups = [row.speedup for row in rows]
+    found = ([one.count_label for one in row.workloads if one.count_label] for row in rows)
+    labels = [one for one in found if one]
     return {
         "codebase": source.codebase,
         "licence": source.licence,
@@ -123,9 +125,16 @@ def _statistics(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:
         "median": f"{median(speedups):.2f}×" if rows else "–",
         "range": f"{min(speedups):.2f}× to {max(speedups):.2f}×" if rows else "–",
         "delta": f"{median(row.delta for row in rows):.2f}" if rows else "–",
+        "counted": _share(len(labels), len(rows)),
+        "agree": _share(sum(all(label == "agree" for label in one) for one in labels), len(labels)),
         "workloads": sum(len(row.workloads) for row in rows),
         "tests": sum(len(row.tests) for row in rows),
     }
+
+
+def _share(some: int, every: int) -> str:
+    """'75 % (6 of 8)'."""
+    return f"{100 * some / every:.0f} % ({some} of {every})" if every else "–"
 
 
 def schema_page(configurations: Mapping[str, pa.Schema]) -> str:

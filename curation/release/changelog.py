@@ -8,10 +8,14 @@ from data.records import Record, ReleasedTask
 
 REMEASURED = frozenset({
     "workloads", "speedup", "low", "high", "delta", "q_value", "overall_speedup", "overall_low", "overall_high",
-    "timed_workloads", "machine_id", "tests",
+    "timed_workloads", "margin", "machine_id", "tests",
 })  # fmt: skip
 CORRECTED = frozenset({"workloads", "q_value"})
 """What changes, and nothing else of REMEASURED, when further tests of the repository correct the same timings."""
+
+
+COUNTED = frozenset({"instructions_ratio", "count_label"})
+"""What changes when instructions are counted; `count_label` is of the workloads."""
 
 
 class Changes(Record):
@@ -39,9 +43,19 @@ def compare(before: Sequence[ReleasedTask], after: Sequence[ReleasedTask], why_g
         added=[task_id for task_id in new if task_id not in old],
         removed={task_id: why_gone.get(task_id, unknown) for task_id in old if task_id not in new},
         changed={
-            task_id: columns for task_id in new if task_id in old and (columns := _differ(old[task_id], new[task_id]))
+            task_id: columns for task_id in new if task_id in old and (columns := _columns(old[task_id], new[task_id]))
         },
     )
+
+
+def _columns(one: ReleasedTask, other: ReleasedTask) -> list[str]:
+    """Columns that differ; workloads that differ in nothing but their labels count as 'count_label'."""
+    columns = _differ(one, other)
+    if "workloads" not in columns or len(one.workloads) != len(other.workloads):
+        return columns
+    pairs = zip(one.workloads, other.workloads, strict=True)
+    only_labels = {name for pair in pairs for name in _differ(*pair)} <= COUNTED
+    return ["count_label" if name == "workloads" and only_labels else name for name in columns]
 
 
 def _differ(one: Record, other: Record) -> list[str]:
@@ -64,7 +78,9 @@ def _same(one: object, other: object) -> bool:
 def why_changed(columns: Sequence[str]) -> str:
     """In words: 'measured again (speedup, low)', 'other texts or facts (title)'."""
     again = [name for name in columns if name in REMEASURED]
-    others = [name for name in columns if name not in REMEASURED]
+    counted = [name for name in columns if name in COUNTED]
+    others = [name for name in columns if name not in REMEASURED | COUNTED]
     what = "corrected for other tests" if set(again) == CORRECTED else "measured again"
     parts = [f"{what} ({', '.join(again)})"] if again else []
+    parts += [f"instructions counted ({', '.join(counted)})"] if counted else []
     return "; ".join(parts + ([f"other texts or facts ({', '.join(others)})"] if others else []))

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation.counts import change_count, label_of
 from curation.private import addresses_in, secrets_in, without_addresses
 from curation.problems import texts_for_solvers
 from curation.release.leaks import changed_text, fix_in
 from curation.release.manifest import LeftOut
 from data.errors import InputError
-from data.records import Build, Finding, Problem, Recipe, ReleasedTask, Task, change_id_of
+from data.records import Build, Count, Finding, Problem, Recipe, ReleasedTask, Task, change_id_of
+from data.records.task import TaskWorkload
 
 ACCEPTED = "accept"
 _NO_OPINION = ("note", "undo")
@@ -35,6 +38,8 @@ class Candidate:
     """Kept unit tests of the change, whether they became workloads of the task or not."""
     findings: Sequence[Finding] = ()
     problems: Sequence[Problem] = ()
+    counts: Sequence[Count] = ()
+    """Instruction counts of the change's workloads, the newest of each."""
 
 
 @dataclass
@@ -150,6 +155,8 @@ def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
     return ReleasedTask.model_validate(
         {
             **{name: getattr(task, name) for name in same},
+            "workloads": _labelled(task, candidate.counts),
+            "instructions_ratio": _instructions(candidate.counts),
             "base_commit": task.base_sha,
             "head_commit": task.head_sha,
             "created_at": task.created_at_commit,
@@ -173,12 +180,24 @@ def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
     )
 
 
+def _labelled(task: Task, counts: Sequence[Count]) -> list[dict[str, Any]]:
+    labels = {count.workload_id: label_of(count, faster=True) for count in counts}
+    return [one.model_dump() | {"count_label": labels.get(one.workload_id)} for one in task.workloads]
+
+
+def _instructions(counts: Sequence[Count]) -> float | None:
+    """Of base over head; None where nothing was counted, 1 where the change touches no workload."""
+    whole = change_count(counts)
+    return whole.ratio or (1.0 if whole.counted else None)
+
+
 def as_task(row: ReleasedTask) -> Task:
     """A released task as a record of the pipeline; block values and what only the pipeline knows are not in it."""
     same = set(ReleasedTask.model_fields) & set(Task.model_fields)
     return Task.model_validate(
         {
             **{name: getattr(row, name) for name in same},
+            "workloads": [one.model_dump(include=set(TaskWorkload.model_fields)) for one in row.workloads],
             "stage_version": "release",
             "config_hash": "release",
             "change_id": change_id_of(row.repo, row.base_commit, row.head_commit),

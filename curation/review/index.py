@@ -10,22 +10,34 @@ from typing import Any
 import pyarrow.compute as pc
 from sqlalchemy import Engine, delete, insert, select, text
 
+from curation.counts import counts_of
 from curation.review.database import candidates
+from curation.review.witness import decided, doubts
 from curation.screening.found import SCREENED, newest_screening
-from data.records import Evidence, Finding, Reason, Task, content_id
+from data.records import Count, Evidence, Finding, Reason, Task, content_id
 from data.store import TableStore
 
 InForce = Callable[[TableStore, str], dict[str, str]]
 """By change of a repository the configuration hash of the newest decision on it."""
 
-NEAR = frozenset({Reason.NOT_SIGNIFICANT, Reason.NOT_CONFIRMED, Reason.UNSTABLE, Reason.TOO_FEW_SAMPLES})
+NEAR = frozenset(
+    {
+        Reason.NOT_SIGNIFICANT,
+        Reason.NOT_CONFIRMED,
+        Reason.UNSTABLE,
+        Reason.UNDECIDED,
+        Reason.MIXED,
+        Reason.TOO_FEW_SAMPLES,
+    }
+)
 """Reasons of candidates that show a gain and break one rule."""
 
 _MESSAGE = 4000
 """Characters of a message that are searched."""
 _COLUMNS = (
     "task_id", "change_id", "config_hash", "status", "reason", "title", "message", "pull_number", "speedup", "low",
-    "high", "created_at_commit", "head_sha", "base_sha", "patch", "oracle_targets", "workloads",
+    "high", "overall_speedup", "overall_low", "overall_high",
+    "created_at_commit", "head_sha", "base_sha", "patch", "oracle_targets", "workloads",
 )  # fmt: skip
 
 
@@ -67,12 +79,22 @@ class Index:
     def _rows(self, repo: str) -> Iterator[dict[str, Any]]:
         decisions = self.in_force(self.store, repo)
         found = self._findings(repo)
+        counts: dict[str, list[Count]] = defaultdict(list)
+        for row in counts_of(self.store, repo).values():
+            counts[row.change_id].append(row)
         for decision in sorted(set(decisions.values())):
             changes = [change for change, its in decisions.items() if its == decision]
-            yield from self._of_decision(repo, decision, changes, found)
+            faster = self._faster(repo, decision) if counts else {}
+            doubted = {change: len(doubts(counts[change], faster)) for change in changes if change in counts}
+            yield from self._of_decision(repo, decision, changes, found, doubted)
 
     def _of_decision(
-        self, repo: str, decision: str, changes: list[str], found: dict[str, Counter[str]]
+        self,
+        repo: str,
+        decision: str,
+        changes: list[str],
+        found: dict[str, Counter[str]],
+        doubted: dict[str, int],
     ) -> Iterator[dict[str, Any]]:
         wanted = pc.field("status").isin(["kept"] if self.near is None else ["kept", "rejected"])
         wanted &= pc.field("change_id").isin(changes)
@@ -85,7 +107,11 @@ class Index:
                     if figures is None or not self._is_near(task["reason"], figures["delta"]):
                         continue
                     task |= {name: figures[name] for name in ("speedup", "low", "high")}
-                yield _row(repo, task, found[task["task_id"]])
+                yield _row(repo, task, found[task["task_id"]], doubted.get(task["change_id"], 0))
+
+    def _faster(self, repo: str, decision: str) -> dict[str, bool]:
+        """By workload whether the clock shows an accepted gain."""
+        return decided(self.store.records(Evidence, repo, config_hash=decision))
 
     def _best(self, repo: str, decision: str) -> dict[str, dict[str, Any]]:
         """Of each change the figures of the workload that gains most."""
@@ -105,7 +131,7 @@ class Index:
         return counts
 
 
-def _row(repo: str, task: dict[str, Any], found: Counter[str]) -> dict[str, Any]:
+def _row(repo: str, task: dict[str, Any], found: Counter[str], doubted: int) -> dict[str, Any]:
     merged: datetime = task["created_at_commit"].astimezone(UTC)
     return {
         "task_id": task["task_id"],
@@ -120,10 +146,14 @@ def _row(repo: str, task: dict[str, Any], found: Counter[str]) -> dict[str, Any]
         "speedup": task["speedup"],
         "low": task["low"],
         "high": task["high"],
+        "overall_speedup": task["overall_speedup"],
+        "overall_low": task["overall_low"],
+        "overall_high": task["overall_high"],
         "workloads": len(task["workloads"]),
         "merged_at": merged.isoformat(),
         "blocking": found["blocking"],
         "warnings": found["warning"],
+        "doubts": doubted,
         "search": _searched(repo, task),
         "by_speedup": -(task["speedup"] or 0.0),
         "by_date": -merged.timestamp(),

@@ -13,11 +13,12 @@ from curation.review.decisions import Conflict, counts
 from curation.review.desk import Desk
 from curation.review.diff import side_by_side
 from curation.review.guard import COOKIE, Guard
-from curation.review.plots import block_plots, forest
+from curation.review.plots import forest, pair_plots
 from curation.review.queue import PAGE, Filter
 from curation.review.rendering import render
 from curation.review.tables import Details
 from curation.review.vocabulary import OUTCOMES
+from curation.review.witness import witness_of
 
 LOG_LINES = 500
 
@@ -94,7 +95,7 @@ class Pages:
     def evidence(self, task_id: str) -> Response:
         """The plots and codes of a candidate's workloads: the part of its page that takes longest."""
         details = self._desk.details(task_id)
-        return HTMLResponse(render("evidence.html.jinja", workloads=self._evidence(details)))
+        return HTMLResponse(render("evidence.html.jinja", workloads=self._evidence(details), task=details.task))
 
     def runs(self, task_id: str) -> Response:
         """How the flows of a candidate fare."""
@@ -110,7 +111,8 @@ class Pages:
         return [
             {
                 "tried": one,
-                "plots": block_plots(sessions.get(one.workload_id, ()), one.evidence),
+                "plots": pair_plots(sessions.get(one.workload_id, ()), one.evidence),
+                "witness": witness_of(count, one.evidence) if (count := details.counts.get(one.workload_id)) else None,
                 "code": one.code if one.source != "unit-test" else self._desk.tables.test_code(details.task, one.code),
             }
             for one in details.workloads

@@ -15,13 +15,18 @@ import numpy as np
 from curation.blocks import Session
 from data.records import Evidence, SessionStatistics
 
-HEIGHT = 132
-"""Pixels of a plot of blocks."""
-_TOP, _BOTTOM = 18, 124
+HEIGHT = 176
+"""Pixels of a plot of pairs."""
+TOP, BOTTOM = 10, 156
+"""Pixels between which the ratios lie; the numbers of the pairs stand below."""
 _LEFT, _RIGHT = 1.5, 98.5
-_LABELS = 10.0
-"""Where the marks of a plot begin: right of its labels."""
+LABELS = 13.0
+"""Where the marks of a plot begin, per cent: right of its labels."""
+_MOST_NUMBERS = 8
+"""Numbers of pairs below a plot."""
 _SERIES: tuple[tuple[float, ...], ...] = (
+    tuple(round(0.9 + number * 0.01, 2) for number in range(26)),
+    tuple(round(0.8 + number * 0.02, 2) for number in range(31)),
     tuple(round(0.9 + number * 0.05, 2) for number in range(14)),
     tuple(round(0.5 + number * 0.1, 1) for number in range(16)),
     (0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4),
@@ -42,26 +47,43 @@ class Tick:
 
 @dataclass(frozen=True)
 class Mark:
-    """A block's value of one side, and the quartiles of its samples."""
+    """The ratio of one pair."""
 
     x: float
     y: float
-    low: float
-    high: float
     kind: str
+    """'pair' or 'aa'."""
     title: str
+    cut: bool = False
+    """Whether it lies beyond the axis and is drawn at the rim."""
 
 
 @dataclass(frozen=True)
-class BlockPlot:
-    """One session of one workload: a pair of marks a block, the medians of both sides."""
+class Band:
+    """A range of ratios, and a line in it."""
+
+    top: float
+    height: float
+    line: float
+
+
+@dataclass(frozen=True)
+class PairPlot:
+    """One session of one workload: base over head of each pair, in the order they ran."""
 
     caption: str
+    number: int
     statistics: SessionStatistics | None
     ticks: list[Tick]
+    pairs: list[Tick]
+    """Numbers of pairs; `at` is per cent of the width."""
     marks: list[Mark]
-    base: float | None
-    head: float | None
+    estimate: Band | None
+    """The session's estimate within its interval."""
+    aa: Band | None
+    """From the smallest to the largest ratio of base to base."""
+    one: float
+    """Place of 1×."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +126,20 @@ def seconds(value: float) -> str:
     raise AssertionError("unreachable")
 
 
-def block_plots(sessions: Sequence[Session], evidence: Evidence) -> list[BlockPlot]:
-    """A plot a session, all with one scale."""
-    statistics = {one.session: one for one in evidence.sessions}
-    values = [
-        value
-        for session in sessions
-        for block in (*session.plain, *session.aa)
-        for value in (block.base, block.head)
-        if math.isfinite(value)
-    ]
-    if not values:
+def share(value: float | None) -> str:
+    """A share or a relative spread for people: '1.3 %'."""
+    return "–" if value is None else f"{100 * value:.3g} %"
+
+
+def pair_plots(sessions: Sequence[Session], evidence: Evidence) -> list[PairPlot]:
+    """A plot for each session, all on one axis."""
+    shown = [session for session in sessions if session.plain]
+    if not shown:
         return []
-    scale = _Scale(*_range(values))
-    return [_block_plot(session, statistics.get(session.number), scale) for session in sessions if session.plain]
+    statistics = {one.session: one for one in evidence.sessions}
+    ends = [end for session in shown for end in _ends(statistics.get(session.number))]
+    axis = _pair_axis([log for session in shown for log in (*session.logs, *session.aa_logs)], ends)
+    return [_pair_plot(session, statistics.get(session.number), axis) for session in shown]
 
 
 def forest(rows: Iterable[tuple[str, str, Evidence]]) -> Forest | None:
@@ -148,62 +170,59 @@ def forest(rows: Iterable[tuple[str, str, Evidence]]) -> Forest | None:
     )
 
 
-def _block_plot(session: Session, statistics: SessionStatistics | None, scale: _Scale) -> BlockPlot:
-    step = (_RIGHT - _LABELS) / max(1, len(session.plain))
-    marks = []
-    for number, block in enumerate(session.plain):
-        left = _LABELS + step * (number + 0.32)
-        marks += [
-            scale.mark(left, block.base, "base", f"block {number + 1}, base", block.base_quartiles),
-            scale.mark(left + step * 0.36, block.head, "head", f"block {number + 1}, head", block.head_quartiles),
-        ]
-    every = (_RIGHT - _LABELS) / max(1, len(session.aa))
-    marks += [
-        scale.mark(_LABELS + every * (number + 0.5), block.head, "aa", "A/A: the base once more")
-        for number, block in enumerate(session.aa)
+def _pair_plot(session: Session, statistics: SessionStatistics | None, axis: _LogAxis) -> PairPlot:
+    pairs, aa = np.exp(session.logs).tolist(), np.exp(session.aa_logs).tolist()
+    places = _places(len(pairs))
+    marks = [
+        _mark(axis, place, value, "aa", f"A/A {number}, base over base")
+        for number, (place, value) in enumerate(zip(_places(len(aa)), aa, strict=True), 1)
     ]
-    name = f"Session {session.number}: {'selects' if session.number % 2 else 'confirms'}"
-    return BlockPlot(
-        name,
-        statistics,
-        scale.ticks(),
-        marks,
-        scale.y(statistics.base_median) if statistics else None,
-        scale.y(statistics.head_median) if statistics else None,
+    marks += [
+        _mark(axis, place, value, "pair", f"pair {number}, base over head")
+        for number, (place, value) in enumerate(zip(places, pairs, strict=True), 1)
+    ]
+    every = -(-len(pairs) // _MOST_NUMBERS)
+    return PairPlot(
+        caption=f"Session {session.number}: {'selects' if session.number % 2 else 'confirms'}",
+        number=session.number,
+        statistics=statistics,
+        ticks=[Tick(axis.y(value), f"{value:g}×") for value in axis.ticks()],
+        pairs=[Tick(place, str(number)) for number, place in enumerate(places, 1) if (number - 1) % every == 0],
+        marks=marks,
+        estimate=_band(axis, statistics.low, statistics.high, statistics.speedup) if statistics else None,
+        aa=_band(axis, min(aa), max(aa), 1.0) if aa else None,
+        one=axis.y(1.0),
     )
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """The values without outliers far away (they are drawn at the rim)."""
-    first, third = np.percentile(values, [25, 75])
-    reach = 2 * max(third - first, 0.02 * third)
-    inside = [value for value in values if first - reach <= value <= third + reach]
+def _places(number: int) -> list[float]:
+    """Middles of so many columns right of the labels, per cent."""
+    step = (_RIGHT - LABELS) / max(1, number)
+    return [round(LABELS + step * (place + 0.5), 2) for place in range(number)]
+
+
+def _mark(axis: _LogAxis, x: float, value: float, kind: str, title: str) -> Mark:
+    cut = not axis.low <= value <= axis.high
+    return Mark(x, axis.y(value), kind, f"{title}: {value:.4g}×{', beyond the axis' if cut else ''}", cut)
+
+
+def _band(axis: _LogAxis, low: float, high: float, line: float) -> Band:
+    top, bottom = axis.y(high), axis.y(low)
+    return Band(top, round(max(1.0, bottom - top), 1), axis.y(line))
+
+
+def _ends(statistics: SessionStatistics | None) -> list[float]:
+    return [math.log(end) for end in (statistics.low, statistics.high) if end > 0] if statistics else []
+
+
+def _pair_axis(logs: Sequence[float], ends: Sequence[float]) -> _LogAxis:
+    """1×, the intervals and the pairs, without those far away (they are drawn at the rim)."""
+    first, third = np.percentile(logs, [25, 75])
+    reach = 3 * max(third - first, 0.02)
+    inside = [0.0, *ends, *(log for log in logs if first - reach <= log <= third + reach)]
     low, high = min(inside), max(inside)
-    room = max((high - low) * 0.08, high * 0.005)
-    return max(0.0, low - room), high + room
-
-
-class _Scale:
-    """Seconds to pixels; larger is higher."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self._low, self._high = low, high if high > low else low + 1e-9
-
-    def y(self, value: float) -> float:
-        share = (value - self._low) / (self._high - self._low)
-        return round(_BOTTOM - min(1.0, max(0.0, share)) * (_BOTTOM - _TOP), 1)
-
-    def mark(self, x: float, value: float, kind: str, title: str, quartiles: tuple[float, float] | None = None) -> Mark:
-        low, high = quartiles or (value, value)
-        return Mark(round(x, 2), self.y(value), self.y(low), self.y(high), kind, f"{title}: {seconds(value)}")
-
-    def ticks(self) -> list[Tick]:
-        span = self._high - self._low
-        step = 10.0 ** math.floor(math.log10(span / 2))
-        step = next(step * factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 3.5)
-        first = math.ceil(self._low / step)
-        values = [number * step for number in range(first, math.floor(self._high / step) + 1)]
-        return [Tick(self.y(value), seconds(value)) for value in values]
+    room = max(0.06 * (high - low), 0.01)
+    return _LogAxis(math.exp(low - room), math.exp(high + room))
 
 
 class _LogAxis:
@@ -213,6 +232,10 @@ class _LogAxis:
     def x(self, value: float) -> float:
         share = math.log(value / self.low) / math.log(self.high / self.low)
         return round(_LEFT + min(1.0, max(0.0, share)) * (_RIGHT - _LEFT), 2)
+
+    def y(self, value: float) -> float:
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return round(BOTTOM - min(1.0, max(0.0, share)) * (BOTTOM - TOP), 1)
 
     def ticks(self) -> list[float]:
         """The finest of the usual series of which at most seven values are inside, and that goes far enough."""

@@ -14,7 +14,7 @@ from data.records import Record
 
 State = Literal["todo", "open", "waiting", "disputed", "sent-back", "accepted", "rejected", "all"]
 Sort = Literal["speedup", "-speedup", "date", "-date"]
-Finding = Literal["any", "blocking", "warning", "none"]
+Finding = Literal["any", "blocking", "warning", "count", "none"]
 
 PAGE = 50
 """Candidates a page."""
@@ -50,10 +50,14 @@ class Entry(Record):
     speedup: float | None
     low: float | None
     high: float | None
+    overall_speedup: float | None
+    overall_low: float | None
+    overall_high: float | None
     workloads: int
     merged_at: str
     blocking: int
     warnings: int
+    doubts: int
     outcome: str
 
 
@@ -145,8 +149,10 @@ class Queue:
             conditions.append(candidates.c.blocking > 0)
         elif wanted.finding == "warning":
             conditions.append(candidates.c.blocking + candidates.c.warnings > 0)
+        elif wanted.finding == "count":
+            conditions.append(candidates.c.doubts > 0)
         elif wanted.finding == "none":
-            conditions.append(candidates.c.blocking + candidates.c.warnings == 0)
+            conditions.append(candidates.c.blocking + candidates.c.warnings + candidates.c.doubts == 0)
         if wanted.state == "todo":
             conditions.append(self._todo())
         elif wanted.state != "all":

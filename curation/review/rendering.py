@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from curation.review.colours import code_html, visible
-from curation.review.plots import HEIGHT, seconds, times
+from curation.review.plots import BOTTOM, HEIGHT, LABELS, TOP, seconds, share, times
 from curation.review.vocabulary import OUTCOME_TEXT, REASON_TEXT
 from data.records import MEANING, Reason
 
@@ -70,10 +70,11 @@ def environment() -> Environment:
     )
     made.filters |= {
         "part": _path_part, "day": _day, "minute": _minute, "seconds": seconds, "times": times, "code": code_html,
-        "meaning": _meaning,
+        "meaning": _meaning, "share": share,
     }  # fmt: skip
     made.globals |= {
         "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT, "HEIGHT": HEIGHT,
+        "TOP": TOP, "BOTTOM": BOTTOM, "LABELS": LABELS,
     }  # fmt: skip
     return made
 

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Literal
 import pyarrow.compute as pc
 
 from curation.blocks import Session, runs_of
+from curation.counts import counts_of
 from curation.renewals import in_force, renewed
+from curation.review.witness import decided, doubts
 from curation.screening.found import SCREENED, newest_screening
 from data.errors import GitFailed
 from data.home import Home
-from data.records import Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
+from data.records import Count, Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
 from data.store import TableStore
 from harness.git import MissingObjects, git
 
@@ -74,6 +76,13 @@ class Details:
     pull: PullText | None
     issues: list[IssueText]
     problems: list[Problem]
+    counts: dict[str, Count]
+    """The newest by workload_id."""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Where clock and count disagree."""
+        return doubts(self.counts.values(), decided(one.evidence for one in self.workloads))
 
 
 class Tables:
@@ -111,6 +120,7 @@ class Tables:
             pull=next(iter(pulls), None),
             issues=self._numbered(IssueText, repo, task.issues),
             problems=list(self.store.records(Problem, repo, where=of_task)),
+            counts={name: row for name, row in counts_of(self.store, repo).items() if row.change_id == task.change_id},
         )
 
     def sessions(self, task: Task) -> dict[str, tuple[Session, ...]]:

@@ -6,6 +6,7 @@ targets are altered in the process (`harness.contracts.Alteration`), and the wor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -17,11 +18,15 @@ from curation.screening.found import Found
 from data.records import Severity, Task
 from data.records.task import TaskWorkload
 from data.settings import ScreenSettings
+from harness.comparison import Compared, compare
 from harness.contracts import Alteration, BuiltSide, Files, Limits, ProbeItem, ProbeMode, Prober, ProbeRequest
 
 CHECKS = ("memo-survives", "memo-between-calls", "mutation-survives", "non-determinism", "call-depth")
 Mutation = Literal["damage", "skip"]
 _MUTATIONS: dict[Mutation, str] = {"damage": "its result is changed", "skip": "it does nothing"}
+WITHIN, BETWEEN = "within", "between"
+"""Memos: begun anew in each call, or kept between calls."""
+_MEMOS = (WITHIN, BETWEEN)
 _AS_GOOD = 0.95
 """Share of the expert's speedup from which a memo is as good (GSO's threshold)."""
 _TEST_SECONDS = 20.0
@@ -34,13 +39,12 @@ def try_out(
     prober: Prober,
     settings: ScreenSettings,
     tools: Path | None = None,
-    core: int | None = None,
+    machine: AbstractContextManager[int | None] | None = None,
     guards: Sequence[str] = (),
-    machine: AbstractContextManager[object] | None = None,
 ) -> list[Found]:
     """Findings of the checks that run code.
 
-    At most 3 · rounds + 2 · functions + 1 processes, each within `process_seconds`. Targets in native code and
+    At most 4 · rounds + 2 · functions + 4 processes, each within `process_seconds`. Targets in native code and
     at the top level of modules cannot be altered: nothing is said of them.
 
     Args:
@@ -49,15 +53,14 @@ def try_out(
         prober: runs the processes.
         settings: limits.
         tools: folder with yappi for the base's interpreter; None: it is in the environment.
-        core: to pin the timed processes to.
+        machine: entered while anything is timed, it gives the core for it (`harness.machine.measurement_lock`).
         guards: node ids of other unit tests that execute the change and pass on both sides.
-        machine: entered while anything is timed (`harness.machine.measurement_lock`).
 
     Raises:
         SandboxUnavailable: the sandbox itself could not start.
     """
-    runs = _Runs(task, base, prober, settings, tools, core, guards)
-    with machine or nullcontext():
+    runs = _Runs(task, base, prober, settings, tools, guards)
+    with machine or nullcontext() as runs.core:
         timed = runs.timed()
     return [*_fails(runs, timed), *_memos(runs, timed), *_mutations(runs, timed), *_depth(runs)]
 
@@ -67,11 +70,19 @@ Items = dict[str, ProbeItem]
 
 @dataclass
 class _Timed:
-    """Rounds of the base as it is, with memos that are forgotten before each call, and with memos that stay."""
+    """Rounds in which the base as it is takes turns with the base with memos: begun anew in each call, or kept."""
 
-    plain: list[Items] = field(default_factory=list)
-    forgetting: list[Items] = field(default_factory=list)
-    keeping: list[Items] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    """Of each round, why workloads did not pass on the base as it is."""
+    gains: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    """By kind of memo and round: how many times faster each workload is; 0 where the memo made it fail."""
+    calls: dict[str, Items] = field(default_factory=dict)
+    """By kind of memo: calls of the targets, counted in a process that is not timed."""
+
+    def gain(self, kind: str, node: str, rounds: int) -> float:
+        """The least of all rounds; 0 where a round is missing or does not pass."""
+        found = [one[node] for one in self.gains.get(kind, ())]
+        return min(found) if len(found) == rounds else 0.0
 
 
 @dataclass
@@ -83,9 +94,11 @@ class _Runs:
     prober: Prober
     settings: ScreenSettings
     tools: Path | None
-    core: int | None
     guards: Sequence[str]
+    core: int | None = None
     references: dict[str, Files] = field(default_factory=dict)
+    passing: set[str] = field(default_factory=set)
+    """Workloads that passed on the base as it is."""
 
     @property
     def targets(self) -> list[str]:
@@ -93,19 +106,43 @@ class _Runs:
         return [name for name in self.task.oracle_targets if not name.endswith(_MODULE)]
 
     def timed(self) -> _Timed:
-        """Pairs of processes under the same hash seeds; a memo that does not win in the first round is given up."""
+        """Rounds of pairs of processes; a memo that does not win in the first round is given up."""
+        plain = self.run("check", 1, store=True)
+        self.passing = {node for node, item in plain.items() if item.outcome == "passed"}
         timed = _Timed()
-        memos = [(timed.forgetting, True), (timed.keeping, False)] if self.targets else []
+        memos = {kind: self._memo(kind) for kind in _MEMOS} if self.targets else {}
+        timed.calls = {kind: self.run("check", 1, memo) for kind, memo in memos.items()}
         for seed in range(1, self.settings.rounds + 1):
-            timed.plain.append(self.run("time", seed, store=not self.references))
-            for rounds, forget in memos:
-                if seed == 1 or self._wins(timed.plain[0], rounds[0]):
-                    memo = Alteration(kind="memo", functions=self.targets, forget=forget)
-                    rounds.append(self.run("time", seed, memo))
+            failed: dict[str, str] = {}
+            asked: list[tuple[str, Alteration | None]] = [*memos.items()] or [("", None)]
+            for kind, memo in asked:
+                found = self._compare(seed, memo)
+                failed |= {node: one.first_failed for node, one in found.items() if one.first_failed}
+                gains = {node: math.exp(one.log) if one.log is not None else 0.0 for node, one in found.items()}
+                timed.gains.setdefault(kind, []).append(gains)
+                if max(gains.values()) < self.settings.memo_gain:
+                    memos.pop(kind, None)
+            timed.failed.append(failed)
         return timed
 
-    def _wins(self, plain: Items, memo: Items) -> bool:
-        return any(_ratio(plain, memo, one.node) >= self.settings.memo_gain for one in self.task.workloads)
+    def _memo(self, kind: str) -> Alteration:
+        return Alteration(kind="memo", functions=self.targets, forget=kind == WITHIN)
+
+    def _compare(self, seed: int, memo: Alteration | None) -> dict[str, Compared]:
+        """The base as it is and the base with a memo (None: as it is once more), by workload."""
+        requests = self._request("turns", None), self._request("turns", memo)
+        limits = Limits(wall_seconds=self.settings.process_seconds, memory_bytes=self.settings.memory_bytes)
+        nodes = [one.node for one in self.task.workloads]
+        return compare(
+            self.prober,
+            self.base,
+            requests,
+            nodes,
+            limits=limits,
+            seed=seed,
+            core=self.core,
+            fewest_turns=self.settings.calls,
+        )
 
     def run(
         self,
@@ -117,91 +154,81 @@ class _Runs:
         store: bool = False,
     ) -> Items:
         """One process over all workloads; those that a crash took along are missing."""
-        scripts = {one.node: one.code for one in self.task.workloads if one.source != "unit-test"}
-        request = ProbeRequest(
-            mode=mode,
-            arguments=[*(one.node for one in self.task.workloads if one.source == "unit-test"), *more],
-            scripts=scripts,
-            store=store and bool(scripts),
-            references={} if store else self.references,
-            warmups=1,
-            calls={one.node: self.settings.calls for one in self.task.workloads},
-            max_seconds=self.settings.process_seconds / 2,
-            test_timeout=_TEST_SECONDS,
-            alteration=alteration,
-            extra_paths=[str(self.tools)] if self.tools and mode == "profile" else [],
-        )
+        request = self._request(mode, alteration, more)
+        if store:
+            request = request.model_copy(update={"store": bool(request.scripts), "references": {}})
         limits = Limits(wall_seconds=self.settings.process_seconds, memory_bytes=self.settings.memory_bytes)
         report = self.prober.run(self.base, request, limits=limits, hash_seed=seed, core=self.core)
         if store:
             self.references = report.results
         return {item.node: item for item in report.items}
 
-
-def _ratio(plain: Items, altered: Items, node: str) -> float:
-    """How many times faster a workload is; 0 where either did not pass."""
-    before, after = plain.get(node), altered.get(node)
-    if not before or not after or {before.outcome, after.outcome} != {"passed"}:
-        return 0.0
-    return median(before.samples) / max(median(after.samples), 1e-9)
+    def _request(self, mode: ProbeMode, alteration: Alteration | None, more: Sequence[str] = ()) -> ProbeRequest:
+        return ProbeRequest(
+            mode=mode,
+            arguments=[*(one.node for one in self.task.workloads if one.source == "unit-test"), *more],
+            scripts={one.node: one.code for one in self.task.workloads if one.source != "unit-test"},
+            references=self.references,
+            test_timeout=_TEST_SECONDS,
+            alteration=alteration,
+            extra_paths=[str(self.tools)] if self.tools and mode == "profile" else [],
+        )
 
 
 def _fails(runs: _Runs, timed: _Timed) -> Iterator[Found]:
     """Workloads that do not always pass on the base as it is."""
     for one in runs.task.workloads:
-        items = [items.get(one.node) for items in timed.plain]
-        failed = [item for item in items if item is None or item.outcome != "passed"]
-        if failed:
-            message = failed[0].message if failed[0] else "the process ended before it"
-            text = f"{len(failed)} of {len(items)} runs of the base do not pass: {message[-300:]}"
-            yield Found("non-determinism", text, one.node, "warning", {"runs": len(items), "failed": len(failed)})
+        messages = [failed[one.node] for failed in timed.failed if one.node in failed]
+        if one.node not in runs.passing:
+            messages.append("it did not pass in the first process")
+        if messages:
+            rounds = len(timed.failed) + 1
+            text = f"{len(messages)} of {rounds} runs of the base do not pass: {messages[0][-300:]}"
+            yield Found("non-determinism", text, one.node, "warning", {"runs": rounds, "failed": len(messages)})
 
 
 def _memos(runs: _Runs, timed: _Timed) -> Iterator[Found]:
-    within = {one.node: _gain(timed.plain, timed.forgetting, one.node) for one in runs.task.workloads}
-    enough = {one.node: max(_AS_GOOD * one.speedup, runs.settings.memo_gain) for one in runs.task.workloads}
+    rounds, settings = runs.settings.rounds, runs.settings
+    within = {one.node: timed.gain(WITHIN, one.node, rounds) for one in runs.task.workloads}
+    enough = {one.node: max(_AS_GOOD * one.speedup, settings.memo_gain) for one in runs.task.workloads}
     all_as_good = all(gain >= enough[node] for node, gain in within.items())
     for one in runs.task.workloads:
         gain = within[one.node]
-        if gain >= runs.settings.memo_gain:
+        if gain >= settings.memo_gain:
             text = (
-                f"a memo on {_names(timed.forgetting, one.node)}, begun anew in each call, makes it {gain:.2f}× as "
+                f"a memo on {_names(timed.calls[WITHIN], one.node)}, begun anew in each call, makes it {gain:.2f}× as "
                 f"fast and the check passes (expert {one.speedup:.2f}×): inputs repeat within a call"
             )
             text += "; so in every workload of the task" if all_as_good else ""
             severity: Severity = "blocking" if all_as_good else "warning"
-            yield Found("memo-survives", text, one.node, severity, _facts(timed.forgetting, one, gain))
-        between = _gain(timed.plain, timed.keeping, one.node)
-        if between >= max(runs.settings.memo_gain, gain * runs.settings.memo_gain):
+            yield Found("memo-survives", text, one.node, severity, _facts(timed.calls[WITHIN], one, gain))
+        between = timed.gain(BETWEEN, one.node, rounds)
+        if between >= max(settings.memo_gain, gain * settings.memo_gain):
             text = (
-                f"a memo on {_names(timed.keeping, one.node)} that outlives a call makes it {between:.2f}× as fast and "
-                f"the check passes (expert {one.speedup:.2f}×): calls of one process have the same inputs"
+                f"a memo on {_names(timed.calls[BETWEEN], one.node)} that outlives a call makes it {between:.2f}× as "
+                f"fast and the check passes (expert {one.speedup:.2f}×): calls of one process have the same inputs"
             )
-            yield Found("memo-between-calls", text, one.node, "info", _facts(timed.keeping, one, between))
+            yield Found("memo-between-calls", text, one.node, "info", _facts(timed.calls[BETWEEN], one, between))
 
 
-def _gain(plain: Sequence[Items], altered: Sequence[Items], node: str) -> float:
-    """The least of all rounds; 0 where a round is missing or does not pass."""
-    ratios = [_ratio(before, after, node) for before, after in zip(plain, altered, strict=False)]
-    return min(ratios) if len(ratios) == len(plain) else 0.0
-
-
-def _names(rounds: Sequence[Items], node: str) -> str:
-    used = [name.rpartition("::")[2] for name, (_, kept) in rounds[0][node].altered.items() if kept]
+def _names(items: Items, node: str) -> str:
+    item = items.get(node)
+    used = [name.rpartition("::")[2] for name, (_, kept) in item.altered.items() if kept] if item else []
     return ", ".join(used) or "the targets"
 
 
-def _facts(rounds: Sequence[Items], one: TaskWorkload, gain: float) -> dict[str, Any]:
-    return {"gain": round(gain, 3), "expert": round(one.speedup, 3), "calls": rounds[0][one.node].altered}
+def _facts(items: Items, one: TaskWorkload, gain: float) -> dict[str, Any]:
+    calls = items[one.node].altered if one.node in items else {}
+    return {"gain": round(gain, 3), "expert": round(one.speedup, 3), "calls": calls}
 
 
 def _mutations(runs: _Runs, timed: _Timed) -> Iterator[Found]:
     """Targets that can be broken without any workload that calls them noticing, and whether other tests would."""
     calls: dict[str, int] = {}
-    for item in timed.keeping[0].values() if timed.keeping else ():
+    for item in timed.calls.get(BETWEEN, {}).values():
         for name, (count, _) in item.altered.items():
             calls[name] = calls.get(name, 0) + count
-    workloads = {node for node, item in timed.plain[0].items() if item.outcome == "passed"}
+    workloads = runs.passing
     broken = [
         _Broken.of(runs, name, workloads)
         for name in sorted(calls, key=lambda one: (-calls[one], one))[: runs.settings.functions]

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curation.screening.found import Found
-from curation.summary import noisy, smallest_speedup
 from data.records import Evidence, Reason, Severity, Task
-from data.settings import MeasureSettings, ScreenSettings
+from data.settings import ScreenSettings
 
 _CHANCE = {
     "time": ("sleep", "time", "perf_counter", "monotonic", "now", "utcnow", "today", "time_ns"),
@@ -22,7 +21,6 @@ _CHANCE = {
 _SEED = re.compile(r"\bseed\s*\(|\b(?:Random|RandomState|default_rng|Generator)\s*\(\s*\S")
 _DISAGREE = 1.05
 """Ratio of the nearest ends of two sessions' intervals from which they disagree."""
-_GAIN = MeasureSettings().min_gain
 _REASONS = ("workload_failed", "workload_timeout")
 
 
@@ -59,12 +57,12 @@ def _short(task: Task, settings: ScreenSettings) -> Iterator[Found]:
 
 
 def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found]:
-    hidden = [row for row in evidence if row.status == "rejected" and _noise_decided(row)]
+    hidden = [row for row in evidence if row.reason in (Reason.UNDECIDED, Reason.UNSTABLE)]
     if hidden:
         measured = len({row.workload_id for row in evidence})
         text = (
             f"noise hid what {len(hidden)} of {measured} workloads show, so that the speedup of {task.speedup:.2f}× is "
-            f"that of the others: measure the task again on a quiet machine"
+            f"that of the others; the next run measures those that are undecided once more"
         )
         yield Found("noise", text, "", "warning", {"workloads": [row.workload_id for row in hidden]})
 
@@ -80,14 +78,6 @@ def _slower_elsewhere(task: Task, evidence: Sequence[Evidence]) -> Iterator[Foun
             f"pays for its gain elsewhere"
         )
         yield Found("slower-elsewhere", text, "", "warning", {"workloads": sorted(slower)})
-
-
-def _noise_decided(row: Evidence) -> bool:
-    if row.reason == Reason.UNSTABLE:
-        return True
-    last = row.sessions[-1] if row.sessions else None
-    unclear = row.reason in (Reason.NO_GAIN, Reason.NOT_CONFIRMED, Reason.NOT_SIGNIFICANT)
-    return unclear and last is not None and last.high >= smallest_speedup(_GAIN) and noisy(last, _GAIN)
 
 
 def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[str, str]) -> Iterator[Found]:

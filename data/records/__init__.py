@@ -3,8 +3,10 @@
 from data.records.attempt import Amendment, Attempt, Step
 from data.records.build import Build, Side
 from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
+from data.records.count import Count, FunctionCount, SeedCount
 from data.records.evidence import Evidence, SessionStatistics
 from data.records.finding import Finding, Severity
+from data.records.late import LATE, MOST_TRIES, is_late
 from data.records.llm_call import CallMode, LlmCall
 from data.records.notice import Notice
 from data.records.problem import Problem, Setting
@@ -20,7 +22,7 @@ from data.records.pull import (
     Remark,
 )
 from data.records.reasons import MEANING, TELLING, Reason
-from data.records.release import Recipe, ReleasedTask, ReleasedTiming
+from data.records.release import Recipe, ReleasedTask, ReleasedTiming, ReleasedWorkload
 from data.records.renewal import Renewal
 from data.records.revalidation import RevalidatedWorkload, Revalidation
 from data.records.row import Record, Row, Stamp, Status, content_id
@@ -30,7 +32,9 @@ from data.records.verdict import Signal, TouchedFunction, Verdict
 from data.records.workload import Hit, Role, Source, Workload, node_of, workload_id_of
 
 __all__ = [
+    "LATE",
     "MEANING",
+    "MOST_TRIES",
     "RESOLVING",
     "TELLING",
     "Amendment",
@@ -39,11 +43,13 @@ __all__ = [
     "CallMode",
     "Change",
     "ChangeKind",
+    "Count",
     "Evidence",
     "FileChange",
     "FileRole",
     "FileStatus",
     "Finding",
+    "FunctionCount",
     "Hit",
     "Issue",
     "Link",
@@ -61,12 +67,14 @@ __all__ = [
     "Record",
     "ReleasedTask",
     "ReleasedTiming",
+    "ReleasedWorkload",
     "Remark",
     "Renewal",
     "RevalidatedWorkload",
     "Revalidation",
     "Role",
     "Row",
+    "SeedCount",
     "SessionStatistics",
     "Setting",
     "Severity",
@@ -83,6 +91,7 @@ __all__ = [
     "Workload",
     "change_id_of",
     "content_id",
+    "is_late",
     "node_of",
     "workload_id_of",
 ]

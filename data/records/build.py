@@ -31,4 +31,5 @@ class Build(Row):
     source_roots: list[str] = Field(default_factory=list, description="Folders of the tree put on sys.path, relative.")
     seconds: float = Field(default=0.0, description="Wall time of making it here; near 0 when it was shared.")
     bytes: int = Field(default=0, description="Disk used by what this build added.")
+    tries: int = Field(default=1, description="Times it was tried; above 1 where a time limit ended the ones before.")
     log: str = Field(default="", description="End of the output of the commands, at most 16 KiB.")

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     WORKLOAD_FAILED = "workload_failed"
     WORKLOAD_TIMEOUT = "workload_timeout"
     # select
+    UNDECIDED = "undecided"
     NO_GAIN = "no_gain"
     SLOWER = "slower"
     NOT_SIGNIFICANT = "not_significant"
@@ -80,6 +81,10 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"
     COLD_ONLY = "cold_only"
     TOO_FEW_SAMPLES = "too_few_samples"
+    MIXED = "mixed"
+    OTHER_SPEEDUP = "another_speedup"
+    # count
+    NOT_COUNTED = "not_counted"
     # problem texts
     TELLS_THE_FIX = "tells_the_fix"
     # calls of models
@@ -147,13 +152,17 @@ MEANING: dict[Reason, str] = {
     Reason.NOT_REPLAYED: "a recorded call cannot be rebuilt, or has another outcome when it is made again",
     Reason.WORKLOAD_FAILED: "the workload failed while it was timed",
     Reason.WORKLOAD_TIMEOUT: "the workload did not end within its limit while it was timed",
+    Reason.UNDECIDED: "noise leaves open whether there is a gain: the next run measures it once more",
     Reason.NO_GAIN: "no workload is faster by more than the smallest accepted gain",
     Reason.SLOWER: "the head is slower than the base",
     Reason.NOT_SIGNIFICANT: "the gain does not hold after correction for the number of workloads tried",
     Reason.NOT_CONFIRMED: "the gain of the first session did not appear again in the second",
     Reason.UNSTABLE: "base against base differs as much: the workload cannot be timed reliably here",
     Reason.COLD_ONLY: "only the first call in a process is faster",
-    Reason.TOO_FEW_SAMPLES: "too few blocks were finished to decide",
+    Reason.TOO_FEW_SAMPLES: "too few pairs of processes were finished to decide",
+    Reason.MIXED: "some workloads are faster, but not the change as a whole: others are slower",
+    Reason.OTHER_SPEEDUP: "measured again it is faster, but its interval does not meet the published one",
+    Reason.NOT_COUNTED: "the workload could not be run under valgrind, where instructions are counted",
     Reason.TELLS_THE_FIX: "the text contains words or lines of the fix",
     Reason.MALFORMED: "the model's answer does not have the form asked for",
     Reason.REFUSED: "the model or its provider refused to answer",

@@ -33,6 +33,16 @@ class Recipe(Record):
     image_digest: str = Field(description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists.")
 
 
+class ReleasedWorkload(TaskWorkload):
+    """One workload of a released task."""
+
+    count_label: Literal["agree", "not_fewer"] | None = Field(
+        default=None,
+        description="Beside the clock, which shows a gain: agree (fewer instructions, too) or not_fewer (look closely: "
+        "locality, SIMD, waiting, or noise). Null: not counted.",
+    )
+
+
 class ReleasedTask(Record):
     """One task: what a solver gets, what grades it, what the expert reached."""
 
@@ -60,7 +70,7 @@ class ReleasedTask(Record):
         description="Node ids of unit tests that execute changed lines, are not changed themselves and passed three "
         "times on both sides: a solver's version must pass them."
     )
-    workloads: list[TaskWorkload] = Field(description="What is timed, with the expert's figures.")
+    workloads: list[ReleasedWorkload] = Field(description="What is timed, with the expert's figures.")
     speedup: float = Field(description="The expert's: harmonic mean over the workloads of base time over head time.")
     low: float = Field(description="Lower end of the 95 % interval of `speedup`.")
     high: float = Field(description="Upper end of the same.")
@@ -74,6 +84,16 @@ class ReleasedTask(Record):
     overall_low: float | None = Field(default=None, description="Lower end of the 95 % interval of `overall_speedup`.")
     overall_high: float | None = Field(default=None, description="Upper end of the same.")
     timed_workloads: int = Field(default=0, description="Number of workloads in `overall_speedup`; 0: not known.")
+    margin: float | None = Field(
+        default=None,
+        description="Effect over the spread of base against base: the smallest of the workloads. Below 3, do not trust "
+        "the task on another machine. Null: not known.",
+    )
+    instructions_ratio: float | None = Field(
+        default=None,
+        description="Instructions of base over head: geometric mean over the workloads that the change touches, those "
+        "too that were not accepted; 1 where it touches none. Null: not counted. No time.",
+    )
     lines_changed: int = Field(description="Lines added and deleted outside tests.")
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")

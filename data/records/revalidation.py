@@ -15,8 +15,8 @@ class RevalidatedWorkload(Record):
 
     workload_id: str = Field(description="As in `tasks.workloads`.")
     node: str = Field(description="Node id of a unit test, or the name of a script.")
-    held: bool = Field(description="Whether it would be accepted here, too.")
-    reason: str | None = Field(default=None, description="Why it would be no workload of a task here.")
+    held: bool = Field(description="Whether its interval here lies above 1 and meets the published one.")
+    reason: str | None = Field(default=None, description="Why it does not hold; undecided: too wide an interval.")
     published: float = Field(description="Published speedup.")
     speedup: float | None = Field(default=None, description="Base time over the expert's time, here.")
     low: float | None = Field(default=None, description="95 % interval of `speedup`.")
@@ -25,7 +25,7 @@ class RevalidatedWorkload(Record):
 
 
 class Revalidation(Row):
-    """`kept`: every published workload would be accepted again; else `reason` is that of the first that would not."""
+    """`kept`: every published workload holds; else `reason` is that of the first that does not."""
 
     TABLE: ClassVar[str] = "revalidations"
     KEY: ClassVar[tuple[str, ...]] = ("task_id", "run_id")

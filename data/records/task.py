@@ -26,6 +26,7 @@ class TaskWorkload(Record):
     p_value: float = Field(description="One-sided Mann-Whitney U of the selecting session.")
     q_value: float = Field(description="Benjamini-Hochberg over all workloads of the repository.")
     aa_delta: float | None = Field(default=None, description="δ of base against base, the larger direction.")
+    margin: float | None = Field(default=None, description="Effect over the spread of base against base.")
     calls: list[str] = Field(default_factory=list, description="Realistic targets of this workload.")
     role: Role = Field(default="visible", description="visible: may be shown to the solver; hidden: only grades.")
 
@@ -78,6 +79,9 @@ class Task(Row):
     high: float | None = None
     delta: float | None = Field(default=None, description="Mean δ over the accepted workloads (human_performance).")
     q_value: float | None = Field(default=None, description="Smallest q-value of its workloads.")
+    margin: float | None = Field(
+        default=None, description="Effect over the spread of base against base: the smallest of its workloads."
+    )
     overall_speedup: float | None = Field(
         default=None, description="Harmonic mean over all workloads that were timed to a decision, accepted or not."
     )

@@ -24,11 +24,14 @@ class Machine(Record):
 
 
 class Timing(Row):
-    """`samples` are all timed calls of one process; the block's value is their median.
+    """`samples` are all timed calls of one process.
 
-    In a block each side runs once ('base', 'head'). In some blocks the base runs once more at the end:
-    that row has `aa=True` and the side 'head', the role it has against the block's base. (Older homes
-    have A/A blocks of their own, of two rows with `aa=True` and another hash seed.)
+    A block is a pair of processes, base and head, under one hash seed. By the schedule 'turns' both are alive
+    together: call i of the one and call i of the other follow each other, and the block's value is the
+    Hodges-Lehmann estimate of their log ratios. By 'fresh' one runs after the other: the value is the ratio of
+    medians. Some blocks run the base once more: that row has `aa=True` and the side 'head', the role it has
+    against the block's base. (Older homes have A/A blocks of their own, of two rows with `aa=True` and another
+    hash seed.)
     """
 
     TABLE: ClassVar[str] = "timings"
@@ -42,7 +45,19 @@ class Timing(Row):
     position: int = Field(description="Place of the process in its block, from 0.")
     side: Literal["base", "head"]
     aa: bool = Field(default=False, description="The base once more, in the role of the head.")
+    schedule: Literal["turns", "fresh"] = Field(
+        default="fresh", description="turns: alive together, taking turns; fresh: one process after the other."
+    )
     samples: list[float] = Field(default_factory=list, description="Seconds of each timed call.")
+    outside: list[float] = Field(
+        default_factory=list, description="turns: seconds of the same calls seen from outside of the process."
+    )
+    untimed: int = Field(default=0, description="turns: untimed calls before each timed one.")
+    stopped: bool = Field(default=False, description="turns: it was stopped while others were on turn.")
+    order_seed: int | None = Field(
+        default=None, description="turns: of the generator that drew the block's order and the collector's phases."
+    )
+    copied: bool = Field(default=False, description="It ran on a second copy of the tree.")
     cold: float | None = Field(default=None, description="Seconds of the first call of the process.")
     outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")
     digest: str | None = Field(default=None, description="Digest of the result, where the workload has one.")

@@ -48,6 +48,7 @@ class Workload(Row):
     )
     detail: str = Field(default="", description="End of the output that explains a rejection, at most 4 KiB.")
     role: Role = "visible"
+    tries: int = Field(default=1, description="Times it was tried; above 1 where a time limit ended the ones before.")
     round: int = Field(default=0, description="Round in which a model wrote it, from 1; 0: no model did.")
 
     @classmethod

@@ -40,7 +40,7 @@ def screen(
     """Screen the tasks: duplicates, leaks, weak workloads, trivial changes, licence, private data."""
     from flows.screen_reports import report_findings
 
-    report_findings(_options(repo, source, changes, home, settings, workloads), with_runs=run, as_json=as_json)
+    report_findings(options_of(repo, source, changes, home, settings, workloads), with_runs=run, as_json=as_json)
 
 
 def problems(
@@ -59,7 +59,7 @@ def problems(
     """Show the problem texts of the tasks, and which were rejected because they tell the fix."""
     from flows.screen_reports import report_problems
 
-    options = _options(repo, source, changes, home, settings, budget_usd=budget_usd)
+    options = options_of(repo, source, changes, home, settings, budget_usd=budget_usd)
     report_problems(options, llm, plans=plans, as_json=as_json)
 
 
@@ -67,10 +67,10 @@ def statistics(repo: Repo, source: Source = None, home: HomeFolder = None, as_js
     """Show size, patches, functions, workloads and speedups of the tasks, as GSO's and SWE-Perf's papers do."""
     from flows.screen_reports import report_statistics
 
-    report_statistics(_options(repo, source, None, home, None), as_json=as_json)
+    report_statistics(options_of(repo, source, None, home, None), as_json=as_json)
 
 
-def _options(
+def options_of(
     repo: str,
     source: str | None,
     changes: str | None,
@@ -79,6 +79,7 @@ def _options(
     workloads: str = "unit-test",
     budget_usd: float | None = None,
 ) -> Options:
+    """The options of a command about the tasks of a repository."""
     return Options(
         repo=repo,
         source=source,

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import sys
 import tarfile
 
@@ -23,25 +24,47 @@ MOST = 5000
 
 
 def extract(archive, folder):
-    """Unpacks an archive of ours."""
+    """Unpacks an archive of ours; the names of what is in it."""
     with tarfile.open(archive) as tar:
         if sys.version_info >= (3, 12):
             tar.extractall(folder, filter="tar")
         else:
             tar.extractall(folder)
+        return tar.getnames()
 
 
 def make_sides(task, here, work):
-    """Fills work/base, work/gold and work/cand; returns the changed files and those left out with the reason."""
+    """Fills work/base, its copy work/same, work/gold and work/cand; the changed files, and those left out with why."""
     base, gold, cand = (os.path.join(work, name) for name in ("base", "gold", "cand"))
     os.makedirs(base)
     extract(os.path.join(here, task["base"]), base)
-    for other in (gold, cand):
+    compile_trees([base])
+    for other in (gold, cand, os.path.join(work, "same")):
         shutil.copytree(base, other, symlinks=True)
-    extract(os.path.join(here, task["gold"]), gold)
+    for path in extract(os.path.join(here, task["gold"]), gold):
+        forget_bytecode(os.path.join(gold, path))
     for path in task["gold_deleted"]:
         os.remove(os.path.join(gold, path))
-    return apply_changes(task, base, cand)
+    changed, left_out = apply_changes(task, base, cand)
+    for path in changed:
+        forget_bytecode(os.path.join(cand, path))
+    compile_trees([gold, cand])
+    return changed, left_out
+
+
+def compile_trees(trees):
+    """Makes the bytecode that is missing, since processes on the sides cannot write it."""
+    command = [sys.executable, "-E", "-s", "-S", "-m", "compileall", "-q"]
+    subprocess.call(command + trees, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def forget_bytecode(path):
+    """Removes what was made of a module's text before: a text of the same length and time would not replace it."""
+    folder, name = os.path.split(path)
+    cache = os.path.join(folder, "__pycache__")
+    for compiled in os.listdir(cache) if os.path.isdir(cache) else ():
+        if name.endswith(".py") and compiled.startswith(name[:-2]):
+            os.remove(os.path.join(cache, compiled))
 
 
 def apply_changes(task, base, cand):

@@ -6,39 +6,35 @@ machine or we failed, no reward is written and the exit code is 1: nobody is gra
 1 when all of this holds:
 - tests that pass on the base and on the expert's side pass, and workloads' results equal the base's;
 - the change says nothing with which code tampers with what measures it (`guard`);
-- over interleaved blocks, it is faster than the base at 95 %, and its harmonic-mean speedup is at least
-  `threshold` (0.95) of the expert's, measured in the same blocks (GSO's Opt);
+- in turns on one core (`pairs`), it is faster than the base at 95 %, and its harmonic-mean speedup is at least
+  `threshold` (0.95) of the expert's, measured in the same pairs (GSO's Opt);
 - first calls gain half of what the expert's first calls gain (log scale), where these gain: a memo does not;
 - both hold for the hidden workloads alone, too, where there are any;
-- processes save, seen from outside (wall or processor time), at least half of what the clock inside them says.
+- turns save, seen from outside, at least half of what the clock inside says (`outside`).
+
+A verdict is given as soon as it is clear at 95 %, after six pairs at least. Where the most pairs leave it open, the
+middle of the interval decides, and the report says so (`undecided_at_95`).
 """
 
 import json
-import math
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+_HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "alternation")]
 
-from blocks import Failed, Session  # noqa: E402
 from candidate import make_sides  # noqa: E402
 from guard import new_suspects  # noqa: E402
-from launch import Launcher, Trouble  # noqa: E402
+from launch import Launcher  # noqa: E402
+from pairs import Failed, Session  # noqa: E402
+from users import Trouble  # noqa: E402
+from verdict import Verdict  # noqa: E402
 
-SESSIONS = 3
-"""Times that a measurement which finds the base faster than itself is begun."""
 TRIES = 2
 """Times that a test may fail before it counts."""
-AA_LIMIT = 0.02
-"""Log ratio of base to base above which, where it is significant, a session is not believed."""
-FIRST_GAIN = 0.02
-PART = 0.5
-WIDEST = 0.1
-"""Widest interval (log) of candidate to expert with the threshold in it that a verdict is given on."""
 
 
 def main(path):
@@ -76,7 +72,7 @@ class Grading(object):
         self._work = task["work"]
         self._facts = facts
         self._hidden = {one["node"] for one in task["workloads"] if one["hidden"]}
-        self._log = math.log(task["threshold"])
+        self._launcher = None
 
     def verdict(self):
         """(1, '') or (0, why)."""
@@ -99,9 +95,11 @@ class Grading(object):
         suspects = self._suspects(changed)
         if suspects:
             return 0, "the change looks at what measures it: %s" % suspects
-        self._compile()
         self._launcher = Launcher(self._task, self._work)
-        return self._correctness() or self._speed()
+        try:
+            return self._correctness() or self._speed()
+        finally:
+            self._launcher.close()
 
     def _suspects(self, changed):
         found = {}
@@ -120,12 +118,6 @@ class Grading(object):
                 return file.read()
         except FileNotFoundError:
             return b""
-
-    def _compile(self):
-        """Bytecode beforehand, since processes cannot write it."""
-        for side in ("base", "gold", "cand"):
-            command = [sys.executable, "-E", "-s", "-S", "-m", "compileall", "-q", os.path.join(self._work, side)]
-            subprocess.call(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _correctness(self):
         """None, or (0, why): a test fails that passes on the base and on the expert's side."""
@@ -157,87 +149,18 @@ class Grading(object):
     def _speed(self):
         schedule = self._task["schedule"]
         session = Session(self._task, self._launcher)
+        verdict = Verdict(session, self._hidden, self._task["threshold"], self._facts)
         try:
-            for number in range(SESSIONS):
-                session.begin()
-                self._measure(session, schedule)
-                aa = session.gain("again")
-                if aa is None or aa[0] <= 0 <= aa[2] or abs(aa[1]) <= AA_LIMIT:
-                    break
-            else:
-                raise Trouble("the base is %.3fx as fast as itself: this machine is too busy" % math.exp(aa[1]))
+            session.add(schedule["pairs"])
+            while len(session.pairs) < schedule["most_pairs"] and not verdict.is_clear():
+                session.add(1)
         except Failed as failed:
             return 0, str(failed)
         finally:
-            self._facts.update(core=self._launcher.core, blocks=len(session.blocks))
-            if session.blocks:
-                self._facts["block_values"] = session.raw()
-        why = self._shortfall(session) or self._differing(session)
+            self._facts.update(core=self._launcher.core, pairs=len(session.pairs), begun_anew=session.stumbles)
+            self._facts["pair_values"] = session.raw()
+        why = verdict.shortfall() or self._differing(session)
         return (0, why) if why else (1, "faster than the base, and as fast as the expert's change")
-
-    def _measure(self, session, schedule):
-        """Blocks until they tell, or there are enough; never fewer than `blocks`.
-
-        They tell when the threshold lies outside of the interval and, for a change that passes it, when
-        the clocks outside bear it out or do not.
-        """
-        session.add(schedule["futility_blocks"])
-        ratio = session.ratio()
-        if ratio and ratio[2] < self._log:
-            return
-        session.add(schedule["blocks"] - schedule["futility_blocks"])
-        while len(session.blocks) < schedule["most_blocks"]:
-            low, _, high = session.ratio()
-            if high <= self._log or (low >= self._log and not unclear(self._saved_outside(session))):
-                return
-            session.add(schedule["more_blocks"])
-        low, _, high = session.ratio()
-        if low < self._log < high and high - low > WIDEST:
-            raise Trouble(
-                "%d blocks do not tell whether it is as fast as the expert's: too much noise" % len(session.blocks)
-            )
-
-    def _shortfall(self, session):
-        """Why the change is not fast enough; None when it is."""
-        gold, cand, aa = (session.gain(role) for role in ("gold", "cand", "again"))
-        self._facts.update(expert=told(gold), candidate=told(cand), base_again=told(aa) if aa else None)
-        if gold[0] <= 0:
-            raise Trouble("the expert's change is not faster here (%s)" % words(gold))
-        if cand[0] <= 0:
-            return "not faster than the base: %s" % words(cand)
-        groups = [("", None)] + ([("hidden workloads: ", self._hidden)] if self._hidden else [])
-        for name, nodes in groups:
-            why = self._against_expert(session, nodes)
-            if why:
-                return name + why
-        return self._outside(session)
-
-    def _against_expert(self, session, nodes):
-        """Why some of the workloads (None: all) fall short of the expert's; None when they do not."""
-        ratio = session.ratio(nodes)
-        gold, cand = (session.gain(role, nodes, first=True) for role in ("gold", "cand"))
-        suffix = "_hidden" if nodes else ""
-        seen = {"of_expert": ratio, "expert_first": gold, "candidate_first": cand}
-        self._facts.update((name + suffix, told(figures)) for name, figures in seen.items())
-        if ratio[1] < self._log:
-            return "%s of the expert's speedup" % words(ratio)
-        if gold[0] > FIRST_GAIN and cand[1] < PART * gold[1]:
-            return "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
-        return None
-
-    def _outside(self, session):
-        """Why the clock inside cannot be believed; None where one of those outside bears it out."""
-        seen = self._facts["saved_outside"] = self._saved_outside(session)
-        if unclear(seen):
-            raise Trouble("from outside, nothing tells whether processes got faster at all: too much noise")
-        if borne_out(seen):
-            return None
-        return "the clock inside says more than is seen from outside: wall %.3g s short" % -seen["wall"][1]
-
-    @staticmethod
-    def _saved_outside(session):
-        """By clock, `Session.saved`."""
-        return {clock: session.saved(clock, PART) for clock in ("wall", "cpu")}
 
     def _differing(self, session):
         """Why a result is not the base's; each that differs from the others is compared in a process of the base."""
@@ -250,27 +173,6 @@ class Grading(object):
                     said = (item or {}).get("message") or report.why or "it was not compared"
                     return "the result of %s is not the base's: %s" % (name, said[-300:])
         return None
-
-
-def borne_out(saved):
-    """Whether one of the clocks outside bears out what the one inside says."""
-    return any(figures and figures[0] > 0 for figures in saved.values())
-
-
-def unclear(saved):
-    """Whether the clocks outside neither bear out nor contradict it."""
-    return not borne_out(saved) and any(figures and figures[2] >= 0 for figures in saved.values())
-
-
-def told(log_gain):
-    """A gain as ratios, for the report."""
-    return {name: round(math.exp(value), 4) for name, value in zip(("low", "ratio", "high"), log_gain)}
-
-
-def words(log_gain):
-    """'1.23x [1.20, 1.26]'."""
-    low, middle, high = (math.exp(value) for value in log_gain)
-    return "%.3gx [%.3g, %.3g]" % (middle, low, high)
 
 
 def machine():

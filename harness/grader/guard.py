@@ -8,6 +8,7 @@ import re
 
 NAMES = frozenset(
     ["_getframe", "_current_frames", "currentframe", "get_objects", "get_referrers", "settrace", "setprofile"]
+    + ["tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame"]
     + [
         "_exit",
         "abort",

@@ -1,8 +1,8 @@
 """Starts the probe on one side in a fresh process that can change nothing of what grades it.
 
-As root (as in a container), each process runs as a user of its own: it can neither write the trees
-nor read the other sides, and what it leaves behind (files anywhere, other processes) is removed
-before the next one starts. A `prefix` (bubblewrap) does the same where the grader is not root.
+As root (as in a container), each side runs as a user of its own: it can neither write the trees, nor read the
+other sides, nor signal or trace their processes; what it leaves behind (files anywhere, other processes) is
+removed. A `prefix` (bubblewrap) does the same where the grader is not root.
 """
 
 import ctypes
@@ -15,32 +15,33 @@ import signal
 import stat
 import subprocess
 import tempfile
-import threading
 import time
 
+from partner import Partner
+from processes import parent_of, user_of
+from tree_limit import TreeLimit
+from users import Tree, Trouble, Warden, clear, world_writable
+
+FOLDERS = {"base": "base", "gold": "gold", "cand": "cand", "again": "same"}
+"""Tree of each role below the working folder: 'again' is a second copy of the base's; all paths are of one length."""
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
+NO_NEW_PRIVS = 38  # PR_SET_NO_NEW_PRIVS
 RESULT_BYTES = 64 * 1024**2
 STORED_BYTES = 16 * 1024**2
 MOST_FILES = 16
 TAIL = 2000
 _random = random.SystemRandom()
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
 SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
 
 
-class Trouble(Exception):
-    """Our machinery or this machine failed: nobody is graded."""
-
-
 class Report(object):
-    """What one process did: `items` by node, None when it did not come to its end."""
+    """What one process did: `items` by node; `why` it did not come to its end, or None."""
 
-    def __init__(self, items, why, wall, cpu, stored):
+    def __init__(self, items, why):
         self.items = items
         self.why = why
-        self.wall = wall
-        self.cpu = cpu
-        self.stored = stored
 
 
 class Launcher(object):
@@ -50,34 +51,123 @@ class Launcher(object):
         self._task = task
         self._work = work
         self._prefix = task.get("prefix") or []
-        self._uid = None if self._prefix else free_uid()
         self.core = None
-        if ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0):
+        self.sides = {}
+        if _prctl(SUBREAPER, 1, 0, 0, 0):
             raise Trouble("this kernel gives no orphans to the grader (prctl)")
-        self._places = world_writable() if self._uid else []
-        if self._uid and subprocess.call([task["python"], "-c", ""], preexec_fn=self._become):
+        taken = set()
+        for role in FOLDERS:
+            self.sides[role] = Tree() if self._prefix else Warden(taken)
+        self._uids = {side.uid for side in self.sides.values()} - {None}
+        self._places = (task.get("writable") or world_writable()) if self._uids else []
+        uid = self.sides["cand"].uid
+        if uid and subprocess.call([task["python"], "-c", ""], preexec_fn=lambda: self._become(uid)):
             raise Trouble("%s does not run as another user" % task["python"])
 
-    def run(self, side, mode, wanted):
-        """One process on 'base', 'cand' or 'gold'; `wanted` adds to the probe's request."""
+    def close(self):
+        """Ends whatever it has started."""
+        for side in self.sides.values():
+            side.close()
+        self.reap()
+
+    def tree(self, role):
+        """The tree of a role."""
+        return os.path.join(self._work, FOLDERS[role])
+
+    def run(self, role, mode, wanted):
+        """One process on a side, from its start to its end; `wanted` adds to the probe's request."""
+        folder, out = self._folder(role)
+        try:
+            return self._run(role, folder, out, self._request(role, mode, wanted, folder, out))
+        finally:
+            self.end([folder])
+
+    def open(self, role, wanted):
+        """A process on a side that calls workloads on request: a `Partner`, not ready yet."""
+        folder, out = self._folder(role)
+        request = self._request(role, "turns", wanted, folder, out)
+        channel = os.path.join(folder, "ask"), os.path.join(out, "answer")
+        request["channel"] = dict(zip(("ask", "answer"), channel))
+        return Partner(self, role, folder, request, self._task["wall_seconds"] * (1 + len(self._task["workloads"])))
+
+    def end(self, folders=()):
+        """Kills what is left of all sides, and removes what they left; what the dead have used, as `reap`."""
+        for side in self.sides.values():
+            side.kill()
+        used = self.reap()
+        clear(self._places, self._uids)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        return used
+
+    def reap(self):
+        """Waits for all children but the wardens, orphans included.
+
+        Returns:
+            Processor seconds that the dead have used, by user id; of a process without one of ours, by its id.
+        """
+        wardens = {side.pid for side in self.sides.values()}
+        used = {}
+        while True:
+            left = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == os.getpid()]
+            left = [pid for pid in left if pid not in wardens]
+            if not left:
+                return used
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    uid = user_of(pid)
+                    whose = uid if uid in self._uids else pid
+                    _, _, usage = os.wait4(pid, 0)
+                    used[whose] = used.get(whose, 0.0) + usage.ru_utime + usage.ru_stime
+                except (ProcessLookupError, ChildProcessError):
+                    continue
+
+    def start(self, role, folder, request):
+        """The process of a request, and the file that takes what it prints."""
+        out = os.path.dirname(request["result"])
+        names = {"out": out, "folder": folder, "work": self._work, "tree": request["tree"]}
+        prefix = []
+        for word in self._prefix:
+            for name, value in names.items():
+                word = word.replace("{%s}" % name, value)
+            prefix.append(word)
+        probe = os.path.join(self._work, "probe", "probe.py")
+        uid = self.sides[role].uid
+        with open(os.path.join(folder, "log"), "wb") as output:
+            process = subprocess.Popen(
+                prefix + [self._task["python"], "-s", probe, "-"],
+                cwd=request["tree"],
+                env=environment(os.path.join(out, "home"), request.get("hash_seed", 0)),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                preexec_fn=lambda: self._become(uid),
+            )
+        if not uid:
+            self.sides[role].begin(process.pid)
+        return process
+
+    def _folder(self, role):
+        """A folder for one process, which only its side can reach, and the one in it that it can write."""
         folder = tempfile.mkdtemp(prefix="run-", dir=self._work)
-        os.chmod(folder, 0o755)
         out = os.path.join(folder, "out")
         home = os.path.join(out, "home")
         os.makedirs(home, 0o700)
-        if self._uid:
-            os.chown(out, self._uid, self._uid)
-            os.chown(home, self._uid, self._uid)
-            for name in ("base", "cand", "gold"):
-                os.chmod(os.path.join(self._work, name), 0o755 if name == side else 0o700)
-        try:
-            return self._run(side, folder, out, self._request(side, mode, wanted, folder, out))
-        finally:
-            self._clear()
-            shutil.rmtree(folder, ignore_errors=True)
+        uid = self.sides[role].uid
+        if uid:
+            for path in (out, home):
+                os.chown(path, uid, uid)
+            for path in (folder, self.tree(role)):
+                os.chown(path, 0, uid)
+                os.chmod(path, 0o750)
+        else:
+            os.chmod(folder, 0o755)
+        return folder, out
 
-    def _request(self, side, mode, wanted, folder, out):
-        tree = os.path.join(self._work, side)
+    def _request(self, role, mode, wanted, folder, out):
+        tree = self.tree(role)
+        wanted = dict(wanted)
         references = wanted.pop("stored", {})
         for name, files in references.items():
             os.makedirs(os.path.join(folder, "references", name))
@@ -92,44 +182,29 @@ class Launcher(object):
         request["nonce"] = "%032x" % _random.getrandbits(128)
         return request
 
-    def _run(self, side, folder, out, request):
-        prefix = [word.replace("{out}", out).replace("{folder}", folder) for word in self._prefix]
-        probe = os.path.join(self._work, "probe", "probe.py")
-        log = os.path.join(folder, "log")
-        with open(log, "wb") as output:
-            begin = time.perf_counter()
-            process = subprocess.Popen(
-                prefix + [self._task["python"], "-s", probe, "-"],
-                cwd=request["tree"],
-                env=environment(os.path.join(out, "home"), request.get("hash_seed", 0)),
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                preexec_fn=self._become,
-            )
-            timer = threading.Timer(self._task["wall_seconds"], process.kill)
-            timer.start()
-            hand_over(process.stdin, json.dumps(request).encode())
-            _, ended, used = os.wait4(process.pid, 0)
-            wall = time.perf_counter() - begin
-            timed_out = not timer.is_alive()
-            timer.cancel()
-            process.returncode = ended
-        self._end()
-        cpu = used.ru_utime + used.ru_stime
+    def _run(self, role, folder, out, request):
+        begin = time.perf_counter()
+        process = self.start(role, folder, request)
+        limit = TreeLimit(process, self._task["wall_seconds"])
+        limit.start()
+        hand_over(process.stdin, json.dumps(request).encode())
+        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        wall = time.perf_counter() - begin
+        timed_out = limit.end()
+        self.sides[role].kill()
+        process.returncode = ended.si_status
         items, why = {}, "was killed after %d s" % self._task["wall_seconds"] if timed_out else None
         try:
             items, end = read_items(request["result"])
             check_times(items, wall)
             whole = end is not None and end.get("nonce") == request["nonce"] and end["status"] in (0, 1, 5)
-            if not why and (ended or not whole):
-                why = "ended early: " + tail(log)
-            stored = read_stored(request["store"], request["scripts"]) if request["store"] else {}
+            if not why and (ended.si_status or ended.si_code != os.CLD_EXITED or not whole):
+                why = "ended early: " + tail(os.path.join(folder, "log"))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            return Report({}, why or "left no good result: %s" % error, wall, cpu, {})
-        return Report(items, why, wall, cpu, stored)
+            return Report({}, why or "left no good result: %s" % error)
+        return Report(items, why)
 
-    def _become(self):
+    def _become(self, uid):
         """In the new process, before it runs anything."""
         os.setsid()
         if self.core is not None:
@@ -138,59 +213,12 @@ class Launcher(object):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024**3, 1024**3))
         memory = self._task["memory_bytes"]
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        if self._uid:
+        if uid:
+            _prctl(NO_NEW_PRIVS, 1, 0, 0, 0)  # programs that would change their user id do not
             resource.setrlimit(resource.RLIMIT_NPROC, (256, 256))
             os.setgroups([])
-            os.setgid(self._uid)
-            os.setuid(self._uid)
-
-    def _end(self):
-        """Ends whatever is left of the process: at once what runs as its user, then all orphans."""
-        if self._uid:
-            pid = os.fork()
-            if not pid:
-                os.setgid(self._uid)
-                os.setuid(self._uid)
-                os.kill(-1, signal.SIGKILL)
-                os._exit(0)
-            os.waitpid(pid, 0)
-        end_descendants()
-
-    def _clear(self):
-        """Removes what the process left where everybody may write."""
-        self._end()
-        for place in self._places:
-            for name in os.listdir(place):
-                path = os.path.join(place, name)
-                if os.lstat(path).st_uid != self._uid:
-                    continue
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    os.remove(path)
-
-
-def free_uid():
-    """A user id that nobody has; only root can give one to a process."""
-    if os.geteuid() != 0:
-        raise Trouble("the grader must be root, or be given a prefix that isolates what it starts")
-    with open("/etc/passwd") as file:
-        taken = {line.split(":")[2] for line in file if line.count(":") > 2}
-    while True:
-        uid = _random.randrange(20000, 60000)
-        if str(uid) not in taken:
-            return uid
-
-
-def world_writable():
-    """Folders of the file system in which everybody may make files."""
-    found = []
-    for top in ("/",):
-        for place, folders, _ in os.walk(top):
-            folders[:] = [one for one in folders if os.path.join(place, one) not in ("/proc", "/sys")]
-            if os.lstat(place).st_mode & stat.S_IWOTH:
-                found.append(place)
-    return found
+            os.setgid(uid)
+            os.setuid(uid)
 
 
 def environment(home, hash_seed):
@@ -206,29 +234,6 @@ def environment(home, hash_seed):
         PYTHONHASHSEED=str(hash_seed),
         PYTHONDONTWRITEBYTECODE="1",
     )
-
-
-def end_descendants():
-    """Kills whatever is left of a process, orphans and their sessions included: all are our children by now."""
-    while True:
-        left = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == os.getpid()]
-        if not left:
-            return
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
-
-
-def parent_of(pid):
-    """The parent of a process; None when it is gone."""
-    try:
-        with open("/proc/%s/stat" % pid) as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def content_of(path, limit):

@@ -35,7 +35,7 @@ class Alteration(object):
         kinds = {"count": self._count, "memo": self._memoise, "damage": self._damage, "skip": self._skip}
         self._call = kinds[wanted["kind"]]
         self._missing = set(wanted["functions"])
-        self._tree = os.path.realpath(request["tree"])
+        self._tree = request["tree"]
         self._memo = {}
         self._counts = {}
 
@@ -43,7 +43,7 @@ class Alteration(object):
         """Alters those whose modules were imported meanwhile."""
         if not self._missing:
             return
-        modules = self._modules()
+        modules = modules_of(self._tree)
         for name in sorted(self._missing):
             path, _, inside = name.partition("::")
             for module in modules.get(path, ()):
@@ -60,15 +60,6 @@ class Alteration(object):
     def counts(self):
         """Calls, and how many of them were altered, by function, since the last time."""
         found, self._counts = self._counts, {}
-        return found
-
-    def _modules(self):
-        found = {}
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str) and file.endswith(".py"):
-                inside = os.path.relpath(os.path.realpath(file), self._tree).replace(os.sep, "/")
-                found.setdefault(inside, []).append(module)
         return found
 
     def _alter(self, name, function):
@@ -112,6 +103,17 @@ class Alteration(object):
 
     def _skip(self, name, original, args, kwargs):
         return None, 1
+
+
+def modules_of(tree):
+    """The modules loaded from Python files, by path relative to a tree."""
+    tree, found = os.path.realpath(tree), {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".py"):
+            inside = os.path.relpath(os.path.realpath(file), tree).replace(os.sep, "/")
+            found.setdefault(inside, []).append(module)
+    return found
 
 
 def find(module, path):
@@ -162,6 +164,11 @@ class Altering(object):
         """See `probe.Mode`."""
         self._alteration.apply()
         self._mode.start()
+
+    def renew(self):
+        """See `perfquarry_turns.Phased`."""
+        self._alteration.apply()
+        self._mode.renew()
 
     def before(self):
         """See `probe.Mode`."""

@@ -4,25 +4,55 @@ The names of these modules are such that no tree has modules of the same name.
 """
 
 import functools
+import gc
 import inspect
 import json
 import os
 import signal
-import time
+
+from perfquarry_limits import SHORTEST, TimeLimit, clock
 
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
-clock = time.perf_counter
 dumps = json.dumps
+loads = json.loads
+collect = gc.collect
+freeze = getattr(gc, "freeze", None)  # 3.7
 getpid = os.getpid
 leave = os._exit
 set_timer = getattr(signal, "setitimer", None)
 
 MESSAGE_BYTES = 2048
+OLDEST = 2 if freeze else 1  # generation up to which is collected before a call: the last one is what was settled
 ALARMS = 5  # an item that survives as many exceptions is left with the whole process
 
 
 class GaveUp(BaseException):
     """Raised in a test that runs too long; not an Exception, so that few tests swallow it."""
+
+
+def delay_meter():
+    """Seconds for which the main thread was ready but had no processor, as a function: always 0 where none counts them.
+
+    A call that is longer than a slice of the scheduler is interrupted where others use the core, a shorter one
+    mostly is not: without this, a busy core would make long calls longer and leave short ones alone.
+    """
+    try:
+        file = os.open("/proc/self/task/%d/schedstat" % getpid(), os.O_RDONLY)
+        read = os.pread
+        int(read(file, 64, 0).split()[1])
+    except (OSError, AttributeError, IndexError, ValueError):
+        return lambda: 0.0
+    return lambda: int(read(file, 64, 0).split()[1]) * 1e-9
+
+
+delay = delay_meter()
+
+
+def settle():
+    """What exists by now is not looked at again by collections before each call."""
+    collect()
+    if freeze:
+        freeze()
 
 
 class Journal(object):
@@ -57,29 +87,34 @@ class Stopwatch(object):
 
     def wrap(self, function):
         """The function, timed; a coroutine function stays one and is timed with what it waits for."""
-        before, after, add = self.before, self.after, self.add
+        before, after, stop = self.before, self.after, self.stop
         if inspect.iscoroutinefunction(function):
 
             async def timed(*args, **kwargs):
                 before()
-                begin = clock()
+                waited, begin = delay(), clock()
                 try:
                     return await function(*args, **kwargs)
                 finally:
-                    add(clock() - begin)
+                    stop(clock() - begin, waited)
                     after()
         else:
 
             def timed(*args, **kwargs):
                 before()
-                begin = clock()
+                waited, begin = delay(), clock()
                 try:
                     return function(*args, **kwargs)
                 finally:
-                    add(clock() - begin)
+                    stop(clock() - begin, waited)
                     after()
 
         return functools.wraps(function)(timed)
+
+    def stop(self, seconds, waited):
+        """Counts one call, less the time since `waited` for which others had the processor."""
+        delayed = delay() - waited
+        self.add(seconds - delayed if delayed < seconds else seconds)
 
 
 def name_of(item):
@@ -104,6 +139,7 @@ class Loop(object):
         self._scripts = scripts
         self._current = None
         self._alarms, self._armed = 0, False
+        self.limit = None
 
     def run(self, tests):
         """Runs the tests, then the scripts; each has `nodeid`, `execute`, `release` and `facts`."""
@@ -126,9 +162,14 @@ class Loop(object):
         self.mode.finish(self.journal)
 
     def guarded(self, function):
-        """Calls it under the limit of one call: what it returned, the exception, and the message if it was given up."""
-        self._alarms, self._armed = 0, True
+        """Calls it under the limit of one call: what it returned, the exception, and the message if it was given up.
+
+        Seconds for which it was ready but had no processor do not count (`perfquarry_limits.TimeLimit`): an alarm
+        that comes before the limit is over by that measure is set again for what is left.
+        """
         limit = self.request["test_timeout"]
+        self.limit = TimeLimit(limit) if limit else None
+        self._alarms, self._armed = 0, True
         value, error = None, None
         try:
             try:
@@ -149,6 +190,10 @@ class Loop(object):
     def _give_up(self, number, frame):
         if not self._armed:
             return
+        if not self._alarms:
+            if self.limit.left():
+                set_timer(signal.ITIMER_REAL, max(self.limit.due - clock(), SHORTEST), 1.0)
+                return
         self._alarms += 1
         if self._alarms > ALARMS:
             message = "could not be interrupted"

@@ -12,15 +12,14 @@ import hashlib
 import json
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Iterator
 
 from perfquarry_describe import Unsupported, home_of
 from perfquarry_functions import Functions, arguments_of, first_of, is_mixin
 from perfquarry_histories import Histories
+from perfquarry_limits import TimeLimit, clock
 from perfquarry_view import View, text_of
 
-clock = time.perf_counter
 set_profile, set_trace = sys.setprofile, sys.settrace
 
 LEVELS = 3  # public callers of a changed function that are recorded, nearest first
@@ -48,7 +47,8 @@ class Record(object):
         self.lines = {}  # by code: changed lines of a changed function
         self.candidates = {}  # by code: level
         self.saved, self.unsaved, self.seen, self.taken = {}, {}, set(), {}
-        self.deadline = clock() + self.wanted["seconds"]
+        self.limits = [TimeLimit(self.wanted["seconds"])]  # of all tests, then of one
+        self.due = self.limits[0].due
         self.active, self.opened, self.found, self.touched = None, [], False, False
 
     def start(self):
@@ -58,7 +58,7 @@ class Record(object):
 
     def setup(self, item):
         """Begins to watch: fixtures make instances, too."""
-        if self.active and clock() < self.deadline:
+        if self.active and not self.limits[0].is_over():
             self.thread = threading.current_thread()
             set_profile(self.active)
             set_trace(self.trace)
@@ -76,7 +76,8 @@ class Record(object):
             if outcome == "passed" and self.found and self.touched:
                 self.opened, self.taken, self.active = [], {}, self.capture
                 self.histories.forget()
-                self.stop = min(clock() + self.wanted["test_seconds"], self.deadline)
+                self.limits[1:] = [TimeLimit(self.wanted["test_seconds"])]
+                self.due = min(limit.due for limit in self.limits)
                 before = {name: list(some) for name, some in self.saved.items()}
                 if execute(item)[0] != "passed":
                     self.saved = before
@@ -172,7 +173,7 @@ class Record(object):
         function = self.functions.of(frame)
         if function is None and not is_mixin(frame) and frame.f_code.co_name != "__init__":
             return
-        if clock() > self.stop:
+        if clock() > self.due and self.is_late():
             self.teardown(None)
             self.miss("", "the time for recording is over")
             return
@@ -184,6 +185,12 @@ class Record(object):
                 self.miss(function.name, str(error))
         if first is not None:
             self.histories.see(frame, first)
+
+    def is_late(self):
+        """Whether a time limit is over, by more than the seconds for which others had the processors."""
+        over = [limit for limit in self.limits if limit.is_over()]
+        self.due = min(limit.due for limit in self.limits)
+        return bool(over)
 
     def open(self, frame, function, first):
         """Begins a call, unless it is one like others.

@@ -27,8 +27,11 @@ class Script(object):
         self._file = "<%s>" % name
         self._module = None
         self._failure = None
+        self._data = self._result = None
         self._phase = "load"
-        self._setup_seconds = 0.0
+        self._setup_seconds = None
+        self._first_seconds = None
+        self._call_seconds = None
         self._kept = False
         self._doubted = False
         self._passed = False
@@ -52,10 +55,14 @@ class Script(object):
 
     def execute(self, _):
         """One call with fresh data: outcome, message, seconds of `experiment`."""
+        return self.step(self._whole)
+
+    def step(self, function):
+        """Does a part of a call under the limit of one: outcome, message, seconds of `experiment`."""
         self._loop.watch.reset()
         if self._failure:
             return self._failure + (0.0,)
-        _, error, late = self._loop.guarded(self._call)
+        _, error, late = self._loop.guarded(function)
         seconds = self._loop.watch.seconds or 0.0
         self._passed = error is None and not late
         if self._passed:
@@ -64,18 +71,36 @@ class Script(object):
         outcome = "timeout" if late else "failed"
         return outcome, late or self._told(error), seconds
 
-    def _call(self):
-        loop, module = self._loop, self._module
+    def _whole(self):
+        self.prepare()
+        self.call()
+        self.finish()
+
+    def prepare(self):
+        """Makes the data of one call."""
         self._phase = "setup"
-        begin = clock()
-        data = module.setup()
-        self._setup_seconds = clock() - begin
+        begin, waited = clock(), self._waited()
+        self._data = self._module.setup()
+        self._setup_seconds = least(self._setup_seconds, clock() - begin - self._waited() + waited)
+
+    def call(self):
+        """The timed part."""
+        loop, module = self._loop, self._module
         self._phase = "experiment"
+        data, self._data = self._data, None
         loop.mode.setup(self)
         try:
-            result = loop.watch.wrap(module.experiment)(data)
+            self._result = loop.watch.wrap(module.experiment)(data)
         finally:
             loop.mode.teardown(self)
+        seconds = loop.watch.seconds or 0.0
+        self._first_seconds = seconds if self._first_seconds is None else self._first_seconds
+        self._call_seconds = least(self._call_seconds, seconds)
+
+    def finish(self):
+        """Stores or compares the result, where the request says so."""
+        loop, module = self._loop, self._module
+        result, self._result = self._result, None
         if loop.request["store"] and (not self._kept or loop.request["keep"] == "last"):
             self._phase = "store"
             folder = os.path.join(loop.request["store"], self.nodeid)
@@ -89,6 +114,10 @@ class Script(object):
             if not self._doubted:
                 self._phase = "doubt"
                 self._doubt(result)
+
+    def _waited(self):
+        """Seconds that the limit of this call does not count; nothing is looked up where there is none."""
+        return self._loop.limit.waited() if self._loop.limit else 0.0
 
     def _reference(self):
         return self._module.load_result(os.path.join(self._loop.request["references"], self.nodeid, RESULT))
@@ -127,14 +156,22 @@ class Script(object):
             raise AssertionError("run_test returned %s, not the seconds of the call" % type(seconds).__name__)
 
     def facts(self):
-        """The function that failed, and the seconds of the last setup."""
-        return {"phase": self._phase, "setup_seconds": self._setup_seconds}
+        """The function that failed; of setup and call the least seconds, without those it waited."""
+        seconds = {"setup_seconds": self._setup_seconds or 0.0, "call_seconds": self._call_seconds or 0.0}
+        seconds["first_seconds"] = self._first_seconds or 0.0
+        return dict(seconds, phase=self._phase)
 
     def _told(self, error):
         """The end of its traceback, from the script on."""
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         own = [number for number, line in enumerate(lines) if self._file in line]
         return readable("".join(lines[own[0] :] if own else lines[-1:]).strip())
+
+
+def least(known, seconds):
+    """The smaller one of what is known, if anything is, and of seconds, which never are below zero."""
+    seconds = max(0.0, seconds)
+    return seconds if known is None else min(known, seconds)
 
 
 def damaged(value):

@@ -11,21 +11,16 @@ Only the call itself is timed: the test function, or the test method of a TestCa
 fixtures, setUp and tearDown; of a script, `experiment`.
 """
 
-import gc
 import json
 import os
 import sys
 
 from perfquarry_alter import Alteration, Altering
-from perfquarry_items import Journal, Loop, clock, leave, name_of
+from perfquarry_items import OLDEST, Journal, Loop, clock, collect, leave, name_of, settle
+from perfquarry_limits import waited_in_all
 from perfquarry_scripts import Script
 from perfquarry_tests import run_tests
-
-# Taken before any code under test is loaded, so that patching the modules changes nothing here.
-collect = gc.collect
-freeze = getattr(gc, "freeze", None)  # 3.7
-OLDEST = 2 if freeze else 1  # generation up to which is collected before a call: the last one is what was settled
-
+from perfquarry_turns import Phased, Turning
 
 AGAIN = "\n"  # ends the context of a second call; node ids have none
 
@@ -150,17 +145,11 @@ class Time(Mode):
     """Samples: warm-ups, then as many timed calls as asked for, or as fill the wanted time."""
 
     def start(self):
-        self._settle()
+        settle()
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
         collect(OLDEST)
-
-    def _settle(self):
-        """What exists by now is not looked at again before each call."""
-        collect()
-        if freeze:
-            freeze()
 
     def run(self, item, execute, left):
         now = clock()
@@ -179,7 +168,7 @@ class Time(Mode):
             if warm > 0:
                 warm = 0 if late else warm - 1
                 if not warm:
-                    self._settle()
+                    settle()
                 continue
             samples.append(seconds)
             if late:
@@ -193,7 +182,11 @@ class Time(Mode):
         return len(samples) >= self.request["max_calls"] or sum(samples) >= self.request["min_timed_seconds"] > 0
 
 
-MODES = {"check": Mode, "coverage": Coverage, "profile": Profile, "time": Time}
+class Turns(Phased, Mode):
+    """Nothing runs by itself: requests say what is called (`perfquarry_turns.Turning`)."""
+
+
+MODES = {"check": Mode, "coverage": Coverage, "profile": Profile, "time": Time, "turns": Turns}
 
 
 class Names(object):
@@ -258,6 +251,10 @@ def main(path):
         from perfquarry_recorder import Record  # as long as its folder is on sys.path
 
         MODES["record"] = lambda request: Record(request, Names(request["tree"]))
+    if request["mode"] == "count":
+        from perfquarry_count import Count
+
+        MODES["count"] = lambda request: Count(request, Names(request["tree"]))
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     os.environ["PYTHONPATH"] = os.pathsep.join(request["source_roots"])  # for processes that tests start
@@ -275,12 +272,14 @@ def main(path):
     scripts = [Script(name, text) for name, text in request["scripts"].items()]
     mode = MODES[request["mode"]](request)
     altered = request.get("alteration")  # the grader's requests have none
-    loop = Loop(request, journal, Altering(mode, Alteration(request)) if altered else mode, scripts)
+    kind = Turning if request["mode"] == "turns" else Loop
+    loop = kind(request, journal, Altering(mode, Alteration(request)) if altered else mode, scripts)
     status = run_tests(loop, files) if files else 5
-    if scripts and not loop.ran:
+    if not loop.ran and (scripts or kind is Turning):
         loop.run([])
     python = ".".join(map(str, sys.version_info[:3]))
-    journal.write(end={"status": status, "python": python, "nonce": request.get("nonce")})
+    end = {"status": status, "python": python, "nonce": request.get("nonce"), "waited": waited_in_all()}
+    journal.write(end=end)
     sys.stdout.flush()
     sys.stderr.flush()
     leave(0)  # threads that tests left behind would hold the interpreter

@@ -20,7 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from data.errors import SandboxUnavailable
 from harness.contracts import Command, Completed
 from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, inside
-from harness.sandbox.isolating import Isolating, completed, limit_words
+from harness.sandbox.isolating import Isolating, completed, limit_words, told_start
 from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import supervise
 from harness.sandbox.task_limit import TaskGroup, resource_limit
@@ -93,7 +93,8 @@ class BubblewrapSandbox(Isolating):
                 core=command.core,
                 kill=line.kill,
                 starting=line.tasks.joined(),
-                started=line.started,
+                started=lambda pid: told_start(command, line.started, pid),
+                ending=command.ending,
                 pass_fds=line.passed,
                 writable=command.writable,
                 stdin=line.inside,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from harness.sandbox.disk import DiskMeter
 from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
 from harness.sandbox.hidden import PRIVATE
 from harness.sandbox.isolating import Isolating, completed, limit_words
+from harness.sandbox.limit import TimeLimit
 from harness.sandbox.mounts import View, within
 from harness.sandbox.report import ReportFolder
 from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
@@ -179,8 +182,10 @@ def _supervise(
     begin = time.monotonic()
     disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
-    deadline = time.monotonic() + command.limits.wall_seconds
-    exceeded = _watch(api, container, output, deadline, folder, disk)
+    limit = TimeLimit(command.limits.wall_seconds, time.monotonic())
+    if command.started and (first := _own_process(api, container)):
+        command.started(first)
+    exceeded = _watch(api, container, output, limit, folder, disk, command.ending)
     wall = time.monotonic() - begin
     if exceeded:
         kill(api, container)
@@ -196,37 +201,63 @@ def _supervise(
 
 
 def _watch(
-    api: docker.APIClient, container: str, output: Attached, deadline: float, folder: ReportFolder, disk: DiskMeter
+    api: docker.APIClient,
+    container: str,
+    output: Attached,
+    limit: TimeLimit,
+    folder: ReportFolder,
+    disk: DiskMeter,
+    ending: threading.Event | None,
 ) -> Exceeded:
     """Reads until the container has ended, which closes its output, or a limit is exceeded."""
     next_look = next_tick = time.monotonic()
+    own = functools.cache(lambda: _own_process(api, container))
     while True:
         now = time.monotonic()
-        if now >= deadline:
-            return "time"
+        if ending is not None and ending.is_set():
+            return "asked"
         if now >= next_look:
             if found := folder.figures().exceeded:
                 return found
             output.ask()
             next_look = now + LOOK
         if now >= next_tick:
+            if limit.is_over(now, lambda: _with_descendants(own())):
+                return "time"
             if disk.exceeded(lambda: _processes(api, container)):
                 return "disk"
-            next_tick = now + TICK
-        if not output.read(min(deadline, next_look, next_tick) - now):
-            return _ended(api, container, deadline)
+            next_tick = limit.next_look(now, TICK)
+        if not output.read(min(next_look, next_tick) - now):
+            return _ended(api, container, limit, lambda: _with_descendants(own()))
 
 
 def _processes(api: docker.APIClient, container: str) -> list[int]:
     """Ids of its processes in the engine's own namespace, which is ours on the machines this runs on."""
-    first = int(api.inspect_container(container)["State"]["Pid"])
+    return _with_descendants(int(api.inspect_container(container)["State"]["Pid"]))
+
+
+def _own_process(api: docker.APIClient, container: str) -> int:
+    """Its first process, if its id names the same process here; else 0: figures of another one would mislead."""
+    facts = api.inspect_container(container)
+    first = int(facts["State"]["Pid"])
+    with contextlib.suppress(OSError):
+        return first if str(facts["Id"]) in Path(f"/proc/{first}/cgroup").read_text(encoding="utf-8") else 0
+    return 0
+
+
+def _with_descendants(first: int) -> list[int]:
     return [first, *descendants(first)] if first else []
 
 
-def _ended(api: docker.APIClient, container: str, deadline: float) -> Exceeded:
+def _ended(api: docker.APIClient, container: str, limit: TimeLimit, processes: Callable[[], Sequence[int]]) -> Exceeded:
     """Waits for the end of a container whose output has been closed."""
-    try:
-        api.wait(container, timeout=max(1.0, deadline - time.monotonic()))
-    except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError):
-        return "time"
-    return ""
+    while True:
+        asked = time.monotonic()
+        try:
+            api.wait(container, timeout=max(1.0, limit.end - asked))
+        except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError):
+            now = time.monotonic()
+            if limit.is_over(now, processes) or now < asked + 1.0:  # an engine that does not answer at all
+                return "time"
+        else:
+            return ""

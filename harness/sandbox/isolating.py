@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,6 +41,13 @@ class Isolating(ABC):
         ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
         if ended.exit_code != 7:
             raise SandboxUnavailable(f"{self.NAME} starts but does not run commands: {ended!r}")
+
+
+def told_start(command: Command, started: Callable[[int], None], pid: int) -> None:
+    """Tells the sandbox's own part and then the command's owner which process was started."""
+    started(pid)
+    if command.started:
+        command.started(pid)
 
 
 def limit_words(limits: Limits) -> tuple[str, str]:

@@ -88,6 +88,8 @@ class ProcessSandbox:
                 core=command.core,
                 writable=command.writable,
                 stdin=lifeline,
+                started=command.started or (lambda pid: None),
+                ending=command.ending,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
             )  # fmt: skip
         finally:

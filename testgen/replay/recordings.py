@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,8 @@ from testgen.traced import Trace, candidate_files
 
 FIRST_FILES = 2
 """Test files of the first run; each further run takes twice as many."""
+LONGEST = 4.0
+"""Times the seconds of recording that it may take by the wall clock."""
 ENOUGH = 12
 """Calls of the nearest functions with which no further test file is tried."""
 SEED = 1
@@ -28,6 +29,16 @@ class Recordings:
     files: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     """Processes that did not end well, and files that cannot be collected."""
+    late: bool = False
+    """Whether a time limit ended one of the processes."""
+    wall: float = 0.0
+    """Seconds that the runs took."""
+    waited: float = 0.0
+    """Seconds of these for which they had no processor."""
+
+    def may_go_on(self, seconds: float) -> bool:
+        """Whether less than these seconds have passed, those not counted for which the runs had no processor."""
+        return self.wall - self.waited < seconds and self.wall < LONGEST * seconds
 
     def reasons(self) -> str:
         """Why calls were not recorded, most frequent first."""
@@ -45,8 +56,8 @@ def record(case: Case, trace: Trace) -> Recordings:
     settings = case.settings.replay
     files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
     files = [path for path in files if (case.base.tree / path).is_file()]
-    found, size, end = Recordings(), FIRST_FILES, time.monotonic() + settings.seconds
-    while files and sum(call.level == 0 for call in found.calls) < ENOUGH and time.monotonic() < end:
+    found, size = Recordings(), FIRST_FILES
+    while files and sum(call.level == 0 for call in found.calls) < ENOUGH and found.may_go_on(settings.seconds):
         _run(case, trace, files[:size], found)
         files, size = files[size:], 2 * size
     return found
@@ -73,6 +84,9 @@ def _run(case: Case, trace: Trace, files: list[str], found: Recordings) -> None:
     limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
     report = case.prober.run(case.base, request, limits=limits, hash_seed=SEED)
     found.files += files
+    found.wall += report.wall_seconds
+    found.waited += report.waited_seconds
+    found.late |= report.outcome == "timeout"
     found.calls += report.recorded
     found.missed += report.unrecorded
     found.troubles += [f"{path}: {text[-300:]}" for path, text in report.collect_errors.items()]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from data.records import Reason, Source, Workload
+from data.records import LATE, Reason, Source, Workload
+from harness.contracts import ProbeItem
 from harness.recording import Recorded
 from testgen.case import Case
 from testgen.replay.classes import unchanged
@@ -34,15 +35,16 @@ class ReplaySource:
             return [_row(case, "", Reason.NOT_RECORDED, "no Python function changed")]
         recordings = record(case, trace)
         if not recordings.calls:
-            return [_row(case, "", Reason.NOT_RECORDED, _why(recordings))]
+            reason = Reason.TEST_TIMEOUT if recordings.late else Reason.NOT_RECORDED
+            return [_row(case, "", reason, _why(recordings))]
         replays, failed = _verified(case, _nearest(recordings.calls, case.settings.replay.functions))
         chosen = choose(case, replays)
         scripts = [Script(code=one.script(), source="replay", note=one.note) for one in chosen]
         rows = rows_of(case, _sound(chosen, try_scripts(case, scripts)))
-        rejected = [_row(case, code, Reason.NOT_REPLAYED, why) for code, why in failed[:MAX_ROWS]]
+        rejected = [_row(case, code, _reason(why), why) for code, why in failed[:MAX_ROWS]]
         if not scripts:
             why = "; ".join(dict.fromkeys(why for _, why in failed)) or _why(recordings)
-            rejected.insert(0, _row(case, "", Reason.NOT_REPLAYED, why))
+            rejected.insert(0, _row(case, "", _reason(why), why))
         return rows + rejected
 
 
@@ -69,6 +71,11 @@ def _sound(replays: Sequence[Replay], trials: Sequence[Trial]) -> list[Trial]:
 
 def _why(recordings: Recordings) -> str:
     return f"{recordings.reasons() or 'no test calls them'}; test files: {', '.join(recordings.files) or 'none'}"
+
+
+def _reason(why: str) -> Reason:
+    """Too long, where a time limit alone kept a call from being made again."""
+    return Reason.TOO_LONG if why.startswith(LATE) else Reason.NOT_REPLAYED
 
 
 def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
@@ -132,11 +139,17 @@ def _verified(case: Case, groups: Sequence[Sequence[Recorded]]) -> tuple[list[li
             if item is not None and item.outcome == "passed":
                 found.setdefault(key, []).append(replay)
             elif replay.name in texts:
-                failed[key] = texts[replay.name], item.message if item is not None else "it did not run"
+                failed[key] = texts[replay.name], _failure(item)
     by_group = [
         [one for key in calls if key[0] == number for one in found.get(key, ())] for number in range(len(groups))
     ]
     return by_group, [one for key, one in failed.items() if key not in found]
+
+
+def _failure(item: ProbeItem | None) -> str:
+    if item is None:
+        return "it did not run"
+    return f"{LATE}: {item.message}" if item.outcome == "timeout" else item.message
 
 
 def _text(case: Case, replay: Replay, known: dict[str, str]) -> dict[str, str]:

@@ -10,9 +10,11 @@ from statistics import median
 from data.records import Side
 from harness.contracts import Limits, ProbeItem, ProbeRequest
 from harness.recording import Recorded
+from testgen.caching import first_call
 from testgen.case import Case
 from testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
 from testgen.replay.texts import Replay
+from testgen.runs import missing_item
 
 SURVEY_CALLS = 2
 SURVEY_TIMEOUT = 1.0
@@ -55,7 +57,9 @@ def run_scripts(case: Case, side: Side, texts: dict[str, str], calls: int) -> di
         limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
         report = case.prober.run(case.sides[side], request, limits=limits, hash_seed=SURVEY_SEED)
         items.update((item.node, item) for item in report.items)
-        if report.outcome == "timeout" or not report.items:
+        if report.outcome == "timeout":
+            return {name: missing_item(name, report) for name in texts} | items
+        if not report.items:
             break
     return items
 
@@ -79,7 +83,9 @@ class Survey:
         if not all(item is not None and item.outcome == "passed" and item.samples for item in found.values()):
             return None
         times = {one: min(item.samples) for one, item in found.items() if item is not None}
-        return times[side] if times["base"] <= self._settings.call_seconds else None
+        base = self._items["base"][replay.name]
+        least = min(times["base"], base.call_seconds or times["base"])  # without what it waited for a processor
+        return times[side] if least <= self._settings.call_seconds else None
 
     def gain(self, replay: Replay) -> float:
         """Base over head; 0 where it cannot be told."""
@@ -93,7 +99,7 @@ class Survey:
     def _caches(self, replays: Sequence[Replay]) -> bool:
         """Whether first calls are much dearer than later ones with equal arguments, and that at the head only."""
         dear = {
-            side: median(items[one.name].seconds / max(min(items[one.name].samples), LEAST) for one in replays)
+            side: median(first_call(items[one.name]) / max(min(items[one.name].samples), LEAST) for one in replays)
             for side, items in self._items.items()
         }
         return dear["head"] > DEAR * dear["base"]

@@ -1,7 +1,11 @@
 """Rows of the timings table as a machine with known noise would have written them."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from curation.blocks import Block, Session
 from data.records import Machine, Stamp, Timing
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="c0ffee")
@@ -26,6 +30,38 @@ def timing(workload: str, session: int, block: int, side: str, seconds: float, *
         "machine": MACHINE,
     }
     return Timing(**STAMP.fields(), **(row | fields))
+
+
+def turned(rows: list[Timing], turns: int = 24, noise: float = 0.02) -> list[Timing]:
+    """The same rows as of processes that took turns: as many samples a process, noise that sides of a turn share."""
+    found = []
+    for row in rows:
+        shared = np.random.default_rng(row.hash_seed).normal(0, 0.3, turns)
+        own = np.random.default_rng([row.hash_seed, row.position]).normal(0, noise, turns)
+        middle = row.samples[1]
+        samples = [float(middle * np.exp(value)) for value in shared + own - np.median(own)]
+        found.append(row.model_copy(update={"schedule": "turns", "samples": samples}))
+    return found
+
+
+def rows_of_pairs(
+    workload: str, session: int, logs: Sequence[float], aa: Sequence[float] = (), **fields
+) -> list[Timing]:
+    """Rows whose pairs have these log ratios of base to head, and of base to base."""
+    rows = []
+    for again, values in ((False, logs), (True, aa)):
+        for block, log in enumerate(values):
+            if not again:
+                rows.append(timing(workload, session, block, "base", 1.0, hash_seed=block, **fields))
+            kind = {"aa": again, "position": 1 + again, "hash_seed": block} | fields
+            rows.append(timing(workload, session, block, "head", math.exp(-log), **kind))
+    return rows
+
+
+def session_of(logs: Sequence[float], aa: Sequence[float] = (), number: int = 1) -> Session:
+    """A session whose pairs have these log ratios of base to head, and of base to base."""
+    plain, again = [tuple(Block(math.exp(log), 1.0, log) for log in values) for values in (logs, aa)]
+    return Session(number, plain, again)
 
 
 def session_rows(

@@ -152,7 +152,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "test_it.py").write_text(
         "import os, time, unittest, pytest\n"
         "from sleeper import nap\n"
-        "@pytest.fixture\ndef slow():\n    time.sleep(0.3)\n"
+        "@pytest.fixture\ndef slow():\n    time.sleep(1.5)\n"
         "@pytest.mark.parametrize('what', ['a', '$b {c} \\'\"\\\\ é\\n'])\n"
         "def test_nap(slow, what):\n    nap(0.02)\n"
         "class TestCase(unittest.TestCase):\n    def test_nap(self):\n        nap(0.02)\n"
@@ -194,7 +194,7 @@ def test_the_script_times_the_call_of_a_test_and_not_its_fixtures(checkout: Path
         for line in (checkout / "times.txt").read_text().splitlines()[-2:]:
             name, _, seconds = line.partition(": ")
             assert name == "Execution time"
-            assert 0.02 <= float(seconds.removesuffix("s")) < 0.3
+            assert 0.02 <= float(seconds.removesuffix("s")) < 1.5
 
 
 def test_the_script_fails_where_the_test_fails_or_is_missing(checkout: Path):
@@ -251,7 +251,7 @@ def test_a_script_runs_as_gso_runs_its_tests(checkout: Path):
         assert done.returncode == 0, done.stderr
     assert json.loads((checkout / "p_result.json").read_text()) == {"slept": 0.02}
     for line in (checkout / "times.txt").read_text().splitlines():
-        assert 0.02 <= float(line.removeprefix("Execution time: ").removesuffix("s")) < 0.3
+        assert 0.02 <= float(line.removeprefix("Execution time: ").removesuffix("s")) < 1.0
 
 
 def test_scripts_are_gsos_tests_and_unit_tests_are_sweperfs(accepted: Task):

@@ -70,16 +70,16 @@ def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
     assert "hidden input" not in harbor.dockerfile(RUNNABLE)
 
 
-def test_the_grader_is_told_all_workloads_and_times_weak_gains_longer() -> None:
+def test_the_grader_is_told_all_workloads_and_times_many_of_them_shorter() -> None:
     whole = task(workload("unit-test", "t.py::a"), workload("generated", HIDDEN, "hidden"))
     told = harbor.grading(whole, RUNNABLE, ["old.py"], MeasureSettings())
     test, script = told["workloads"]
     assert (test["node"], test["script"], test["hidden"]) == ("t.py::a", False, False)
     assert (script["code"], script["script"], script["hidden"]) == (HIDDEN, True, True)
-    assert told["gold_deleted"] == ["old.py"] and told["schedule"]["blocks"] == 20
-    assert told["limits"]["min_timed_seconds"] == 0.66
-    strong = whole.model_copy(update={"speedup": 4.0})
-    assert harbor.grading(strong, RUNNABLE, [], MeasureSettings())["limits"]["min_timed_seconds"] == 0.2
+    assert told["gold_deleted"] == ["old.py"] and told["schedule"]["pairs"] == 6
+    assert told["schedule"]["turn_seconds"] == 0.25
+    many = whole.model_copy(update={"workloads": whole.workloads * 4})
+    assert harbor.grading(many, RUNNABLE, [], MeasureSettings())["schedule"]["turn_seconds"] == 0.125
 
 
 def test_the_scripts_quote_what_they_name() -> None:

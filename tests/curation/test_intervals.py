@@ -5,7 +5,21 @@ import itertools
 import numpy as np
 import pytest
 
-from curation.intervals import paired_interval, paired_speedup, ratio_of_medians, unpaired_interval
+from curation.intervals import (
+    hodges_lehmann,
+    paired_delta,
+    ratio_of_medians,
+    shift_interval,
+    shift_p_value,
+    unpaired_interval,
+)
+from harness.alternation import figures
+
+
+def paired_interval(base, head):
+    """Interval of the speedup from seconds of pairs."""
+    interval = shift_interval(np.log(np.divide(base, head)))
+    return None if interval is None else tuple(np.exp(interval))
 
 
 def coverage(interval, n: int, noise, shared, workloads: int = 600, speedup: float = 1.25) -> float:
@@ -61,7 +75,7 @@ def test_pairs_are_narrower_where_the_machine_drifts():
     assert narrow is not None
     assert wide is not None
     assert np.log(narrow[1] / narrow[0]) < np.log(wide[1] / wide[0]) / 3
-    assert narrow[0] < paired_speedup(base, head) < narrow[1]
+    assert narrow[0] < np.exp(hodges_lehmann(np.log(base / head))) < narrow[1]
 
 
 @pytest.mark.parametrize("n", [6, 9, 12])
@@ -90,9 +104,41 @@ def test_too_little_data_has_no_interval():
 def test_times_of_zero_have_no_interval():
     assert ratio_of_medians([1.0], [0.0]) is None
     assert unpaired_interval([1.0] * 9, [0.0] * 9) is None
-    assert paired_interval([1.0] * 9, [0.0] * 9) is None
 
 
 def test_the_speedup_is_base_over_head():
     assert ratio_of_medians([3.0, 1.0, 2.0], [0.5, 1.0, 4.0, 1.0]) == 2.0
-    assert paired_speedup([4.0, 8.0, 16.0], [1.0, 2.0, 4.0]) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("n", [1, 5, 6, 9, 16])
+def test_the_standard_library_alone_gives_the_same_figures(n):
+    logs = np.random.default_rng(n).normal(0.2, 0.1, n)
+    assert figures.hodges_lehmann(list(logs)) == pytest.approx(hodges_lehmann(logs))
+    low_middle_high, interval = figures.paired(list(logs)), shift_interval(logs)
+    if interval is None:
+        assert low_middle_high is None
+    else:
+        assert low_middle_high == pytest.approx((interval[0], hodges_lehmann(logs), interval[1]))
+
+
+def test_one_pair_far_away_moves_nothing_much():
+    logs = np.array([0.10, 0.11, 0.09, 0.105, 0.095, 0.1, 0.1, 0.1])
+    far = np.append(logs[:-1], 3.0)
+    assert hodges_lehmann(far) == pytest.approx(hodges_lehmann(logs), abs=0.01)
+
+
+def test_p_values_of_pairs():
+    assert shift_p_value(np.array([0.1])) == 1.0
+    assert shift_p_value(np.full(6, 0.25)) == 0
+    assert shift_p_value(np.zeros(6)) == shift_p_value(np.full(6, -0.25)) == 1
+    rng = np.random.default_rng(2)
+    under_null = [shift_p_value(rng.normal(0, 0.02, 6)) for _ in range(2000)]
+    assert np.mean(np.array(under_null) <= 0.05) == pytest.approx(0.05, abs=0.02)
+    assert shift_p_value(rng.normal(0.1, 0.02, 6)) < 2**-6, "a rank test could not say so"
+
+
+def test_delta_of_pairs_is_the_largest_gain_that_the_test_still_shows():
+    logs = np.log(1.25) + np.linspace(-0.01, 0.01, 12)
+    assert 0.19 < paired_delta(logs, 0.1) < 0.2
+    assert paired_delta(-logs, 0.1) == 0.0
+    assert paired_delta(logs[:2], 0.1) == 0.0, "too few pairs"

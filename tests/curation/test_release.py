@@ -345,7 +345,17 @@ def test_expected_false_tasks() -> None:
 
 def test_a_released_task_is_a_task_again(release: Path, task: Task) -> None:
     (row,) = files.read_tasks(release)
-    lost = {"stage_version", "config_hash", "created_at", "measured_at", "durations", "detail", "base_sha", "patch"}
+    lost = {
+        "stage_version",
+        "config_hash",
+        "created_at",
+        "measured_at",
+        "durations",
+        "detail",
+        "base_sha",
+        "patch",
+        "margin",
+    }
     again = as_task(row.model_copy(update={"base_commit": BASE}))
     assert again.model_dump(exclude=lost) == task.model_dump(exclude=lost)
 

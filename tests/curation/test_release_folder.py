@@ -11,14 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from release_parts import candidate, manifest, repository, sample_task, timings_of
+from simulated_timings import STAMP
 
+from curation.counts import row_of
 from curation.release import folder as files
 from curation.release.making import make
 from curation.release.manifest import Manifest
-from curation.release.selection import select
+from curation.release.selection import as_task, select
 from curation.release.sources import tree_of
 from data.errors import InputError
-from data.records import ReleasedTiming
+from data.records import Count, ReleasedTiming, SeedCount, Task
 
 MakeVersion = Callable[..., Path]
 
@@ -99,7 +101,7 @@ def test_a_release_of_another_version_of_perfquarry_is_read_and_compared(make_ve
     other = make_version("0.1.0", "other")
     file = files.parquet_of(other, "default")
     (row,) = pq.read_table(file, partitioning=None).to_pylist()
-    for name in ("overall_speedup", "overall_low", "overall_high", "timed_workloads"):
+    for name in ("overall_speedup", "overall_low", "overall_high", "timed_workloads", "margin", "instructions_ratio"):
         del row[name]
     del row["recipe"]["build_version"]
     for part in (row, row["recipe"], *row["workloads"]):
@@ -123,3 +125,29 @@ def test_sessions_sides_and_rounds_are_described_as_they_are(make_version: MakeV
     assert "unless `aa`" in str(fields["side"].description)
     card = (release / "README.md").read_text()
     assert "the last pair decides" in card and "in a second, whose figures are published" not in card
+
+
+def counted(task: Task, ratio: float) -> list[Count]:
+    seeds = [SeedCount(seed=1, ir_base=round(1_000_000 * ratio), ir_head=1_000_000)]
+    return [row_of(STAMP, one.workload_id, task.change_id, seeds) for one in task.workloads]
+
+
+def test_counts_stand_in_the_rows_and_in_the_card(tmp_path: Path) -> None:
+    clone, base, _, patch = repository(tmp_path / "clone")
+    task, tree = sample_task(base, patch), tree_of(clone, base)
+    found = {}
+    for ratio in (None, 1.0, 2.0):
+        counts = counted(task, ratio) if ratio else []
+        selection = select([candidate(task, tree, counts=counts)], {}, {})
+        make(tmp_path / "out", manifest(f"0.{ratio}"), selection, timings_of(selection), {"sample": clone})
+        [row] = files.read_tasks(tmp_path / "out")
+        found[ratio] = row.instructions_ratio, {one.count_label for one in row.workloads}
+        assert row.margin == task.margin and as_task(row).workloads == task.workloads
+    assert found[None] == (None, {None}) and found[1.0] == (1.0, {"not_fewer"})
+    assert found[2.0] == (pytest.approx(2.0), {"agree"})
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "100 % (1 of 1) | 100 % (1 of 1) |" in card
+    assert "workloads[].count_label" in (tmp_path / "out" / "SCHEMA.md").read_text()
+    assert (
+        "instructions counted (count\\_label, instructions\\_ratio)" in (tmp_path / "out" / "CHANGELOG.md").read_text()
+    )

@@ -15,8 +15,11 @@ from curation.review.colours import visible
 from curation.review.diff import side_by_side
 from curation.review.rendering import web_address
 from curation.review.tables import definition
+from curation.review.witness import doubts
 from data.home import Home
-from tests.review_home import desk_of, fill, finding, serving, task_of
+from data.records import FunctionCount
+from data.store import TableStore
+from tests.review_home import count_of, desk_of, fill, finding, serving, task_of
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}{% include 'layout.html.jinja' %}"
 BIDI = "if user != '\u202e nimda\u2066'\x1b[31m\x00\u2028"
@@ -168,7 +171,54 @@ def test_the_page_of_a_candidate_tells_everything(page: tuple[str, str]) -> None
     for part in ("1.40×", "Judge", "made anew", "Words.count", "#3", "issue 7", "removed: ", "not in list(found)"):
         assert part in text
     plots = httpx.get(f"{page[0]}/tasks/{page[1]}/evidence", trust_env=False).text
-    assert "confirmed" in plots and plots.count("<circle") == 2 * (12 * 2 + 4)
+    assert "confirmed" in plots and plots.count("<circle") == 2 * (12 + 4)
+    for part in ("base over head, × (log scale)", "pair, in the order they ran", "base, median", "hold", "margin"):
+        assert part in plots
+    assert f"perfquarry count sample --changes {task_of(2, 1.4).head_sha}" in plots
+
+
+def test_where_clock_and_count_disagree_is_marked(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    tasks = [task_of(number, 1.5 + number / 10) for number in range(3)]
+    fill(home, tasks, measured=3)
+    functions = [
+        FunctionCount(name=f"{EVIL}{n}", ir_base=n + 5, ir_head=None, native=False, in_patch=n == 0,
+                      called_from_patch=True)
+        for n in range(10)
+    ]  # fmt: skip
+    TableStore(home.tables).append([count_of(tasks[0], 1.0, functions), count_of(tasks[1], 1.5)])
+    with serving(desk_of(home), home) as (address, _):
+        queue = httpx.get(f"{address}/?state=all", trust_env=False).text
+        assert queue.count("clock ≠ count") == 1
+        doubted = httpx.get(f"{address}/?finding=count", trust_env=False).text
+        assert tasks[0].task_id in doubted and tasks[1].task_id not in doubted
+        page = httpx.get(f"{address}/tasks/{tasks[0].task_id}", trust_env=False).text
+        assert "wall time and instruction count disagree" in page
+        html = httpx.get(f"{address}/tasks/{tasks[0].task_id}/evidence", trust_env=False).text
+        text = " ".join(Elements(html).text.split())
+        for part in (
+            "Instructions 1.000×",
+            "over 2 seeds",
+            "not_fewer",
+            "2 more functions",
+            "in the patch",
+            "clock ≠ count",
+        ):
+            assert part in text
+        assert "called from the patch" in text and "perfquarry count" not in text
+        assert not [tag for tag, _ in Elements(html).tags if tag in ("img", "script")]
+        html = httpx.get(f"{address}/tasks/{tasks[1].task_id}/evidence", trust_env=False).text
+        assert "faster, with fewer instructions" in html and "clock ≠ count" not in html
+
+
+def test_what_counts_as_disagreement() -> None:
+    counts = {ratio: count_of(task_of(1, 2.0), ratio) for ratio in (1.0, 1.02, 1.5)}
+    workload = counts[1.0].workload_id
+    assert len(doubts([counts[1.0]], {workload: True})) == 1
+    [small] = doubts([counts[1.02]], {workload: True})
+    assert "1.020×" in small and "below 1.03×" in small
+    assert doubts([counts[1.5]], {workload: True}) == doubts([counts[1.5]], {}) == []
+    assert "not faster by the clock" in doubts([counts[1.5]], {workload: False})[0]
 
 
 def test_elsewhere_each_reviewer_needs_a_token(tmp_path: Path, visit: Visit) -> None:

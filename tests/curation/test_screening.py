@@ -138,20 +138,12 @@ def test_a_gain_of_one_workload_only_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "low", "high", "spread", "told"),
-    [
-        ("unstable", 2.0, 9.0, 0.6, True),
-        ("no_gain", 0.7, 1.5, 0.6, True),
-        ("not_confirmed", 0.9, 1.9, 0.6, True),
-        ("not_significant", 1.34, 1.66, 0.096, True),
-        ("no_gain", 0.99, 1.01, 0.6, False),
-        ("not_confirmed", 0.99, 1.2, 0.01, False),
-    ],
+    ("reason", "told"),
+    [("undecided", True), ("unstable", True), ("no_gain", False), ("not_confirmed", False), ("slower", False)],
 )
-def test_what_noise_hid_is_told(reason: str, low: float, high: float, spread: float, told: bool) -> None:
-    last = statistics(low, high).model_copy(update={"aa_spread": spread})
+def test_what_noise_hid_is_told(reason: str, told: bool) -> None:
     rows = [evidence(one.workload_id) for one in task().workloads]
-    rows.append(evidence("x", last, status="rejected", reason=reason))
+    rows.append(evidence("x", statistics(0.7, 1.5), status="rejected", reason=reason))
     assert ("noise" in checks(weak(task(), rows, SETTINGS))) is told
 
 

@@ -106,7 +106,7 @@ def test_memos_mutations_and_chance(base: BuiltSide, prober: SandboxProber) -> N
     assert set(mutations) == {"busy", "Box.total"}
     assert mutations["Box.total"].severity == "info" and "its result is changed" in mutations["Box.total"].evidence
     chance = found["non-determinism", "test_fails_by_chance"]
-    assert chance.severity == "warning" and "1 of 2 runs" in chance.evidence
+    assert chance.severity == "warning" and "1 of 3 runs" in chance.evidence
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from histories import History
@@ -10,6 +16,7 @@ from histories import History
 from data.home import Home
 from harness.contracts import Sandbox
 from harness.sandbox import choose_sandbox
+from harness.task_folder import ALTERNATION, GRADER
 from tests.bare_python import make_bare_python
 
 
@@ -17,6 +24,27 @@ from tests.bare_python import make_bare_python
 def sandbox() -> Sandbox:
     """Bubblewrap where it works, else plain processes."""
     return choose_sandbox()
+
+
+@pytest.fixture
+def busy_core() -> Iterator[int]:
+    """A core that three others compete for: whoever runs there gets a quarter of it."""
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("this kernel does not tell how long processes wait for a processor")
+    core = max(os.sched_getaffinity(0))
+    burn = f"import os\nos.sched_setaffinity(0, [{core}])\nprint(flush=True)\nwhile True: pass"
+    # each in a session of its own: kernels that share processors among sessions give all of them equal shares
+    others = [
+        subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE, start_new_session=True) for _ in range(3)
+    ]
+    try:
+        for one in others:
+            assert one.stdout and one.stdout.readline()
+        yield core
+    finally:
+        for one in others:
+            one.kill()
+            one.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +66,12 @@ def history(tmp_path: Path, home: Home) -> History:
     made = History(clone, home)
     made.git("init", "-q")
     return made
+
+
+@pytest.fixture(scope="session")
+def part() -> Iterator[Any]:
+    """`part(name)` loads a module of the grader, which is no package, or of the measuring core beside it."""
+    sys.path[:0] = [str(GRADER), str(ALTERNATION)]
+    yield importlib.import_module
+    sys.path.remove(str(GRADER))
+    sys.path.remove(str(ALTERNATION))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 import os
 import subprocess
@@ -11,38 +9,23 @@ import sys
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from curation.intervals import paired_interval, paired_speedup
-from harness.task_folder import GRADER, pack_expert, pack_repository
+from curation.intervals import hodges_lehmann, shift_interval
+from harness.task_folder import pack_expert, pack_repository
 from miners.roles import TESTS
-
-
-@pytest.fixture(scope="module")
-def part() -> Any:
-    """`part(name)` loads a module of the grader, which is no package."""
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(f"grader_{name}", GRADER / f"{name}.py")
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
 
 
 def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:
     figures, rng = part("figures"), np.random.default_rng(3)
     for n in (6, 7, 20, 31, 60):
-        base, head = rng.lognormal(0.3, 0.2, n), rng.lognormal(0.0, 0.1, n)
-        low, middle, high = figures.paired(np.log(base / head).tolist())
-        assert (math.exp(low), math.exp(high)) == pytest.approx(paired_interval(base, head))
-        assert math.exp(middle) == pytest.approx(paired_speedup(base, head))
+        logs = rng.normal(0.3, 0.2, n)
+        low, middle, high = figures.paired(logs.tolist())
+        assert (low, high) == pytest.approx(shift_interval(logs))
+        assert middle == pytest.approx(hodges_lehmann(logs))
     assert figures.paired([0.1] * 5) is None
     assert math.exp(figures.log_harmonic([2.0, 4.0], [1.0, 1.0])) == pytest.approx(2 / (1 / 2 + 1 / 4))
 
@@ -59,6 +42,7 @@ def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:
         ("name = '/proc/self/cmdline'\n", ["'/proc/'"]),
         ("import os\ngetattr(os, 'fork')\n", ["getattr of os"]),
         ("exec('1')\n", ["exec"]),
+        ("def f(error):\n    return error.__traceback__.tb_frame.f_back\n", ["f_back", "tb_frame"]),
         ("import os\nos.execv('a', [])\n", ["execv"]),
         ("import time\nbegin = time.perf_counter()\n", []),
         ('"""Reads /proc/stat and sys.modules."""\n', []),
@@ -104,9 +88,9 @@ def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
 
 
 def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = part("launch")
+    launch, users = part("launch"), part("users")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(launch.Trouble, match="must be root"):
+    with pytest.raises(users.Trouble, match="must be root"):
         launch.Launcher({"python": sys.executable}, "/nonexistent")
 
 
@@ -151,76 +135,3 @@ def test_the_experts_files_are_those_of_the_patch(tmp_path: Path) -> None:
     assert (tmp_path / "files" / "a.py").read_text() == "1\n" and (tree / "a.py").read_text() == "one\n"
     with tarfile.open(tmp_path / "gold.tar.gz") as tar:
         assert tar.getnames() == ["a.py"]
-
-
-class Measured:
-    """A session whose blocks are given: seconds inside, wall and processor time of base and candidate."""
-
-    def __init__(self, blocks: Any, *rows: tuple[tuple[float, float, float], tuple[float, float, float]]) -> None:
-        def process(inside: float, wall: float, cpu: float) -> Any:
-            made = object.__new__(blocks.Process)
-            made.inside, made.wall, made.cpu = inside, wall, cpu
-            return made
-
-        self.session = object.__new__(blocks.Session)
-        self.session.blocks = [{"base": process(*base), "cand": process(*cand)} for base, cand in rows]
-
-
-def test_the_clock_inside_is_believed_only_as_far_as_the_outside_bears_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(GRADER))
-    grade, blocks = importlib.import_module("grade"), importlib.import_module("blocks")
-    rng = np.random.default_rng(5)
-
-    def why(inside: float, wall: float, cpu: float, noise: float = 0.005, share: float = 1.0) -> str | None:
-        """Of a base with 0.4 s inside a process of 0.8 s; the others are what the candidate saves of each."""
-        rows = []
-        for _ in range(20):
-            walls = 0.8 + rng.normal(0, noise, 2)
-            cpus = share * 0.8 + rng.normal(0, 0.003, 2) if share else (0.0, 0.0)
-            rows.append(((0.4, walls[0], cpus[0]), (0.4 - inside, walls[1] - wall, cpus[1] - cpu)))
-        grading = object.__new__(grade.Grading)
-        grading._facts = {}
-        said: str | None = grading._outside(Measured(blocks, *rows).session)
-        return said
-
-    assert why(0.2, 0.2, 0.2) is None
-    assert why(0.2, 0.0, 0.2, noise=1.0) is None, "the processor time says it where others load the machine"
-    assert why(0.2, 0.0, 0.02, noise=1.0, share=0.1) is None, "a tenth of the processor, a tenth of the saving"
-    assert why(0.2, 0.2, 0.0, share=0.0) is None, "a sandbox that does not tell the processor time"
-    assert why(0.2, 0.2, 0.0) is None, "waiting less"
-    assert "clock inside" in (why(0.39, 0.0, 0.0) or "")
-    assert "clock inside" in (why(0.39, 0.1, 0.1) or "")
-    with pytest.raises(grade.Trouble, match="too much noise"):
-        why(0.2, 0.0, 0.0, noise=1.0, share=0.0)
-
-
-@pytest.mark.parametrize(
-    ("speedup", "noise", "fewest", "most"),
-    [(2.0, 0.005, 8, 8), (2.0, 0.3, 12, 40), (1.0, 0.3, 8, 8)],
-    ids=["both clear", "outside unclear", "slower than the expert's, whatever the outside says"],
-)
-def test_it_measures_until_the_clocks_outside_tell_too(
-    monkeypatch: pytest.MonkeyPatch, speedup: float, noise: float, fewest: int, most: int
-) -> None:
-    monkeypatch.syspath_prepend(str(GRADER))
-    grade, blocks = importlib.import_module("grade"), importlib.import_module("blocks")
-    rng = np.random.default_rng(1)
-
-    class Session(blocks.Session):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            self._nodes, self.blocks = ["test"], []
-
-        def add(self, count: int) -> None:
-            for _ in range(count):
-                block = {}
-                for role, gain in (("base", 1.0), ("gold", 2.0), ("cand", speedup)):
-                    one = block[role] = object.__new__(blocks.Process)
-                    one.inside = 0.4 / gain
-                    one.medians = [one.inside * rng.lognormal(0, 0.003)]
-                    one.wall, one.cpu = 0.4 + one.inside + rng.normal(0, noise), 0.0
-                self.blocks.append(block)
-
-    grading = object.__new__(grade.Grading)
-    grading._log, session = math.log(0.95), Session()
-    grading._measure(session, {"futility_blocks": 8, "blocks": 8, "more_blocks": 4, "most_blocks": 40})
-    assert fewest <= len(session.blocks) <= most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,24 +16,39 @@ import psutil
 import pytest
 
 from data.errors import InfrastructureError, MachineBusy
-from harness.machine import LoadMeter, lock_path, machine_facts, measurement_lock, quiet_core
+from harness.machine import LOCK_NAME, LoadMeter, by_idleness, lock_folder, machine_facts, measurement_lock
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
     import sys, time
     from pathlib import Path
     from harness.machine import measurement_lock
-    with measurement_lock(path=Path(sys.argv[1])):
-        print("held", flush=True)
+    with measurement_lock(folder=Path(sys.argv[1])) as core:
+        print(core, flush=True)
         time.sleep(600)"""
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
+several = pytest.mark.skipif(len(CORES) < 2, reason="this machine has one core")
 
 
 @pytest.fixture
-def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock `tmp_path/lock`."""
-    argv = [sys.executable, "-c", textwrap.dedent(HOLD), str(tmp_path / "lock")]
+def one_core() -> Iterator[int | None]:
+    """This process may use one core only: there is one lock."""
+    if CORES == [None]:
+        yield None
+        return
+    try:
+        os.sched_setaffinity(0, CORES[-1:])
+        yield CORES[-1]
+    finally:
+        os.sched_setaffinity(0, CORES)
+
+
+@pytest.fixture
+def holder(tmp_path: Path, one_core: int | None) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds a core by the locks in `tmp_path`."""
+    argv = [sys.executable, "-c", textwrap.dedent(HOLD), str(tmp_path)]
     with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        assert process.stdout is not None and process.stdout.readline() == f"{one_core}\n"
         yield process
         process.kill()
 
@@ -46,23 +62,41 @@ def test_facts_name_the_machine_and_not_its_owner() -> None:
     assert os.uname().nodename not in facts.model_dump_json()
 
 
-def test_a_free_lock_is_taken_at_once_and_again(tmp_path: Path) -> None:
+def test_a_free_core_is_taken_at_once_and_again(tmp_path: Path, one_core: int | None) -> None:
     waits: list[float] = []
     for _ in range(2):
-        with measurement_lock(0, on_wait=waits.append, path=tmp_path / "lock"):
-            pass
+        with measurement_lock(0, on_wait=waits.append, folder=tmp_path) as core:
+            assert core == one_core
     assert waits == []
 
 
-def test_the_machine_wide_lock_is_shared_by_all_users() -> None:
-    assert lock_path().parent.stat().st_mode & 0o002 and Path.home() not in lock_path().parents
+@several
+def test_each_core_is_given_once(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        given = [stack.enter_context(measurement_lock(0, folder=tmp_path)) for _ in CORES]
+        assert sorted(given, key=str) == sorted(CORES, key=str)
+        with pytest.raises(MachineBusy), measurement_lock(0, folder=tmp_path):
+            raise AssertionError("a core was given twice")
+    with measurement_lock(0, folder=tmp_path) as core:
+        assert core in CORES
+
+
+@several
+def test_the_least_busy_core_is_given(tmp_path: Path, busy_core: int) -> None:
+    with measurement_lock(0, folder=tmp_path) as core:
+        busy = psutil.cpu_percent(interval=1.0, percpu=True)
+        assert core != busy_core or min(busy) > 80, "others keep all cores busy"
+
+
+def test_the_locks_of_a_machine_are_shared_by_all_users() -> None:
+    assert lock_folder().stat().st_mode & 0o002 and Path.home() not in lock_folder().parents
 
 
 def test_waiting_is_told_and_ends_with_an_error(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     waits: list[float] = []
     with (
-        pytest.raises(MachineBusy, match="another timing") as caught,
-        measurement_lock(0.25, on_wait=waits.append, path=tmp_path / "lock"),
+        pytest.raises(MachineBusy, match="other timings") as caught,
+        measurement_lock(0.25, on_wait=waits.append, folder=tmp_path),
     ):
         raise AssertionError("the lock was given twice")
     assert waits and waits == sorted(waits) and max(waits) < 0.25
@@ -73,40 +107,44 @@ def test_the_lock_dies_with_its_holder(tmp_path: Path, holder: subprocess.Popen[
     killer = threading.Timer(0.3, holder.kill)
     waits: list[float] = []
     killer.start()
-    with measurement_lock(60, on_wait=waits.append, path=tmp_path / "lock"):
+    with measurement_lock(60, on_wait=waits.append, folder=tmp_path):
         assert holder.wait() == -9
     assert waits
 
 
-def test_the_lock_is_not_inherited_by_commands(tmp_path: Path) -> None:
-    with measurement_lock(0, path=tmp_path / "lock"):
+def test_the_lock_is_not_inherited_by_commands(tmp_path: Path, one_core: int | None) -> None:
+    with measurement_lock(0, folder=tmp_path):
         child = subprocess.Popen(["/bin/sleep", "600"])
     try:
-        with measurement_lock(0, path=tmp_path / "lock"):
+        with measurement_lock(0, folder=tmp_path):
             pass
     finally:
         child.kill()
         child.wait()
 
 
-def test_the_lock_is_freed_by_an_exception(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), measurement_lock(0, path=tmp_path / "lock"):
+def test_the_lock_is_freed_by_an_exception(tmp_path: Path, one_core: int | None) -> None:
+    with pytest.raises(ZeroDivisionError), measurement_lock(0, folder=tmp_path):
         raise ZeroDivisionError
-    with measurement_lock(0, path=tmp_path / "lock"):
+    with measurement_lock(0, folder=tmp_path):
         pass
 
 
-def test_a_read_only_file_of_another_user_can_be_locked(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+def lock_of(folder: Path, core: int | None) -> Path:
+    return folder / (LOCK_NAME if core is None else f"{core}-{LOCK_NAME}")
+
+
+def test_a_read_only_file_of_another_user_can_be_locked(tmp_path: Path, one_core: int | None) -> None:
+    lock = lock_of(tmp_path, one_core)
     lock.touch(0o444)
-    with measurement_lock(0, path=lock):
+    with measurement_lock(0, folder=tmp_path):
         pass
     assert lock.stat().st_mode & 0o777 == 0o444
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "lock").symlink_to(tmp_path / "victim")
-    with pytest.raises(OSError), measurement_lock(0, path=tmp_path / "lock"):
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path, one_core: int | None) -> None:
+    lock_of(tmp_path, one_core).symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError), measurement_lock(0, folder=tmp_path):
         pass
     assert not (tmp_path / "victim").exists()
 
@@ -136,16 +174,9 @@ def test_the_load_of_a_core_is_its_part_of_the_whole() -> None:
     assert sum(parts) == pytest.approx(whole.foreign(0.0) * seconds, abs=0.3)
 
 
-def test_quiet_core_is_one_we_may_use() -> None:
-    core = quiet_core(0.05)
-    assert core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else core is None
+def test_cores_are_those_we_may_use() -> None:
+    assert sorted(by_idleness(0.05), key=str) == sorted(CORES, key=str)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot pin processes")
-def test_quiet_core_stays_within_our_affinity() -> None:
-    allowed = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(allowed)})
-        assert quiet_core(0.02) == min(allowed)
-    finally:
-        os.sched_setaffinity(0, allowed)
+def test_cores_stay_within_our_affinity(one_core: int | None) -> None:
+    assert by_idleness(0.02) == [one_core]

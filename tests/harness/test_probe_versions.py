@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from harness.contracts import BuiltSide, Files, Limits, ProbeRequest
+from harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
 from harness.prober import SandboxProber
 from harness.recording import RecordRequest
 from harness.sandbox import choose_sandbox
@@ -163,6 +163,24 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
             assert set(method.functions) == {"test_all.py::Case.test_method", "module.py::helper"}
             callers = items["test_all.py::test_function"].callers
             assert callers["module.py::helper"] == script.callers["module.py::helper"] == ["module.py::K.method"]
+
+    turns = ProbeRequest(mode="turns", arguments=["test_all.py"], scripts=SCRIPTS, test_timeout=60.0)
+    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
+        partner.ready()
+        assert set(partner.kinds) == set(expected)
+        for node, outcome in expected.items():
+            if outcome != "passed":
+                with pytest.raises(PartnerFailed) as failed:
+                    partner.warm(node, 2)
+                assert (failed.value.outcome, failed.value.gone) == ("failed", False)
+                continue
+            first, last, outside = partner.warm(node, 2)
+            assert 0 < first < outside and 0 < last < outside
+            partner.stop()
+            partner.go()
+            inside, outside, around = partner.call(node, 0.5)
+            assert 0 < inside <= outside <= around
+        assert partner.end().python.startswith(version)
 
     wanted = RecordRequest(
         functions=["module.py::helper"],

@@ -25,14 +25,13 @@ QUICK = """
 max_workloads = 2
 
 [measure]
-blocks = 6
-aa_blocks = 2
-futility_blocks = 3
-max_attempts = 1
-min_timed_seconds = 0.005
-
-[select]
-min_blocks = 4
+pairs = 6
+max_pairs = 6
+aa_every = 3
+warmups = 2
+turn_seconds = 0.02
+most_turns = 5
+fresh_seconds = 0.005
 """
 
 

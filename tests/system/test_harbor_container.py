@@ -14,7 +14,7 @@ from data.errors import SandboxUnavailable
 from data.home import Home
 from harness.images import Images
 from harness.sandbox import choose_sandbox
-from tests.system.cheats.gradings import Exported, export_task
+from tests.system.cheats.gradings import SCHEDULE, Exported, export_task
 from tests.system.hostile.host import visible_folder
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def exported() -> Iterator[Exported]:
     with visible_folder() as place:
         made = export_task(place, Images(Home(place / "home")).environment)
         told = json.loads((made.folder / "tests" / "task.json").read_text())
-        told["schedule"] = {"futility_blocks": 8, "blocks": 8, "more_blocks": 4, "most_blocks": 20}
+        told["schedule"] |= SCHEDULE
         (made.folder / "tests" / "task.json").write_text(json.dumps(told))
         docker("build", "-q", "--network", "none", "-t", IMAGE, str(made.folder / "environment"))
         try:

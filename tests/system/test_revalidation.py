@@ -35,7 +35,8 @@ def test_a_task_is_made_and_measured_again_from_its_recipe(
     assert (said["tasks_in_part"], said["workloads_held"], said["workloads"]) == (1, sum(held), len(held))
     assert said["share"]["share"] == all(held) and said["share"]["high"] - said["share"]["low"] > 0.9
     assert row.speedup and row.low and 1 < row.low <= row.speedup
-    assert len(json.loads(row.durations)) == 2 and row.machine.cores > 0 and row.seconds > 0
+    assert len(json.loads(row.durations)) == 1, "one look"
+    assert row.machine.cores > 0 and row.seconds > 0
 
     shown = perfquarry(other, "revalidate", str(release.parent), "--tasks", "no-such", code=2)
     assert "no task of" in shown.stderr

@@ -16,7 +16,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from curation.review.desk import Desk
 from curation.review.queue import Filter
 from data.home import Home
-from tests.review_home import desk_of, fill, finding, serving, task_of
+from data.records import FunctionCount
+from data.store import TableStore
+from tests.review_home import count_of, desk_of, fill, finding, serving, task_of
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
@@ -64,6 +66,9 @@ def queue(tmp_path: Path) -> Iterator[tuple[str, Desk, list[str]]]:
     tasks = [task_of(number, 4 - number / 10) for number in range(NUMBER)]
     noted = [finding(tasks[0], "memo-survives", "a memo on count() goes unnoticed", "blocking")]
     fill(home, tasks, measured=2, findings=[*noted, *(finding(one, "screened", "", "info") for one in tasks)])
+    function = {"ir_base": 9_000_000, "ir_head": 8_000_000, "native": False, "called_from_patch": False}
+    functions = [FunctionCount(name=f"pkg/words.py::Words.count_{n}", in_patch=n == 0, **function) for n in range(10)]
+    TableStore(home.tables).append([count_of(tasks[0], 1.0, functions)])
     desk = desk_of(home)
     with serving(desk, home) as (address, _):
         yield address, desk, [one.task_id for one in tasks]
@@ -159,11 +164,11 @@ def test_filters_and_deep_links(queue: tuple[str, Desk, list[str]], visit: Calla
     expect(page.locator(".entry")).to_have_count(1)
     expect(page.locator(".badge.blocking")).to_have_text("1 blocking")
     page.goto(f"{address}/?sort=-speedup")
-    expect(page.locator(".entry .figure").first).to_have_text("1.10×")
+    expect(page.locator(".entry .kept .figure").first).to_have_text("1.10×")
     page.goto(f"{address}/tasks/{ids[0]}?sort=-speedup#p1R4")
     expect(page.locator("td:target")).to_have_text("4")
     expect(page.locator(".findings")).to_contain_text("a memo on count() goes unnoticed")
-    expect(page.locator("svg.blocks")).to_have_count(2)
+    expect(page.locator("svg.pairs")).to_have_count(2)
     page.keyboard.press("k")
     page.wait_for_url(f"**/tasks/{ids[1]}?sort=-speedup")
     assert desk.queue("ann").count(Filter(sort="-speedup")) == NUMBER
@@ -194,7 +199,7 @@ def test_axe_finds_nothing(
     for place, keys in (("/?state=all", ""), (f"/tasks/{ids[0]}", ""), (f"/tasks/{ids[0]}", "r"), ("/log", "?")):
         page.goto(address + place)
         if place.startswith("/tasks"):
-            expect(page.locator("svg.blocks").first).to_be_visible()
+            expect(page.locator("svg.pairs").first).to_be_visible()
         for key in keys:
             page.keyboard.press(key)
             expect(page.locator("dialog[open]")).to_be_visible()

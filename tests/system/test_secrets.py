@@ -72,11 +72,11 @@ keep_from = 0.0
 max_workloads = 1
 repeats = 1
 [measure]
-blocks = 2
-aa_blocks = 0
-warmups = 0
-max_calls = 1
-max_attempts = 1
+max_pairs = 6
+aa_every = 6
+warmups = 1
+most_turns = 5
+turn_seconds = 0.01
 """
 
 

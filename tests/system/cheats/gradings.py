@@ -1,14 +1,19 @@
-"""Grades patches against a task of the demo as `tests/test.sh` does, with bubblewrap in the place of Docker."""
+"""Grades patches against a task of the demo as `tests/test.sh` does: as root each side is a user of its own, as in a
+container; else bubblewrap takes its place.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +25,19 @@ from data.records import Task, workload_id_of
 from data.records.task import TaskWorkload
 from flows.harbor import write_task
 from harness.contracts import BuiltSide
-from tests.bare_python import make_bare_python
+from tests.bare_python import everybodys_python, make_bare_python
 
 CORPUS = Path(__file__).parent
 LABEL = "reachable-copies"
 TEST = "tests/test_graph.py::test_reachable_in_a_tree"
+AS_USERS = os.geteuid() == 0 and everybodys_python() is not None
+"""Whether sides can run as users of their own here."""
+WRITABLE = ["/tmp", "/var/tmp", "/dev/shm"]
+"""Folders that everybody may write: looking for them in a whole machine takes half a minute."""
+
+
+SCHEDULE = {"pairs": 6, "turn_seconds": 0.15, "most_turns": 48}
+"""Shorter than a task's own."""
 
 
 @dataclass(frozen=True)
@@ -50,28 +63,27 @@ class Exported:
     python: Path
     expert: str
 
-    def grade(self, patch: str, place: Path) -> Grading:
-        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own."""
+    def grade(self, patch: str, place: Path, *, as_users: bool = AS_USERS, most_pairs: int = 12) -> Grading:
+        """Grades the base with a patch, the expert's or a cheat's, in a folder of its own that all may enter."""
         testbed, tests, logs = (place / name for name in ("testbed", "tests", "logs"))
         shutil.copytree(self.base, testbed)
         if patch:
             applied = ["git", "-C", str(testbed), "apply", "--whitespace=nowarn"]
             subprocess.run(applied, input=patch.encode(), check=True)
         shutil.copytree(self.folder / "tests", tests)
+        tests.chmod(0o700)
         told = json.loads((tests / "task.json").read_text())
-        shown = [word for path in (self.python.parents[1], place) for word in ("--ro-bind", str(path), str(path))]
-        covers = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", *shown, "--tmpfs", str(tests), "--tmpfs", str(logs)]
-        root = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         told |= {
-            "limits": {**told["limits"], "min_timed_seconds": 0.1, "max_calls": 60},
             "testbed": str(testbed),
             "work": str(place / "work"),
             "logs": str(logs),
-            "schedule": {"futility_blocks": 8, "blocks": 8, "more_blocks": 4, "most_blocks": 20},
-            "prefix": ["bwrap", *root, *covers, "--bind", "{out}", "{out}", "--unshare-all", "--die-with-parent", "--"],
+            "schedule": {**told["schedule"], **SCHEDULE, "most_pairs": most_pairs},
+            "writable": WRITABLE,
+            "prefix": [] if as_users else self._isolated(place),
         }
         (tests / "task.json").write_text(json.dumps(told))
         logs.mkdir()
+        logs.chmod(0o700)
         grader = [str(self.python), "-E", "-s", "-S", str(tests / "grader" / "grade.py"), str(tests / "task.json")]
         done = subprocess.run(grader, capture_output=True, text=True, timeout=280, check=False)
         assert (logs / "grading.json").exists(), done.stderr[-3000:]
@@ -81,6 +93,15 @@ class Exported:
             json.loads(reward.read_text())["reward"] if reward.exists() else None,
             json.loads((logs / "grading.json").read_text()),
         )
+
+    def _isolated(self, place: Path) -> list[str]:
+        """Bubblewrap, as a command before another: of the folder, a process sees what is its own."""
+        work = place / "work"
+        shown = [str(self.python.parents[1]), str(work / "probe"), str(work / "pytest.ini"), "{tree}", "{folder}"]
+        binds = [word for path in shown for word in ("--ro-bind", path, path)]
+        covers = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--tmpfs", "/dev/shm", "--tmpfs", str(place)]
+        root = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        return ["bwrap", *root, *covers, *binds, "--bind", "{out}", "{out}", "--unshare-all", "--die-with-parent", "--"]
 
 
 def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "none") -> Exported:
@@ -93,11 +114,22 @@ def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "n
     ).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(base, filter="data")
-    python = make_bare_python(place / "bare")
+    python = make_bare_python(place / "bare", interpreter=everybodys_python() if AS_USERS else None)
     patch = next(one for one in read_commits() if one.label == LABEL).patch
     side = BuiltSide("base", head, base, python, "", (base,))
     write_task(_task(head, patch), side, image(side), place / "task")
     return Exported(place / "task", base, python, patch)
+
+
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that users without rights may enter, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="pq-grading-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def corpus() -> list[Path]:

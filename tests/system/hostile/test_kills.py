@@ -127,7 +127,7 @@ def test_an_ended_run_ends_soon_and_leaves_nothing(
 def quick_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], float]:
     """The command line of a short run of the demo, and how long it takes undisturbed (seconds)."""
     settings = tmp_path_factory.mktemp("settings") / "quick.toml"
-    settings.write_text("[measure]\nblocks = 4\naa_blocks = 1\nmax_attempts = 1\n[select]\nmin_blocks = 4\n")
+    settings.write_text("[measure]\nmax_pairs = 6\naa_every = 6\nturn_seconds = 0.02\nmost_turns = 5\n")
     command = [sys.executable, "-m", "flows.cli", "curate", "demo", "--no-server", "--limit", "2"]
     command += ["--settings", str(settings)]
     began = time.monotonic()

@@ -163,14 +163,14 @@ class Range:
     def _measure(self, program: Program, sandbox: Tight) -> tuple[str, str]:
         change_id = f"change-{program.name}"
         settings = MeasureSettings(
-            blocks=1, aa_blocks=0, warmups=0, max_calls=2, min_timed_seconds=0.001, max_process_seconds=program.seconds,
-            memory_bytes=MEMORY, max_foreign_load=1e9, max_attempts=1,
+            max_pairs=6, aa_every=6, warmups=1, most_turns=5, turn_seconds=0.001, fresh_seconds=0.001,
+            max_process_seconds=program.seconds, call_seconds=program.seconds, memory_bytes=MEMORY,
         )  # fmt: skip
         identity = workload_id_of(change_id, "unit-test", NODE)
         workload = Workload(**STAMP.fields(), workload_id=identity, change_id=change_id, source="unit-test", code=NODE)
         sides, prober = self._sides(program, "measure"), self._prober(program, "measure", sandbox)
         machine = machine_facts(sandbox.name)
-        rows = measure(change_id, [workload], *sides, prober, machine, settings, SelectSettings(), STAMP)
+        rows = measure(change_id, [workload], *sides, prober, machine, settings, SelectSettings(), STAMP, core=None)
         shortest = min((sample for row in rows for sample in row.samples), default=0.0)
         return self._first([row for row in rows if row.reason] or rows), f"shortest sample {shortest:.6f} s"
 

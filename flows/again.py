@@ -1,0 +1,119 @@
+"""Rows that only a time limit rejected are tried again: once a run, `MOST_TRIES` times in all (decision 0033)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import pyarrow.compute as pc
+
+from curation.renewals import renewed
+from data.records import MOST_TRIES, Build, Reason, Renewal, Row, Timing, Workload, is_late
+from flows import renewing
+from flows.run import Run
+
+WISHED_BY = "a time limit"
+_REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]
+Stage = Literal["build", "generate"]
+_TABLES: dict[Stage, type[Row]] = {"build": Build, "generate": Workload}
+
+
+def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
+    """Changes with rows that the stage has to try again.
+
+    Args:
+        run: the run.
+        stage: whose rows.
+        before: only rows older than that count; the run's own rows are not tried again by itself.
+    """
+    model = _TABLES[stage]
+    of_limits = pc.field("reason").isin([str(reason) for reason in _REASONS])
+    condition = (pc.field("status") == "rejected") & (pc.field("tries") < MOST_TRIES) & of_limits
+    if before is not None:
+        condition = condition & (pc.field("created_at") < before)
+    columns = ["change_id", "reason"] + ["detail"] * (stage == "generate")
+    rows = run.store.scan(model, run.name, columns=columns, where=condition, **run.where(stage)).to_pylist()
+    found = {row["change_id"] for row in rows if is_late(row["reason"], row.get("detail", ""))}
+    return found - _altering(run) if found and stage == "generate" else found
+
+
+def due(run: Run, stage: Stage) -> set[str]:
+    """Changes that this run has to try again: those whose rows are older than itself."""
+    return waiting(run, stage, run.begun)
+
+
+def left(run: Run, stages: Sequence[str]) -> bool:
+    """Whether the next run will have something to try again."""
+    late = {change for stage in _TABLES if stage in stages for change in waiting(run, stage)}
+    if "measure" in stages:
+        late |= {wish.change_id for wish in _wishes_of_late(run)} | renewing.undecided(run).keys()
+    return not late.isdisjoint(run.in_scope()) if late else False
+
+
+def builds(run: Run, change_id: str, rows: Sequence[Build]) -> list[Build]:
+    """New builds of a change, with the number of tries."""
+    known = run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build"))
+    tries = max((row.tries for row in known if is_late(row.reason)), default=0) + 1
+    return [row.model_copy(update={"tries": tries}) for row in rows]
+
+
+def workloads(run: Run, change_id: str) -> list[Workload]:
+    """The rows of a change that is only to be tried again; none where all is to be looked for."""
+    of_change = pc.field("change_id") == change_id
+    rows = list(run.store.records(Workload, run.name, where=of_change, **run.where("generate")))
+    wish = renewed(run.store, run.name, "generate").get(change_id)
+    is_done = rows and (wish is None or max(row.created_at for row in rows) >= wish)
+    return rows if is_done else []
+
+
+def wishes(run: Run, change_id: str, known: Sequence[Workload], found: Sequence[Workload]) -> list[Renewal]:
+    """A wish to measure a change once more, if it was measured without workloads that it has now."""
+    before = {row.workload_id for row in known if row.status == "kept"}
+    new = {row.workload_id for row in found if row.status == "kept"} - before
+    if not new or not run.store.count(
+        Timing, run.name, where=pc.field("change_id") == change_id, **run.where("measure")
+    ):
+        return []
+    return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=WISHED_BY)]
+
+
+def wish_late_measurements(run: Run) -> None:
+    """Wishes to measure changes once more of which a workload met a time limit while it was timed, in an earlier run.
+
+    To be called where measuring begins, before it is asked what is to do: then these changes are. The number of
+    tries is that of the wishes.
+    """
+    run.store.append(_wishes_of_late(run, run.begun))
+
+
+def _wishes_of_late(run: Run, before: datetime | None = None) -> list[Renewal]:
+    wishes = renewed(run.store, run.name, "measure")
+    condition = pc.field("reason") == str(Reason.WORKLOAD_TIMEOUT)
+    if before is not None:
+        condition = condition & (pc.field("created_at") < before)
+    columns = ["change_id", "created_at"]
+    rows = run.store.scan(Timing, run.name, columns=columns, where=condition, **run.where("measure")).to_pylist()
+    late = {
+        row["change_id"]
+        for row in rows
+        if row["change_id"] not in wishes or row["created_at"] >= wishes[row["change_id"]]
+    }
+    late &= set(run.in_scope() if late else ())
+    tries: dict[str, int] = dict.fromkeys(late, 1)
+    for row in run.store.records(Renewal, run.name, where=pc.field("stage") == "measure"):
+        if row.change_id in late and row.wished_by.startswith(f"{WISHED_BY}, try "):
+            tries[row.change_id] += 1
+    common = run.stamp("measure").fields()
+    return [
+        Renewal(**common, change_id=change, stage="measure", wished_by=f"{WISHED_BY}, try {number + 1}")
+        for change, number in sorted(tries.items())
+        if number < MOST_TRIES
+    ]
+
+
+def _altering(run: Run) -> set[str]:
+    """Changes of which unit tests have shown that they alter behaviour: nothing of them is kept."""
+    condition = (pc.field("reason") == str(Reason.FAILS_ON_HEAD)) & (pc.field("code") == "")
+    rows = run.store.scan(Workload, run.name, columns=["change_id"], where=condition, **run.where("generate"))
+    return set(rows["change_id"].to_pylist())

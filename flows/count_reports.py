@@ -1,0 +1,75 @@
+"""What is shown of instruction counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from curation.counts import change_count, counts_of, label_of
+from data.records import Count, Task, node_of
+from flows.count_lines import facts_of
+from flows.count_runs import run_counts, workloads_of
+from flows.display import showing
+from flows.options import Options
+from flows.reports import times
+from flows.screen_reports import opened, wanted
+from flows.work import claiming
+
+
+def report(options: Options, *, as_json: bool) -> None:
+    """Counts what was not counted yet, and shows the counts of the tasks.
+
+    Raises:
+        InputError: the repository has no task, or there is no valgrind.
+        RunFailed: some tasks could not be counted.
+    """
+    run, console = opened(options, as_json)
+    tasks = wanted(run)
+    with claiming(run, ["count"], console), showing(console, silent=as_json):
+        run_counts(run, tasks)
+    counts = counts_of(run.store, run.name)
+    known = {task.task_id: workloads_of(run, task) for task in tasks}
+    own = {name: [counts[key] for key in workloads if key in counts] for name, workloads in known.items()}
+    nodes = {key: node_of(*one, key) for workloads in known.values() for key, one in workloads.items()}
+    if as_json:
+        print(json.dumps({"tasks": [_facts(task, own[task.task_id]) for task in tasks]}, indent=2))
+    else:
+        console.print(_table(tasks, own, nodes))
+
+
+def _facts(task: Task, rows: Sequence[Count]) -> dict[str, Any]:
+    change = change_count(rows)
+    accepted = {one.workload_id for one in task.workloads}
+    return {
+        "task_id": task.task_id,
+        "ratio": change.ratio,
+        "touched": change.touched,
+        "counts": [facts_of(row, faster=row.workload_id in accepted) for row in rows],
+    }
+
+
+def _table(tasks: Sequence[Task], own: Mapping[str, Sequence[Count]], nodes: Mapping[str, str]) -> Table:
+    table = Table(title="Instructions, base over head", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("clock", "instructions", "seeds' range"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("workload", overflow="fold")
+    for task in tasks:
+        change = change_count(own[task.task_id])
+        told = f"{change.touched} of {change.counted} workloads touched"
+        table.add_row(times(task.speedup), times(change.ratio), "", f"[bold]{escape(task.task_id)}[/] [dim]{told}[/]")
+        named = {one.workload_id: one for one in task.workloads}
+        for row in own[task.task_id]:
+            known = named.get(row.workload_id)
+            label = label_of(row, faster=known is not None)
+            table.add_row(
+                times(known.speedup) if known else "not faster",
+                f"{row.ratio:.3f}×" if row.ratio else "–",
+                f"{row.low:.3f}–{row.high:.3f}" if row.low and row.high else "",
+                f"{escape(nodes[row.workload_id])} [dim]{label or escape(row.detail[:120])}[/]",
+            )
+    return table

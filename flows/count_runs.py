@@ -1,0 +1,123 @@
+"""`perfquarry count`: instructions of the workloads of accepted tasks, one task after the other."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Sequence
+
+import pyarrow.compute as pc
+
+from curation.counts import row_of
+from data.errors import EnvironmentFailed, InputError
+from data.records import Build, Count, Evidence, Task, Workload, node_of
+from flows.decisions import newest_tasks
+from flows.display import current
+from flows.run import Run
+from flows.runner import failed, run_stage
+from flows.stages import Batch, Stage
+from harness.callgrind import REMEDY, Callgrind
+from harness.counting import Counter
+
+
+def run_counts(run: Run, tasks: Sequence[Task]) -> None:
+    """Counts the workloads of the tasks that have no row yet; each task is written when it is done.
+
+    Raises:
+        InputError: there is something to count, and no valgrind.
+        RunFailed: some tasks could not be counted.
+    """
+    by_id = {task.task_id: task for task in tasks}
+
+    def todo(run: Run) -> list[Batch]:
+        return _uncounted(run, by_id.values())
+
+    def work(run: Run, batch: Batch) -> None:
+        for name in batch:
+            _count(run, by_id[name])
+
+    if todo(run) and Callgrind.find() is None:
+        raise InputError(f"instructions are counted by valgrind, which is not installed here: {REMEDY}")
+    failures = run_stage(run, Stage("count", todo, work, alone=True, summary=summary, writes=(Count,)))
+    if failures:
+        raise failed(failures)
+
+
+def to_count(run: Run) -> list[Batch]:
+    """Accepted tasks with workloads that have no row yet; none where there is no valgrind."""
+    return _uncounted(run, _accepted(run).values()) if Callgrind.find() else []
+
+
+def count(run: Run, names: Batch) -> None:
+    """Counts accepted tasks, by their ids."""
+    tasks = _accepted(run)
+    for name in names:
+        _count(run, tasks[name])
+
+
+def _accepted(run: Run) -> dict[str, Task]:
+    return {task.task_id: task for task in newest_tasks(run.store, run.name) if task.status == "kept"}
+
+
+def _uncounted(run: Run, tasks: Iterable[Task]) -> list[Batch]:
+    done = counted(run)
+    return [(task.task_id,) for task in tasks if workloads_of(run, task).keys() - done]
+
+
+def counted(run: Run) -> set[str]:
+    """Ids of the workloads that have a row under the run's settings, counted or rejected."""
+    table = run.store.scan(Count, run.name, columns=["workload_id"], **run.where("count"))
+    return set(table["workload_id"].to_pylist())
+
+
+def workloads_of(run: Run, task: Task) -> dict[str, tuple[str, str]]:
+    """Source and code by `workload_id`: the task's, and those that were timed to a decision beside them.
+
+    A change that makes some workloads execute more shows only in those that were not accepted.
+    """
+    found = {one.workload_id: (one.source, one.code) for one in task.workloads}
+    about = pc.field("change_id") == task.change_id
+    decided = {
+        row.workload_id for row in run.store.records(Evidence, run.name, config_hash=task.config_hash, where=about)
+    }
+    for row in run.store.records(Workload, run.name, where=about):
+        if row.workload_id in decided and row.status == "kept":
+            found.setdefault(row.workload_id, (row.source, row.code))
+    return found
+
+
+def summary(run: Run) -> str:
+    """'12 workloads counted, 1 could not be'."""
+    rows = list(run.store.records(Count, run.name, **run.where("count")))
+    lost = sum(row.status != "kept" for row in rows)
+    return f"{len(rows) - lost} workloads counted, {lost} could not be"
+
+
+def _count(run: Run, task: Task) -> None:
+    callgrind = Callgrind.find()
+    if callgrind is None:  # it was there when the stage began
+        raise EnvironmentFailed(f"valgrind is gone: {REMEDY}")
+    builds = list(run.store.records(Build, run.name, where=pc.field("change_id") == task.change_id))
+    newest = {build.side: build for build in builds if build.status == "kept"}
+    base, head = run.builder.reopen([newest[side] for side in ("base", "head") if side in newest])
+    current().note(task.title)
+    done = counted(run)
+    left = {key: value for key, value in workloads_of(run, task).items() if key not in done}
+    ids = {node_of(source, code, key): key for key, (source, code) in left.items()}
+    scripts = {node: left[key][1] for node, key in ids.items() if left[key][0] != "unit-test"}
+    counter = Counter(run.prober, callgrind, base, head, run.options.settings.count, task.oracle_targets)
+    pairs = counter.count([node for node in ids if node not in scripts], scripts)
+    facts = {"valgrind": callgrind.version, "cpu": run.machine.cpu, "libc": " ".join(platform.libc_ver())}
+    run.store.append(
+        [
+            row_of(
+                run.stamp("count"),
+                ids[pair.node],
+                task.change_id,
+                pair.seeds,
+                pair.problem,
+                functions=pair.functions,
+                **facts,
+            )
+            for pair in pairs
+        ]
+    )

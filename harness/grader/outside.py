@@ -1,0 +1,81 @@
+"""What the clocks outside say of a gain that the candidate's own process claims.
+
+In each turn the grader takes three times besides: around the request that runs the timed part (`run`), around the
+whole turn's call with what a script prepares and does with its result (`whole`), and the processor time of all that
+belongs to the side, from its being let go until it was stopped (`cpu`). Of a claim, at least `PART` must be seen in
+both walls; the processor time must not speak against it. And a candidate may not be seen to fall short, from
+outside, of what its claim owes to the expert's: else it could halve its time and claim to need none.
+"""
+
+from figures import hodges_lehmann, median
+
+PART = 0.5
+"""Of what a candidate claims to save, what must be seen from outside."""
+MARGIN = 0.1
+"""Of the base's time, by which a single workload may fall short before it is called a lie."""
+SHORT = 0.05
+"""The same in the comparison with the expert's side."""
+WALLS = ("run", "whole")
+
+
+def saved(session, clock, part=PART):
+    """(low, middle, high) over pairs of the seconds saved, less a part of what is claimed, all workloads together."""
+    value = of_cpu if clock == "cpu" else of_wall
+    return session.over_pairs(lambda pair: sum(value(pair, node, clock, part) for node in session.nodes))
+
+
+def of_wall(pair, node, clock, part):
+    """Seconds of a turn that the candidate saves by a clock outside, less a part of what it says itself."""
+    base, cand = (pair.turns[role][node] for role in ("base", "cand"))
+    rows = zip(getattr(base, clock), getattr(cand, clock), base.inside, cand.inside)
+    return hodges_lehmann([b - c - part * (inner - claim) for b, c, inner, claim in rows])
+
+
+def of_cpu(pair, node, _, part):
+    """The same for processor time.
+
+    One core cannot use more of it in a call than the call lasts; so a claim means that it falls, too, but for
+    the share of the base's call that was spent waiting. Calls that are not timed count.
+    """
+    base, cand = (pair.turns[role][node] for role in ("base", "cand"))
+    calls = 1 + base.untimed
+    share = min(1.0, median(base.cpu) / (median(base.whole) * calls))
+    rows = zip(base.cpu, cand.cpu, base.inside, cand.inside)
+    return hodges_lehmann([b - c - part * max(0.0, calls * (share * inner - claim)) for b, c, inner, claim in rows])
+
+
+def of_first(pair, nodes, part=PART):
+    """The same for first calls by the wall clock, all workloads together."""
+    base, cand = (pair.turns[role] for role in ("base", "cand"))
+    return sum(
+        base[node].first_outside - cand[node].first_outside - part * (base[node].first - cand[node].first)
+        for node in nodes
+    )
+
+
+def lies(session):
+    """Workloads of which a wall clock clearly saw less than a part of the claim."""
+    found = {}
+    for node in session.nodes:
+        for clock in WALLS:
+            base = median([median(pair.turns["base"][node].inside) for pair in session.pairs])
+            figures = session.over_pairs(lambda pair: of_wall(pair, node, clock, PART))
+            # a clock whose own noise is as large as the call says nothing of it
+            if figures and figures[2] - figures[0] < base and figures[2] < -MARGIN * base:
+                found[node] = "%s: %.3g s of %.3g s" % (clock, figures[1], base)
+    return found
+
+
+def falls_short(session, threshold):
+    """By wall clock, (low, middle, high) of the seconds by which it is slower than its claim to the expert's allows."""
+
+    def excess(pair, clock):
+        total = 0.0
+        for node in session.nodes:
+            base, gold, cand = (pair.turns[role][node] for role in ("base", "gold", "cand"))
+            rows = zip(getattr(cand, clock), getattr(gold, clock), gold.inside, base.inside)
+            allowed = 1 / threshold - 1
+            total += hodges_lehmann([c - g - allowed * inner - SHORT * b for c, g, inner, b in rows])
+        return total
+
+    return {clock: session.over_pairs(lambda pair: excess(pair, clock)) for clock in WALLS}

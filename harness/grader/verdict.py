@@ -1,0 +1,128 @@
+"""The rules by which pairs become a reward: all figures are logs of ratios over pairs, at 95 %."""
+
+import math
+
+from outside import WALLS, falls_short, lies, of_first, saved
+from users import Trouble
+
+FIRST_GAIN = 0.02
+FIRST_PART = 0.5
+AA_LIMIT = 0.02
+"""Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
+CLOCKS = WALLS + ("cpu",)
+
+
+class Verdict(object):
+    """What the pairs of a session say so far.
+
+    Args:
+        session: the pairs.
+        hidden: hidden workloads, which have to pass alone, too.
+        threshold: the part of the expert's speedup that has to be reached.
+        facts: gets the figures.
+    """
+
+    def __init__(self, session, hidden, threshold, facts):
+        self._session = session
+        self._threshold = threshold
+        self._log = math.log(threshold)
+        self._facts = facts
+        self._groups = [("", session.nodes)]
+        if hidden:
+            self._groups.append(("hidden workloads: ", [node for node in session.nodes if node in hidden]))
+
+    def is_clear(self):
+        """Whether more pairs would hardly change it: the threshold lies outside of all intervals, or one is below it.
+
+        Of a change that passes, the clocks outside must have their say, too.
+        """
+        session = self._session
+        cand = session.over_pairs(lambda pair: pair.gain("cand", session.nodes))
+        ratios = [self._of_expert(nodes) for _, nodes in self._groups]
+        if any(high < self._log for _, _, high in ratios) or cand[2] <= 0:
+            return True
+        if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
+            return False
+        seen = self._saved()
+        return any(high < 0 for _, _, high in seen.values()) or all(seen[clock][0] > 0 for clock in WALLS)
+
+    def shortfall(self):
+        """Why there is no reward; None where there is one.
+
+        Raises:
+            Trouble: the expert's change is not faster here.
+        """
+        session, facts = self._session, self._facts
+        gold, cand = (session.over_pairs(lambda pair: pair.gain(role, session.nodes)) for role in ("gold", "cand"))
+        facts.update(expert=told(gold), candidate=told(cand), undecided_at_95=False)
+        aa = session.again()
+        if aa:
+            facts["base_again"] = told(aa)
+            facts["noisy"] = (aa[0] > 0 or aa[2] < 0) and abs(aa[1]) > AA_LIMIT
+        if gold[1] <= 0:
+            raise Trouble("the expert's change is not faster here (%s)" % words(gold))
+        if cand[0] <= 0:
+            return "not faster than the base: %s" % words(cand)
+        for name, nodes in self._groups:
+            why = self._against_expert(nodes, "_hidden" if name else "")
+            if why:
+                return name + why
+        return self._outside()
+
+    def _against_expert(self, nodes, suffix):
+        """Why some of the workloads fall short of the expert's; None when they do not."""
+        session = self._session
+        ratio = self._of_expert(nodes)
+        gold, cand = (session.over_pairs(lambda pair: pair.first_gain(role, nodes)) for role in ("gold", "cand"))
+        seen = {"of_expert": ratio, "expert_first": gold, "candidate_first": cand}
+        self._facts.update((name + suffix, told(figures)) for name, figures in seen.items())
+        if ratio[0] < self._log <= ratio[2]:
+            self._facts["undecided_at_95"] = True
+        if ratio[1] < self._log:
+            return "%s of the expert's speedup" % words(ratio)
+        if gold[0] > FIRST_GAIN and cand[1] < FIRST_PART * gold[1]:
+            return "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
+        return None
+
+    def _outside(self):
+        """Why the clock inside cannot be believed; None where those outside bear it out."""
+        seen = self._saved()
+        short = falls_short(self._session, self._threshold)
+        lied = lies(self._session)
+        first = self._session.over_pairs(lambda pair: of_first(pair, self._session.nodes))
+        self._facts.update(saved_outside=dict(seen, first=first), short_of_expert_outside=short, contradicted=lied)
+        for clock in CLOCKS:
+            low, middle, high = seen[clock]
+            if clock in WALLS and low <= 0 <= high:
+                self._facts["undecided_at_95"] = True
+            if (high if clock == "cpu" else middle) < 0:
+                said = "the clock inside says more than is seen from outside"
+                return "%s: %s %.3g s short of half of it" % (said, clock, -middle)
+        if lied:
+            node, figures = sorted(lied.items())[0]
+            return "the clock inside says more than is seen from outside at %s: %s" % (node, figures)
+        for clock, (low, middle, _) in sorted(short.items()):
+            if low > 0:
+                said = "from outside it is slower than the clock inside says"
+                return "%s: %s %.3g s more than the expert's allows" % (said, clock, middle)
+        if first[2] < 0:
+            return "the clock inside says more of first calls than is seen from outside: %.3g s short" % -first[1]
+        return None
+
+    def _of_expert(self, nodes):
+        return self._session.over_pairs(lambda pair: pair.of_expert(nodes))
+
+    def _saved(self):
+        return {clock: saved(self._session, clock) for clock in CLOCKS}
+
+
+def told(log_gain):
+    """A gain as ratios, for the report; None for an end that is not known."""
+    ends = (round(math.exp(value), 4) if abs(value) != math.inf else None for value in log_gain)
+    return dict(zip(("low", "ratio", "high"), ends))
+
+
+def words(log_gain):
+    """'1.23x [1.20, 1.26]'."""
+    low, middle, high = (math.exp(value) for value in log_gain)
+    return "%.3gx [%.3g, %.3g]" % (middle, low, high)

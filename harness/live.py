@@ -1,0 +1,239 @@
+"""A sandboxed probe that stays loaded: asked call by call, stopped while others are on turn."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from data.errors import SandboxUnavailable
+from harness.alternation.channel import Channel, ChannelFailed, make_pipes
+from harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
+from harness.sandbox.supervise import TIMED_NICE
+from harness.sandbox.tree import children, descendants
+
+DEFAULT_LIMIT = 60.0
+"""Seconds of one call where the request names none."""
+SLACK_SECONDS = 30.0
+"""How much longer than its limit a call may take to be given up inside."""
+MESSAGE_CHARACTERS = 2048
+"""End of a failure's text that is kept."""
+CYCLES = 5
+"""Looks for processes that were started while the others were stopped."""
+_OURS = frozenset({"bwrap", "sh", "dash", "docker-init", "tini", "bash"})
+"""Programs of sandboxes that stand above the probe; they only wait."""
+_OUTCOMES = frozenset({"failed", "timeout", "crashed"})
+
+
+class LiveProcess:
+    """Implements `contracts.Partner`; started when entered, and ended when left at the latest.
+
+    Args:
+        sandbox: where it runs.
+        command: of the probe.
+        channel: paths of the pipes: for requests, for answers.
+        call_seconds: limit of one call, as the probe was told; 0: none.
+        report: what the process left, once it has ended.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        command: Command,
+        channel: tuple[Path, Path],
+        call_seconds: float,
+        report: Callable[[Completed], ProbeReport],
+    ) -> None:
+        self._sandbox = sandbox
+        self._paths = channel
+        self._ending = threading.Event()
+        self._command = dataclasses.replace(command, started=self._started, ending=self._ending)
+        self._seconds = (call_seconds or DEFAULT_LIMIT) + SLACK_SECONDS
+        self._read = report
+        self._root = 0
+        self._spared: frozenset[int] = frozenset()
+        self._stopped: list[int] = []
+        self._done: Completed | None = None
+        self._fault: BaseException | None = None
+        self._reported: ProbeReport | None = None
+        self.kinds: Mapping[str, str] = {}
+
+    def __enter__(self) -> LiveProcess:
+        make_pipes(str(self._paths[0]), str(self._paths[1]))
+        self._channel = Channel(str(self._paths[0]), str(self._paths[1]), self._alive)
+        self._thread = threading.Thread(target=self._run, name="live-probe", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if self._reported is None:
+                self._finish()
+        finally:
+            self._channel.close()
+
+    def ready(self) -> None:
+        """Waits until its workloads are loaded. Several processes load at once: ask the first after all have started.
+
+        Raises:
+            PartnerFailed: it ended before, or took longer than its limit.
+            SandboxUnavailable: the sandbox could not start.
+        """
+        answer = self._received(lambda: self._channel.receive(self._command.limits.wall_seconds))
+        loaded = answer.get("ready")
+        if not isinstance(loaded, dict):
+            raise PartnerFailed("crashed", "it did not say what it has loaded", gone=True)
+        self.kinds = {str(node): str(kind) for node, kind in loaded.items()}
+        if self._root:
+            self._spared = frozenset(_above(self._root))
+            for pid in [self._root, *descendants(self._root)]:
+                prefer(pid)
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether this machine sees its processes."""
+        return self._root != 0
+
+    def warm(self, node: str, calls: int) -> tuple[float, float, float]:
+        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures."""
+        answer, outside = self._ask("warm", node, calls)
+        first, last, busy = (_seconds(answer, name, outside) for name in ("first", "seconds", "busy"))
+        return first, last, busy
+
+    def call(self, node: str, phase: float) -> tuple[float, float, float]:
+        """One call; its seconds inside, outside, and outside with all that was done around it."""
+        if self.kinds.get(node) != "script":
+            answer, outside = self._ask("call", node, phase)
+            return _seconds(answer, "seconds", outside), outside, outside
+        _, before = self._ask("prepare", node, phase)
+        answer, outside = self._ask("run", node)
+        _, after = self._ask("finish", node)
+        return _seconds(answer, "seconds", outside), outside, before + outside + after
+
+    def stop(self) -> None:
+        """Stops all of its processes; again for those that were started meanwhile."""
+        if not self._root:
+            return
+        stopped: set[int] = set()
+        for _ in range(CYCLES):
+            left = {pid for pid in [self._root, *descendants(self._root)] if pid not in self._spared} - stopped
+            if not left:
+                break
+            for pid in left:
+                _signal(pid, signal.SIGSTOP)
+            stopped |= left
+        self._stopped = list(stopped)
+
+    def go(self) -> None:
+        """Lets them go on."""
+        for pid in self._stopped:
+            _signal(pid, signal.SIGCONT)
+        self._stopped = []
+
+    def end(self) -> ProbeReport:
+        """Ends it, and reads what it left.
+
+        Raises:
+            SandboxUnavailable: the sandbox failed.
+        """
+        if self._reported is None:
+            with contextlib.suppress(ChannelFailed):
+                self.go()
+                self._channel.send("end")
+                self._thread.join(SLACK_SECONDS)
+            self._finish()
+        assert self._reported is not None
+        return self._reported
+
+    def _finish(self) -> None:
+        self._ending.set()
+        self.go()
+        self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+        assert self._done is not None
+        self._reported = self._read(self._done)
+
+    def _run(self) -> None:
+        try:
+            self._done = self._sandbox.run(self._command)
+        except BaseException as error:  # noqa: BLE001  # the thread that waits raises it
+            self._fault = error
+
+    def _started(self, pid: int) -> None:
+        self._root = pid
+
+    def _alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
+        outside = 0.0
+
+        def asked() -> dict[str, Any]:
+            nonlocal outside
+            answer, outside = self._channel.ask(self._seconds, *words)
+            return dict(answer)
+
+        answer = self._received(asked)
+        if answer.get("outcome") != "passed":
+            outcome = str(answer.get("outcome"))
+            message = str(answer.get("message", ""))[-MESSAGE_CHARACTERS:].encode(errors="replace").decode()
+            raise PartnerFailed(outcome if outcome in _OUTCOMES else "failed", message)
+        return answer, outside
+
+    def _received(self, receive: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return receive()
+        except ChannelFailed as error:
+            self._ending.set()
+            self._thread.join()
+            if isinstance(self._fault, SandboxUnavailable):
+                raise self._fault from error
+            raise PartnerFailed("timeout" if error.late else "crashed", str(error), gone=True) from error
+
+
+def _seconds(answer: Mapping[str, Any], name: str, outside: float) -> float:
+    """A time that the process tells; nothing that is no positive number, or more than passed outside, is one."""
+    value = answer.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= outside:
+        raise PartnerFailed("crashed", "it tells no time that can be")
+    return float(value)
+
+
+def prefer(pid: int) -> None:
+    """Gives the group of a process its priority before others on the core, where this user may.
+
+    Linux shares a core between sessions first (autogroups): a nice value counts within one session only.
+    """
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
+
+
+def _above(root: int) -> list[int]:
+    """The sandbox's own processes above the probe: what the probe's start such programs for is not spared."""
+    if _name(root) not in _OURS:
+        return []
+    return [root, *(pid for child in children(root) for pid in _above(child))]
+
+
+def _name(pid: int) -> str:
+    """Name of its program's file, which it cannot choose; the name it gives itself where the file is not told."""
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        pass
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,124 @@
+"""Runs items when told to: base and head are loaded side by side and take turns (mode 'turns').
+
+Requests are lines of the pipe `channel.ask`, answers lines of `channel.answer`, JSON both. The first answer is
+{"ready": {node: kind}}; requests are
+
+- ["warm", node, calls]: whole calls; what exists after them is settled;
+- ["call", node, phase]: one whole call;
+- ["prepare", node, phase], ["run", node], ["finish", node]: the same call of a script in three parts, so that the
+  clock outside sees `experiment` alone;
+- ["end"].
+
+An answer is {"outcome", "message", "seconds": of the timed part of the last call}, that of "warm" has "first", the
+same of the first call, and "busy", seconds of the whole last call, fixtures included. `phase`,
+in [0, 1), is the part of the collector's threshold that containers made before the call use up. A request may end
+with an object: what is in it is repeated in the answer, so that no answer fits before its question is known.
+Standard library, Python 3.6 to 3.14.
+"""
+
+import gc
+
+from perfquarry_items import OLDEST, Loop, clock, collect, delay, dumps, getpid, leave, loads, name_of, settle
+from perfquarry_tests import unwind
+
+threshold = gc.get_threshold  # taken before any code under test is loaded
+
+
+class Phased(object):
+    """The part of a mode that draws the phase of the garbage collector."""
+
+    _phase = 0.0
+    _held = None
+
+    def start(self):
+        """Before the first call."""
+        settle()
+
+    def draw(self, phase):
+        """Sets the phase of the calls from now on."""
+        self._phase = phase
+
+    def renew(self):
+        """Before the warm-ups of an item: an alteration looks for functions that were loaded meanwhile."""
+
+    def before(self):
+        """Right before each call: nothing young is left but so many containers."""
+        collect(OLDEST)
+        self._held = [[] for _ in range(int(self._phase * max(threshold()[0], 1)))]
+
+    def after(self):
+        """Right after each call."""
+        self._held = None
+
+
+class Turning(Loop):
+    """The items of one process, run as requests come."""
+
+    _test = None
+
+    def run(self, tests):
+        """Loads the scripts, says what there is, and obeys until the end."""
+        self.ran = True
+        items = {name_of(one): one for one in tests + self._scripts}
+        for script in self._scripts:
+            self._current = script.nodeid
+            script.load(self)
+        self._current = None
+        self.mode.start()
+        owner = getpid()
+        channel = self.request["channel"]
+        with open(channel["ask"]) as requests, open(channel["answer"], "w") as answers:
+            answer = {"ready": {node: "test" if one in tests else "script" for node, one in items.items()}}
+            while True:
+                if getpid() != owner:  # a test forked, and its child came back here
+                    leave(0)
+                answers.write(dumps(answer) + "\n")
+                answers.flush()
+                words = loads(requests.readline() or '["end"]')
+                if words[0] == "end":
+                    break
+                repeated = words.pop() if isinstance(words[-1], dict) else {}
+                answer = dict(self._obey(words[0], items[words[1]], *words[2:]), **repeated)
+        self._leave_fixtures(None)
+
+    def _obey(self, verb, item, *rest):
+        self._current = item.nodeid
+        self._leave_fixtures(item)
+        if verb == "warm":
+            return self._warm(item, *rest)
+        if rest:
+            self.mode.draw(rest[0])
+        if verb == "call":
+            return told(item.execute(item))
+        return told(item.step(getattr(item, PARTS[verb])))
+
+    def _warm(self, item, calls):
+        self.mode.draw(0.0)
+        self.mode.renew()
+        answer = {}
+        for _ in range(calls):
+            first = answer.get("first")
+            waited, begin = delay(), clock()
+            done = item.execute(item)
+            busy = clock() - begin - (delay() - waited)
+            answer = dict(told(done), busy=max(busy, done[2]))
+            answer["first"] = answer["seconds"] if first is None else first
+            if answer["outcome"] != "passed":
+                break
+        settle()
+        return answer
+
+    def _leave_fixtures(self, item):
+        """Tears down what the test before does not share with this one."""
+        before, self._test = self._test, item if hasattr(item, "_session") else None
+        if before is not None and before is not item:
+            unwind(before._session, self._test and self._test._item)
+
+
+PARTS = {"prepare": "prepare", "run": "call", "finish": "finish"}
+
+
+def told(done):
+    """An answer of what `execute` or `step` returned."""
+    outcome, message, seconds = done
+    return {"outcome": outcome, "message": message, "seconds": seconds}

@@ -1,0 +1,76 @@
+"""The time limit of sandboxes on a machine that is busy with other things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from in_sandbox import python
+
+import harness.sandbox.limit
+from harness.contracts import Limits, Sandbox
+from harness.sandbox.limit import TimeLimit
+
+BURN = """
+import sys, time
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until: pass
+"""
+IN_A_CHILD = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", %r, sys.argv[1]], check=True)
+"""
+
+
+@pytest.mark.parametrize("code", [BURN, IN_A_CHILD % BURN], ids=["itself", "in a child"])
+def test_waiting_for_a_processor_does_not_use_up_the_limit(
+    sandbox: Sandbox, folder: Path, busy_core: int, code: str
+) -> None:
+    ended = python(sandbox, code, folder, "4", limits=Limits(wall_seconds=2.5), core=busy_core)
+    assert ended.ok, ended
+    assert ended.wall_seconds > 4, "wall time alone would have exceeded the limit"
+
+
+@pytest.mark.parametrize("code", [BURN, "import time; time.sleep(600)"], ids=["endless", "sleeping"])
+def test_on_a_busy_machine_limits_still_end_what_does_not_end(
+    sandbox: Sandbox, folder: Path, busy_core: int, code: str
+) -> None:
+    ended = python(sandbox, code, folder, "600", limits=Limits(wall_seconds=0.7), core=busy_core)
+    assert ended.timed_out and 0.7 <= ended.wall_seconds < 60
+
+
+@pytest.fixture
+def delays(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
+    """What the kernel tells of threads."""
+    known: dict[int, float] = {}
+    monkeypatch.setattr(harness.sandbox.limit, "run_delays", lambda pids: dict(known))
+    return known
+
+
+def test_of_each_look_the_longest_wait_counts(delays: dict[int, float]) -> None:
+    limit = TimeLimit(10.0, begin=100.0)
+    delays.update({1: 3.0, 2: 2.0})
+    assert not limit.is_over(105.0, list) and limit.end == 113.0
+    delays.update({1: 3.5, 2: 6.0, 3: 1.0})
+    assert not limit.is_over(112.0, list) and limit.end == 117.0
+    assert limit.is_over(117.0, list)
+
+
+def test_no_more_than_what_has_passed_counts(delays: dict[int, float]) -> None:
+    limit = TimeLimit(10.0, begin=0.0)
+    delays[1] = 1000.0
+    assert not limit.is_over(5.0, list) and limit.end == 15.0
+
+
+def test_nothing_lasts_for_ever_however_busy_the_machine_is(delays: dict[int, float]) -> None:
+    limit = TimeLimit(1.0, begin=0.0)
+    for tenth in range(40):
+        delays[1] = tenth / 10
+        assert not limit.is_over(tenth / 10, list)
+    delays[1] = 4.0
+    assert limit.is_over(4.0, list)
+
+
+def test_what_is_far_from_its_limit_is_not_looked_at(delays: dict[int, float]) -> None:
+    limit = TimeLimit(10.0, begin=0.0)
+    assert not limit.is_over(2.0, lambda: pytest.fail("it was looked at"))

@@ -1,0 +1,475 @@
+"""Processes that stay loaded and are asked call by call: in each sandbox, with careless and hostile tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from in_sandbox import backend
+
+from harness import live
+from harness.alternation.turns import alternate, phases, rounds_of, untimed_calls
+from harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeRequest, Sandbox
+from harness.live import LiveProcess
+from harness.prober import SandboxProber
+
+SCRIPT = """
+import time
+def setup():
+    time.sleep(0.02)
+    return [10]
+def experiment(data):
+    time.sleep(0.01)
+    return sum(range(data.pop()))
+"""
+
+
+@dataclass
+class Live:
+    """Opens live processes on trees; what they write to their homes is seen from outside."""
+
+    prober: SandboxProber
+    python: Path
+    folder: Path
+    call_seconds: float = 20.0
+    homes: list[Path] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def __call__(
+        self, text: str, *nodes: str, scripts: dict[str, str] | None = None, core: int | None = None
+    ) -> Iterator[LiveProcess]:
+        """A process with these tests loaded; it has said so."""
+        tree = self.folder / f"tree-{len(self.homes)}"
+        tree.mkdir()
+        (tree / "test_live.py").write_text(textwrap.dedent(text))
+        request = ProbeRequest(
+            mode="turns",
+            arguments=[f"test_live.py::{node}" for node in nodes] or ["test_live.py"],
+            scripts=scripts or {},
+            test_timeout=self.call_seconds,
+        )
+        built = BuiltSide("base", "sha", tree, self.python, "e", (tree,))
+        before = set(self.prober.scratch.glob("probe-*"))
+        with self.prober.open(built, request, limits=Limits(wall_seconds=100.0), core=core) as partner:
+            self.homes += [path / "out" for path in self.prober.scratch.glob("probe-*") if path not in before]
+            partner.ready()
+            yield partner
+
+
+def name(test: str) -> str:
+    return f"test_live.py::{test}"
+
+
+@pytest.fixture
+def opened(sandbox: Sandbox, tmp_path: Path, bare_python: Path) -> Live:
+    (tmp_path / "scratch").mkdir()
+    return Live(SandboxProber(sandbox, tmp_path / "scratch"), bare_python, tmp_path)
+
+
+@pytest.fixture
+def any_sandbox(tmp_path: Path, bare_python: Path) -> Live:
+    """For what has nothing to do with the kind of the sandbox: the strongest."""
+    (tmp_path / "scratch").mkdir()
+    found = next(one for one in map(backend, ("bubblewrap", "process")) if not isinstance(one, str))
+    return Live(SandboxProber(found, tmp_path / "scratch"), bare_python, tmp_path)
+
+
+KINDS = """
+    import time
+    def test_naps(): time.sleep(0.01)
+    def test_fails(): assert 0, "the message"
+"""
+
+
+def test_what_is_loaded_is_called_on_request(opened: Live) -> None:
+    with opened(KINDS, scripts={"script": SCRIPT}) as partner:
+        assert partner.kinds == {name("test_naps"): "test", name("test_fails"): "test", "script": "script"}
+        assert partner.stoppable
+        for node in (name("test_naps"), "script"):
+            first, last, busy = partner.warm(node, 3)
+            assert first >= 0.01 and 0.01 <= last <= busy
+            for phase in (0.0, 0.5, 0.99):
+                inside, outside, around = partner.call(node, phase)
+                assert 0.01 <= inside <= outside <= around
+        assert around >= 0.03, "the setup of a script is around the call"
+        assert outside < around - 0.015, "and not in it"
+        with pytest.raises(PartnerFailed, match="the message") as failed:
+            partner.call(name("test_fails"), 0.0)
+        assert (failed.value.outcome, failed.value.gone) == ("failed", False)
+        assert partner.call(name("test_naps"), 0.0)[0] >= 0.01, "it lives on"
+        report = partner.end()
+    assert report.outcome == "finished" and 0 < report.cpu_seconds < report.wall_seconds, report.output
+    assert list((opened.folder / "scratch").iterdir()) == []
+
+
+TICKS = """
+import os, subprocess, sys, threading, time
+home = os.environ["HOME"]
+TICK = '''
+import os, sys, time
+if sys.argv[2] == "daemon" and os.fork():
+    os._exit(0)
+if sys.argv[2] != "child":
+    os.setsid()
+while True:
+    with open(sys.argv[1], "a") as file: file.write("x")
+    time.sleep(0.002)
+'''
+def tick(path):
+    while True:
+        with open(path, "a") as file: file.write("x")
+        time.sleep(0.002)
+calls, children = [], []
+def test_starts():
+    calls.append(1)
+    if children: return
+    threading.Thread(target=tick, args=(home + "/thread",), daemon=True).start()
+    for kind in ("child", "session", "daemon"):
+        command = [sys.executable, "-S", "-E", "-c", TICK, home + "/" + kind, kind]
+        children.append(subprocess.Popen(command))
+    shell = 'while true; do echo x >> "$0"; sleep 0.002; done'
+    children.append(subprocess.Popen(["/bin/sh", "-c", shell, home + "/shell"]))
+    while len([one for one in os.listdir(home) if one in KINDS]) < len(KINDS): time.sleep(0.01)
+KINDS = ("thread", "child", "session", "daemon", "shell")
+test_starts()  # when it is loaded: what stands above the probe is spared, what it starts is not
+"""
+TICKING = ("thread", "child", "session", "daemon", "shell")
+
+
+def grown(home: Path, kinds: tuple[str, ...], seconds: float = 0.3) -> dict[str, bool]:
+    before = {kind: (home / kind).stat().st_size for kind in kinds}
+    time.sleep(seconds)
+    return {kind: (home / kind).stat().st_size > size for kind, size in before.items()}
+
+
+def go_on(home: Path, kinds: tuple[str, ...], patience: float = 60.0) -> bool:
+    """Whether all of them work, waited for: a busy machine lets them do it late."""
+    before = {kind: (home / kind).stat().st_size for kind in kinds}
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if all((home / kind).stat().st_size > size for kind, size in before.items()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_who_is_stopped_does_no_work_and_goes_on_after_that(opened: Live) -> None:
+    """Threads, children, those in a session of their own or left to the first process, and shells: all of them."""
+    # a plain process that leaves its tree is nobody's child: only namespaces keep hold of it
+    kinds = TICKING if opened.prober.sandbox.isolation.processes else tuple(set(TICKING) - {"daemon"})
+    with opened(TICKS, "test_starts") as partner:
+        (home,) = opened.homes
+        for _ in range(3):
+            assert go_on(home, kinds)
+            partner.stop()
+            time.sleep(0.02)
+            assert grown(home, kinds) == dict.fromkeys(kinds, False)
+            partner.go()
+        partner.call(name("test_starts"), 0.0)
+        partner.stop()
+    assert not list((opened.folder / "scratch").iterdir()), "a stopped process ends, too"
+
+
+ENDS = """
+    import os, signal
+    def test_passes(): pass
+    def test_exits(): os._exit(0)
+    def test_dies(): os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+@pytest.mark.parametrize("end", ["test_exits", "test_dies"])
+def test_a_test_that_ends_its_process_is_told_and_its_partners_survive(opened: Live, end: str) -> None:
+    with opened(ENDS) as first, opened(ENDS) as second:
+        with pytest.raises(PartnerFailed) as failed:
+            first.call(name(end), 0.0)
+        assert (failed.value.outcome, failed.value.gone) == ("crashed", True)
+        assert first.end().outcome == "crashed"
+        assert second.call(name("test_passes"), 0.0)[0] >= 0
+        assert second.end().outcome == "finished"
+
+
+FORGE = """
+    import json, os, time
+    def test_passes(): pass
+    def write(data):
+        descriptor = os.open(os.path.join(os.environ["HOME"], "answer"), os.O_WRONLY)
+        while data:
+            data = data[os.write(descriptor, data[:60000]):]
+        os.close(descriptor)
+    def answer(**told):
+        write(json.dumps(dict({{"outcome": "passed", "message": "", "seconds": 0.0}}, **told)).encode() + b"\\n")
+        time.sleep(30)
+    def test_forges():
+        {forgery}
+"""
+FORGERIES = {
+    "more seconds than passed": "answer(seconds=1e3)",
+    "no seconds": "answer(seconds=None)",
+    "negative seconds": "answer(seconds=-1.0)",
+    "not a number": "answer(seconds=float('nan'))",
+    "infinite": "answer(seconds=float('inf'))",
+    "too large for a float": "answer(seconds=10**400)",
+    "a flag": "answer(seconds=True)",
+    "a list": "answer(seconds=[1])",
+    "another outcome": "answer(outcome=['passed'])",
+    "half a character": "answer(outcome='failed', message='\\ud800' * 9000)",
+    "garbage": "write(b'not json\\n')",
+    "bytes": "write(b'\\xff\\xfe\\n')",
+    "no object": "write(b'[1]\\n')",
+    "deep": "write(b'[' * 200000 + b'\\n')",
+    "a long number": "write(b'9' * 100000 + b'\\n')",
+    "endless": "write(b'x' * 3000000)",
+    "endless and ends": "write(b'x' * 60000); os._exit(0)",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
+def test_a_forged_answer_is_a_failure_and_nothing_else(any_sandbox: Live, forgery: str) -> None:
+    began = time.monotonic()
+    with any_sandbox(FORGE.format(forgery=forgery), "test_forges") as partner:
+        with pytest.raises(PartnerFailed) as failed:
+            partner.call(name("test_forges"), 0.0)
+        assert failed.value.outcome in ("failed", "crashed")
+        assert len(failed.value.message.encode()) < 10000
+    assert time.monotonic() - began < 25
+
+
+def test_an_answer_before_the_question_is_none(any_sandbox: Live) -> None:
+    early = FORGE.format(forgery="""write(b'{"outcome": "passed", "seconds": 0.0}\\n')""")
+    with any_sandbox(early) as partner:
+        # which of the two lines is taken for the answer is not known; the next question finds the other one
+        with contextlib.suppress(PartnerFailed):
+            partner.call(name("test_forges"), 0.0)
+        with pytest.raises(PartnerFailed, match="nobody asked for") as failed:
+            partner.call(name("test_passes"), 0.0)
+        assert failed.value.gone
+
+
+def test_silence_is_a_timeout(any_sandbox: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "SLACK_SECONDS", 1.0)
+    any_sandbox.call_seconds = 0.5
+    stops_itself = "import os, signal\ndef test_silent(): os.kill(os.getpid(), signal.SIGSTOP)"
+    with any_sandbox(stops_itself) as partner, pytest.raises(PartnerFailed) as failed:
+        partner.call(name("test_silent"), 0.0)
+    assert (failed.value.outcome, failed.value.gone) == ("timeout", True)
+
+
+def test_a_call_that_lasts_too_long_is_given_up_and_the_process_lives_on(any_sandbox: Live) -> None:
+    any_sandbox.call_seconds = 0.3
+    with any_sandbox("import time\ndef test_long(): time.sleep(600)\ndef test_short(): pass") as partner:
+        with pytest.raises(PartnerFailed) as failed:
+            partner.call(name("test_long"), 0.0)
+        assert (failed.value.outcome, failed.value.gone) == ("timeout", False)
+        assert partner.call(name("test_short"), 0.0)
+
+
+def test_what_cannot_be_loaded_says_so(any_sandbox: Live) -> None:
+    with any_sandbox("def test_there(): pass", "test_there", "test_gone") as partner:
+        assert set(partner.kinds) == {name("test_there")}
+    with pytest.raises(PartnerFailed) as failed, any_sandbox("import os\nos._exit(3)"):
+        raise AssertionError("it was ready")
+    assert (failed.value.outcome, failed.value.gone) == ("crashed", True)
+
+
+FORKS = """
+    import os, time
+    calls = []
+    def test_forks():
+        calls.append(os.getpid())
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.05)
+            return
+        if len(calls) % 2: os.waitpid(child, 0)
+    def test_other(): assert len(set(calls)) == 1
+"""
+
+
+def test_a_child_that_returns_into_the_loop_answers_nothing(any_sandbox: Live) -> None:
+    with any_sandbox(FORKS) as partner:
+        for _ in range(4):
+            partner.warm(name("test_forks"), 2)
+            partner.call(name("test_forks"), 0.5)
+            partner.call(name("test_other"), 0.5)
+        time.sleep(0.2)
+        partner.call(name("test_other"), 0.5)
+        assert partner.end().outcome == "finished"
+
+
+VARIED = """
+    import asyncio, unittest, pytest
+    events = []
+
+    @pytest.fixture(scope="module")
+    def shared():
+        events.append("made")
+        yield 1
+        events.append("torn down")
+
+    def test_shares(shared): assert shared == 1
+    def test_shares_too(shared): assert shared == 1
+    class TestClass:
+        @pytest.fixture(scope="class")
+        def owned(self):
+            events.append("class made")
+            yield
+            events.append("class torn down")
+        def test_owns(self, owned):
+            assert not hasattr(self, "used")
+            self.used = True
+    def test_outside(): assert events.count("class made") == events.count("class torn down")
+    class Case(unittest.TestCase):
+        def setUp(self): self.numbers = []
+        def test_case(self):
+            self.numbers.append(1)
+            self.assertEqual(self.numbers, [1])
+    class Asynchronous(unittest.IsolatedAsyncioTestCase):
+        async def test_coroutine(self):
+            await asyncio.sleep(0.01)
+            loop = asyncio.get_running_loop()
+            self.assertEqual(await loop.run_in_executor(None, sum, [1, 2]), 3)
+    def test_made_once(): assert events.count("made") <= 1
+"""
+
+
+def test_kinds_of_tests_and_fixtures_between_them(any_sandbox: Live) -> None:
+    """Workloads are called in any order, as pairs draw it; fixtures end where the next one does not share them."""
+    with any_sandbox(VARIED) as partner:
+        nodes = sorted(set(partner.kinds) - {name("test_made_once")})
+        assert len(nodes) == 6
+        for node in nodes:
+            partner.warm(node, 2)
+        chance = random.Random(1)
+        for _ in range(40):
+            partner.call(chance.choice(nodes), chance.random())
+        partner.call(name("TestClass::test_owns"), 0.0)
+        partner.call(name("test_outside"), 0.0)
+        partner.call(name("test_made_once"), 0.0)
+        assert partner.end().outcome == "finished"
+
+
+# Alternation
+
+
+@dataclass
+class Noted:
+    """A partner that notes what is done with it."""
+
+    name: str
+    notes: list[tuple[str, ...]]
+    fails_at: int = -1
+    running: bool = False
+    calls: int = 0
+
+    def go(self) -> None:
+        self.running = True
+        self.notes.append((self.name, "go"))
+
+    def stop(self) -> None:
+        self.running = False
+        self.notes.append((self.name, "stop"))
+
+    def call(self, node: str, phase: float) -> tuple[float, float, float]:
+        assert self.running
+        self.calls += 1
+        self.notes.append((self.name, "call", f"{phase:.6f}"))
+        if self.calls == self.fails_at:
+            raise PartnerFailed("failed", "as it was told to")
+        return (float(self.calls), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("names", ["AB", "BA", "ACB"])
+@pytest.mark.parametrize("untimed", [0, 1])
+def test_partners_take_turns_strictly_in_the_order_given(names: str, untimed: int) -> None:
+    notes: list[tuple[str, ...]] = []
+    drawn = phases(random.Random(1), 5)
+    found = alternate([Noted(one, notes) for one in names], "node", untimed, drawn)
+    expected = []
+    for phase in drawn:
+        for one in names:
+            expected += [(one, "go"), *[(one, "call", f"{phase:.6f}")] * (1 + untimed), (one, "stop")]
+    assert notes == expected
+    # the last call of each turn is the timed one
+    assert [[call[0] for call in calls] for calls in found] == [
+        [(number + 1) * (1 + untimed) for number in range(5)] for _ in names
+    ]
+
+
+@pytest.mark.parametrize("at", [1, 3, 4])
+def test_all_are_stopped_after_a_failure(at: int) -> None:
+    notes: list[tuple[str, ...]] = []
+    partners = [Noted("A", notes), Noted("B", notes, fails_at=at), Noted("C", notes)]
+    with pytest.raises(PartnerFailed):
+        alternate(partners, "node", 1, phases(random.Random(1), 9))
+    assert not any(one.running for one in partners)
+
+
+def test_real_partners_are_stopped_after_their_turns(opened: Live) -> None:
+    kinds = ("thread", "child", "session", "shell")
+    fails = TICKS.replace("if children: return", "if children: assert len(calls) < 8; return")
+    with opened(TICKS, "test_starts") as one, opened(fails, "test_starts") as other:
+        for partner in (one, other):
+            partner.stop()
+        for rounds in (2, 3):
+            with contextlib.suppress(PartnerFailed) if rounds == 3 else contextlib.nullcontext():
+                found = alternate([one, other], name("test_starts"), 1, [0.5] * rounds)
+                assert [len(calls) for calls in found] == [rounds, rounds]
+                assert all(inside <= outside <= around for calls in found for inside, outside, around in calls)
+            for home in opened.homes:
+                assert grown(home, kinds) == dict.fromkeys(kinds, False)
+
+
+def test_short_calls_have_an_untimed_one_and_many_rounds() -> None:
+    assert (untimed_calls(0.0009), untimed_calls(0.0011)) == (1, 0)
+    assert rounds_of(0.001, 0.0001, 0.25, 5, 96) == 96
+    assert rounds_of(0.005, 0.004, 0.25, 5, 96) == 50
+    assert rounds_of(0.005, 0.0005, 0.25, 5, 96) == 25, "each turn has two calls"
+    assert rounds_of(10.0, 10.0, 0.25, 5, 96) == 5
+    assert rounds_of(0.0, 0.0, 0.25, 5, 96) == 96
+
+
+def test_phases_are_parts_of_the_whole_and_drawn_anew() -> None:
+    drawn = phases(random.Random(3), 200)
+    assert all(0 <= one < 1 for one in drawn) and len(set(drawn)) == 200
+    assert drawn == phases(random.Random(3), 200) != phases(random.Random(4), 200)
+
+
+# The processor of others
+
+BURNS = """
+    import time
+    def test_burns():
+        total = 0
+        for number in range(600000): total += number * number
+"""
+
+
+def test_a_core_that_others_use_reads_the_same(any_sandbox: Live, busy_core: int) -> None:
+    """Three busy loops on the core: a call lasts several times as long, and says that it did not."""
+    with any_sandbox(BURNS, core=busy_core) as partner:
+        partner.warm(name("test_burns"), 2)
+        calls = [partner.call(name("test_burns"), 0.0) for _ in range(7)]
+    inside, outside = min(call[0] for call in calls), min(call[1] for call in calls)
+    assert outside > 2 * inside, "others had the core"
+
+
+def test_it_reads_as_alone(any_sandbox: Live, busy_core: int) -> None:
+    quiet = next((core for core in os.sched_getaffinity(0) if core != busy_core), None)
+    if quiet is None:
+        pytest.skip("this machine has one core")
+
+    def fastest(core: int) -> float:
+        with any_sandbox(BURNS, core=core) as partner:
+            partner.warm(name("test_burns"), 2)
+            return min(partner.call(name("test_burns"), 0.0)[0] for _ in range(9))
+
+    alone, beside = fastest(quiet), fastest(busy_core)
+    assert beside < 1.5 * alone

@@ -1,0 +1,132 @@
+"""Sides of a grading as users of their own: who is not on turn does not run, and nobody reaches another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bare_python import everybodys_python
+
+PYTHON = everybodys_python()
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or PYTHON is None, reason="only root gives processes users")
+BUSY = """
+import os, sys, threading, time
+def spin():
+    while True: pass
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            if os.fork() == 0: os._exit(0)
+            try: os.waitpid(-1, os.WNOHANG)
+            except OSError: pass
+    spin()
+threading.Thread(target=spin, daemon=True).start()
+print("busy", flush=True)
+spin()
+"""
+REACHES = """
+import os, signal, sys
+for word in sys.argv[1:]:
+    for number in (signal.SIGSTOP, signal.SIGKILL, 0):
+        try:
+            os.kill(int(word), number)
+            print("signalled", word)
+        except PermissionError: pass
+    try: open("/proc/%s/environ" % word).read(); print("read", word)
+    except OSError: pass
+    try: open("/proc/%s/mem" % word, "rb"); print("opened", word)
+    except OSError: pass
+"""
+RENICES = "import os, sys; os.setpriority(os.PRIO_PROCESS, int(sys.argv[1]), 19)"
+
+
+@pytest.fixture
+def wardens(part: Any) -> Iterator[list[Any]]:
+    taken: set[int] = set()
+    made = [part("users").Warden(taken) for _ in range(2)]
+    yield made
+    for one in made:
+        one.kill()
+        one.close()
+
+
+def start(warden: Any, code: str, *arguments: object) -> subprocess.Popen[str]:
+    """A program as the user of a warden."""
+    command = [str(PYTHON), "-S", "-c", code, *map(str, arguments)]
+    return subprocess.Popen(  # in a session of its own: shells wake what is stopped in theirs
+        command,
+        start_new_session=True,
+        user=warden.uid,
+        group=warden.uid,
+        extra_groups=[],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    return process.communicate(timeout=20)[0]
+
+
+def test_whoever_is_stopped_does_nothing(part: Any, wardens: list[Any]) -> None:
+    warden, processes = wardens[0], part("processes")
+    program = start(warden, BUSY)
+    assert program.stdout and program.stdout.readline() == "busy\n"
+    for _ in range(20):
+        warden.stop()
+        everyone = warden.all()
+        assert len(everyone) >= 3 and part("users").wait_stopped(everyone)
+        meter = processes.Meter()
+        before = meter.read(everyone)
+        time.sleep(0.02)
+        # a fork or an exit that had begun comes to its end in the kernel, and no further
+        assert meter.read(warden.all()) < before + 0.002 and part("users").wait_stopped(warden.all())
+        warden.go()
+        time.sleep(0.005)
+    assert meter.read(warden.all()) > before
+    warden.kill()
+    program.wait(20)
+    until = time.monotonic() + 20
+    while any(processes.state_of(pid) not in "ZX" for pid in warden.all()):  # one dies after the other
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    program.stdout.close()
+
+
+def test_nobody_reaches_another_or_what_stops_it(part: Any, wardens: list[Any]) -> None:
+    one, other = wardens
+    partner = start(other, "import time; time.sleep(60)")
+    said = ended(start(one, REACHES, one.pid, other.pid, partner.pid, os.getpid()))
+    assert said == ""
+    assert ended(start(one, "import os; os.kill(-1, 9)")) == ""
+    assert partner.poll() is None
+    one.stop(), one.go()  # it still obeys
+    other.kill()
+    assert partner.wait(20) == -signal.SIGKILL
+    assert partner.stdout
+    partner.stdout.close()
+
+
+def test_who_slows_down_its_warden_is_found(wardens: list[Any]) -> None:
+    one, other = wardens
+    assert not one.meddled()
+    assert ended(start(one, RENICES, one.pid)) == ""
+    assert one.meddled() and not other.meddled()
+
+
+def test_what_users_leave_is_removed(part: Any, wardens: list[Any], tmp_path: Path) -> None:
+    for name, uid in (("left", wardens[0].uid), ("ours", os.getuid())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+        os.chown(tmp_path / name, uid, uid)
+    part("users").clear([str(tmp_path)], {wardens[0].uid})
+    assert [path.name for path in tmp_path.iterdir()] == ["ours"]

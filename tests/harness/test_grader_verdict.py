@@ -1,0 +1,152 @@
+"""The rules by which pairs of processes become a reward, on pairs that were never run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+Seconds = tuple[float, float, float]
+"""Of a call: inside, outside, outside with all that is around it."""
+THRESHOLD = 0.95
+
+
+class Session:
+    """Pairs that are drawn: of each side the seconds of a turn by node, with noise of a part of them."""
+
+    def __init__(
+        self, part: Callable[[str], Any], sides: Mapping[str, Mapping[str, Seconds]], noise: float = 0.01
+    ) -> None:
+        self._pairs, self._paired = part("pairs"), part("figures").paired
+        self._rng, self._noise, self._sides = np.random.default_rng(5), noise, sides
+        self.nodes = list(sides["base"])
+        self.pairs: list[Any] = []
+        self.first: dict[str, float] = {}
+        """Of a side whose first calls are not as its later ones, their seconds."""
+        self.cpu: dict[str, float] = {}
+        """Of a side whose processor time is not its wall time, what it is in a turn."""
+        self.again = lambda: None
+
+    def over_pairs(self, value: Callable[[Any], float]) -> Any:
+        return self._paired([value(pair) for pair in self.pairs])
+
+    def add(self, count: int = 1) -> None:
+        for _ in range(count):
+            pair = self._pairs.Pair(list(self._sides), 1)
+            for role, nodes in self._sides.items():
+                for node, seconds in nodes.items():
+                    calls = [tuple(one * self._drawn() for one in seconds) for _ in range(12)]
+                    cpu = [self.cpu.get(role, seconds[2]) * self._drawn() for _ in range(12)]
+                    first = self.first.get(role, seconds[0])
+                    cold = (first, max(first, seconds[2]))
+                    pair.turns[role][node] = self._pairs.Turns(calls, cpu, cold, 0)
+            self.pairs.append(pair)
+
+    def _drawn(self) -> float:
+        return float(self._rng.lognormal(0, self._noise))
+
+
+def around(seconds: float, outside: float | None = None, after: float = 0.0) -> Seconds:
+    """A call that takes a millisecond more outside; `after`: what is done around it."""
+    run = (seconds if outside is None else outside) + 0.001
+    return seconds, run, run + 0.001 + after
+
+
+def graded(
+    part: Callable[[str], Any], session: Session, hidden: frozenset[str] = frozenset()
+) -> tuple[str | None, Any, int]:
+    """Why there is no reward, what the report says, and the pairs that it took."""
+    facts: dict[str, Any] = {}
+    verdict = part("verdict").Verdict(session, hidden, THRESHOLD, facts)
+    session.add(6)
+    while len(session.pairs) < 12 and not verdict.is_clear():
+        session.add()
+    return verdict.shortfall(), facts, len(session.pairs)
+
+
+BASE, GOLD = around(0.010), around(0.004)
+
+
+@pytest.mark.parametrize(
+    ("cand", "said"),
+    [
+        (GOLD, None),
+        (around(0.0035), None),
+        (around(0.0045), "of the expert's speedup"),
+        (BASE, "not faster than the base"),
+        (around(0.0001, outside=0.010), "the clock inside says more than is seen from outside: run"),
+        (around(0.004, after=0.006), "the clock inside says more than is seen from outside: whole"),
+        (around(0.0001, outside=0.0049), "from outside it is slower than the clock inside says: run"),
+        (around(0.004, after=0.002), "from outside it is slower than the clock inside says: whole"),
+    ],
+    ids=[
+        "as the expert",
+        "faster",
+        "slower",
+        "as the base",
+        "lies",
+        "works later",
+        "half a lie",
+        "works later in part",
+    ],
+)
+def test_what_the_turns_say(part: Any, cand: Seconds, said: str | None) -> None:
+    why, facts, pairs = graded(part, Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": cand}}))
+    assert (why is None) if said is None else said in (why or ""), why
+    assert pairs == 6 and not facts["undecided_at_95"]
+
+
+def test_hidden_workloads_have_to_pass_alone(part: Any) -> None:
+    cand = {"a": around(0.001), "b": around(0.006)}
+    session = Session(part, {"base": dict.fromkeys("ab", BASE), "gold": dict.fromkeys("ab", GOLD), "cand": cand})
+    assert (graded(part, session, frozenset("b"))[0] or "").startswith("hidden workloads: ")
+
+
+def test_first_calls_count(part: Any) -> None:
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": around(0.0001)}})
+    session.first["cand"] = 0.010
+    assert "only later calls" in (graded(part, session)[0] or "")
+
+
+def test_processor_time_must_fall_unless_the_base_waits(part: Any) -> None:
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.cpu["cand"] = 0.012
+    assert "from outside: cpu" in (graded(part, session)[0] or "")
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.cpu = dict.fromkeys(("base", "gold", "cand"), 0.0005)
+    assert graded(part, session)[0] is None, "waiting less"
+
+
+def test_one_workload_among_many_may_not_lie(part: Any) -> None:
+    cand = {"a": around(0.04), "b": around(0.0001, outside=0.010)}
+    sides = {"base": {"a": around(0.1), "b": BASE}, "gold": {"a": around(0.04), "b": GOLD}, "cand": cand}
+    assert "from outside at b" in (graded(part, Session(part, sides))[0] or "")
+
+
+def test_there_is_always_a_verdict(part: Any) -> None:
+    edge = around(0.004 / 0.95)
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": edge}}, noise=0.3)
+    why, facts, pairs = graded(part, session)
+    assert pairs == 12 and facts["undecided_at_95"]
+    assert (why is None) == (facts["of_expert"]["ratio"] >= THRESHOLD)
+
+
+def test_an_expert_who_is_not_faster_here_is_our_trouble(part: Any) -> None:
+    session = Session(part, {"base": {"a": GOLD}, "gold": {"a": BASE}, "cand": {"a": around(0.001)}})
+    with pytest.raises(part("users").Trouble, match="not faster here"):
+        graded(part, session)
+
+
+def test_the_expert_is_compared_turn_by_turn(part: Any) -> None:
+    session = Session(
+        part, {"base": dict.fromkeys("ab", BASE), "gold": dict.fromkeys("ab", GOLD), "cand": {}}, noise=0.0
+    )
+    session._sides = {**session._sides, "cand": {"a": around(0.002), "b": around(0.008)}}
+    session.add(1)
+    (pair,) = session.pairs
+    assert math.exp(pair.gain("gold", "ab")) == pytest.approx(2.5)
+    assert math.exp(pair.gain("cand", "ab")) == pytest.approx(2 / (0.2 + 0.8))
+    assert math.exp(pair.of_expert("ab")) == pytest.approx(2 / 2.5)
