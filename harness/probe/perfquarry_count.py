@@ -22,6 +22,8 @@ getpid = os.getpid
 remove, seek_end = os.remove, os.SEEK_END
 open_file = open
 
+SMALL = range(1, 480, 16)  # bytes: one length for each class of sizes of Python's allocator
+FILLED = 37  # objects of each class by which the allocator's state differs from one counted call to the next
 TAIL = 200  # bytes in which a file's sum stands, at its end
 EMPTY_CALLS = 5  # calls of nothing, the last of which tells what counting itself costs
 
@@ -99,9 +101,11 @@ class Count(object):
         self._requests.start()
         self._file = None
         try:
-            for _ in range(self.request["max_calls"]):
+            for number in range(self.request["max_calls"]):
                 results = []
+                filled = fill(number)
                 count = self._counted(lambda: results.append(execute(item)), running=True)
+                del filled
                 outcome, message, _ = results[0]
                 if outcome != "passed":
                     entry.update(outcome=outcome, message=message, instructions=[])
@@ -151,6 +155,15 @@ class Count(object):
 
 def nothing():
     """What is called to learn what counting itself costs."""
+
+
+def fill(number):
+    """Objects that bring the allocator into another state for each call.
+
+    Where a loop's objects lie at the edge of a pool, each of them links or unlinks the pool: 4 % more instructions,
+    in all calls of a process, on either side of a change by chance.
+    """
+    return [bytes(length) for length in SMALL for _ in range(number * FILLED)]
 
 
 def sum_of(path):
