@@ -68,10 +68,17 @@ def history(tmp_path: Path, home: Home) -> History:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def part() -> Iterator[Any]:
-    """`part(name)` loads a module of the grader, which is no package, or of the measuring core beside it."""
+    """`part(name)` loads a module of the grader, which is no package, or of the measuring core beside it.
+
+    Their names are short: none of them stays for tests that have a module of the same name.
+    """
+    before = set(sys.modules)
     sys.path[:0] = [str(GRADER), str(ALTERNATION)]
     yield importlib.import_module
     sys.path.remove(str(GRADER))
     sys.path.remove(str(ALTERNATION))
+    flat = {path.stem for folder in (GRADER, ALTERNATION) for path in folder.glob("*.py")}
+    for name in flat & (set(sys.modules) - before):
+        del sys.modules[name]
