@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from curation import Format, Mode
 from data.errors import InputError, PerfquarryError
-from flows.options import Options, default_jobs, home_of, settings_from
+from flows.options import Options, default_jobs, home_of, seconds_of, settings_from
 from llm import By
 
 COMMANDS: tuple[str, ...] = (
@@ -46,6 +46,10 @@ SourceOption = Annotated[str | None, typer.Option(help="Clone from this path or 
 SinceOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch at or after this date.")]
 UntilOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch before this date.")]
 ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
+ForOption = Annotated[
+    str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
+]
+TasksOption = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
 JudgeOption = Annotated[
     str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
@@ -81,6 +85,8 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         until: UntilOption = None,
         changes: ChangesOption = None,
         limit: LimitOption = None,
+        budget: ForOption = None,
+        tasks: TasksOption = None,
         judge: JudgeOption = "heuristic",
         workloads: WorkloadsOption = "unit-test",
         llm: LlmOption = None,
@@ -91,6 +97,10 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         server: ServerOption = True,
         as_json: JsonOption = False,
     ) -> None:
+        if tasks is not None and "select" not in stages:
+            raise InputError(f"--tasks goes with curate: {name} accepts none")
+        seconds = seconds_of(budget) if budget else None
+
         from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
 
         options = Options(
@@ -102,6 +112,8 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             limit=limit,
             home=str(home_of(home).root),
             jobs=jobs or default_jobs(),
+            seconds=seconds,
+            tasks=tasks,
             settings=settings_from(settings, judge, workloads, budget_usd, llm),
         )
         work(options, stages, with_server=server, as_json=as_json)

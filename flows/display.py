@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -38,6 +39,9 @@ class Display(Protocol):
     def finish(self, summary: str) -> None:
         """The current stage is done."""
 
+    def tell(self, about: str, text: str) -> None:
+        """Something to be read, between two stages."""
+
 
 class Silent:
     """Shows nothing (JSON output, workers)."""
@@ -52,6 +56,9 @@ class Silent:
         """Nothing."""
 
     def finish(self, summary: str) -> None:
+        """Nothing."""
+
+    def tell(self, about: str, text: str) -> None:
         """Nothing."""
 
 
@@ -100,6 +107,10 @@ class Bars:
         total = done.total if done.total is not None else max(done.completed, 1)
         self._progress.update(self._task, description=summary, total=total or 1, completed=total or 1)
 
+    def tell(self, about: str, text: str) -> None:
+        """Leaves a line above the bars."""
+        self._progress.console.print(f"[bold green]{escape(about):<11}[/]{escape(text)}", highlight=False)
+
 
 class Lines:
     """A line when a stage begins and ends and now and then between: for logs and pipes."""
@@ -132,6 +143,10 @@ class Lines:
         """Says the summary and the time."""
         self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")
 
+    def tell(self, about: str, text: str) -> None:
+        """A line of its own."""
+        self._console.print(f"{about:<9} {text}", highlight=False, soft_wrap=True, markup=False)
+
     def _say(self, text: str) -> None:
         self._console.print(f"{self._name:<9} {text}", highlight=False, soft_wrap=True)
 
@@ -161,6 +176,11 @@ class Both:
         """Ends the stage on both."""
         for display in self._displays:
             display.finish(summary)
+
+    def tell(self, about: str, text: str) -> None:
+        """Tells both."""
+        for display in self._displays:
+            display.tell(about, text)
 
 
 _current: Display = Silent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from llm.client import ModelSpec
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
 """Environment variable of a worker: the settings file of runs that name none."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
 
@@ -37,7 +39,9 @@ class Options(Record):
     changes: tuple[str, ...] = Field(default=(), description="Only these heads (hashes or unique prefixes).")
     limit: int | None = Field(default=None, ge=1, description="Only the N most probable changes go to the build.")
     home: str = Field(description="Folder of the whole state.")
-    jobs: int = Field(ge=1, description="Builds and test selections at once; timings always run one at a time.")
+    jobs: int = Field(ge=1, description="Changes that are worked on at once; each core times one at a time.")
+    seconds: float | None = Field(default=None, gt=0, description="No further change is begun after so many seconds.")
+    tasks: int | None = Field(default=None, ge=1, description="No further wave once so many tasks are accepted.")
     settings: Settings = Settings()
 
     @field_validator("repo", "source")
@@ -104,6 +108,18 @@ def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
         return tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"cannot read the settings {path}: {error}") from error
+
+
+def seconds_of(text: str) -> float:
+    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
+    if not found or not float(found[1]):
+        raise InputError(f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d")
+    return float(found[1]) * _UNITS[found[2]]
 
 
 def default_jobs() -> int:

@@ -30,6 +30,7 @@ from flows.artifacts import publish
 from flows.run import Run
 from flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
 from flows.stages import STAGES, Batch, Stage
+from flows.waves import steps
 from harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
@@ -75,16 +76,16 @@ def _error(message: str) -> PerfquarryError:
     return kinds[name](text) if name in kinds else InfrastructureError(message)
 
 
-def _stage_flow(stage: Stage) -> Flow[[str], list[Failure]]:
+def _stage_flow(stage: Stage) -> Flow[[str, list[str] | None], list[Failure]]:
     @flow(name=stage.name, flow_run_name=stage.name, persist_result=False, validate_parameters=False)
-    def stage_flow(options: str) -> list[Failure]:
-        return run_stage(Run.open(options), stage, submit_all)
+    def stage_flow(options: str, among: list[str] | None) -> list[Failure]:
+        return run_stage(Run.open(options), stage, submit_all, among)
 
     return stage_flow
 
 
 STAGE_FLOWS = {stage.name: _stage_flow(stage) for stage in STAGES}
-"""One flow a stage; its argument is the JSON of the options."""
+"""One flow a stage; its arguments are the JSON of the options, and the changes of a wave."""
 
 
 @flow(name="curate", flow_run_name="curate-{repo}", persist_result=False, validate_parameters=False)
@@ -100,11 +101,12 @@ def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
     """The named stages as flow runs below the current one."""
     failures: list[Failure] = []
     with _log_on_page():
-        for name in stages:
+        for stage, among in steps(run, stages):
+            workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=stage.workers(run))
+            does = STAGE_FLOWS[stage.name].with_options(task_runner=workers)
+            failures += does(run.options.model_dump_json(), None if among is None else sorted(among))
             if any(failure.halts for failure in failures):
                 break
-            workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_BY_NAME[name].workers(run))
-            failures += STAGE_FLOWS[name].with_options(task_runner=workers)(run.options.model_dump_json())
     return outcome_of(failed(failures)) if failures else Completed(message="done")
 
 

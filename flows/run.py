@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,9 +113,22 @@ class Run:
         """When it first asked: what a time limit rejected before is tried again, what it rejects later is not."""
         return datetime.now(UTC)
 
+    @cached_property
+    def _deadline(self) -> float:
+        return time.monotonic() + (self.options.seconds or float("inf"))
+
+    def begin(self) -> None:
+        """Its time begins."""
+        _ = self.begun, self._deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over that the options give it."""
+        return time.monotonic() >= self._deadline
+
     def close(self) -> None:
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""
-        for name in ("begun", "builder"):  # a builder remembers what could not be made
+        for name in ("begun", "_deadline", "builder"):  # a builder remembers what could not be made
             self.__dict__.pop(name, None)
         if "claims" in self.__dict__:
             self.claims.close()

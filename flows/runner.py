@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from flows.display import current
 from flows.logs import bound
 from flows.run import Run
 from flows.spans import span, span_failed
-from flows.stages import STAGES, Batch, Stage
+from flows.stages import Batch, Stage
+from flows.waves import steps
 from harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
@@ -113,6 +114,8 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         reraise=True,
     )
     gained = batch
+    if stage.of_changes and run.is_over:
+        return Outcome(batch)
     try:
         gained = tuple(retrying(run.claims.take, run.scope(stage.name), batch, since))
         if gained:
@@ -155,15 +158,23 @@ def in_threads(run: Run, stage: Stage, batches: Sequence[Batch], since: float) -
             raise
 
 
-def run_stage(run: Run, stage: Stage, execute: Execute = in_threads) -> list[Failure]:
+def run_stage(
+    run: Run, stage: Stage, execute: Execute = in_threads, among: Collection[str] | None = None
+) -> list[Failure]:
     """Does all that the stage still has to do, with whoever else works on it, and shows it.
 
     Returns when nothing is left, for this worker and for others: what could not be done here.
+
+    Args:
+        run: the run.
+        stage: the stage.
+        execute: does batches.
+        among: only batches of these changes, without waiting for those that others are at; None: all.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
             stage.begin(run)
-        failures = _share(run, stage, execute)
+        failures = _share(run, stage, execute, among)
         summary = _summary(run, stage)
         current().finish(summary)
         log.info("%s: %s", stage.name, summary)
@@ -171,13 +182,14 @@ def run_stage(run: Run, stage: Stage, execute: Execute = in_threads) -> list[Fai
     return failures
 
 
-def _share(run: Run, stage: Stage, execute: Execute) -> list[Failure]:
+def _share(run: Run, stage: Stage, execute: Execute, among: Collection[str] | None) -> list[Failure]:
     """Looks for what nobody does yet, and does it, until nothing is left."""
     failures: list[Failure] = []
     settled: set[str] = set()
     for look in itertools.count():
         since = run.claims.now()
-        batches = [left for batch in stage.todo(run) if (left := tuple(key for key in batch if key not in settled))]
+        todo = [tuple(key for key in batch if key not in settled) for batch in stage.todo(run)]
+        batches = [batch for batch in todo if batch and (among is None or set(batch) <= set(among))]
         if look == 0:
             steps = sum(map(len, batches)) if stage.counts_rows else len(batches)
             current().stage(stage.name, steps if stage.name != "mine" else None)
@@ -186,6 +198,8 @@ def _share(run: Run, stage: Stage, execute: Execute) -> list[Failure]:
             break
         busy = run.claims.elsewhere(run.scope(stage.name))
         free = [batch for batch in batches if not busy.issuperset(batch)]
+        if not free and among is not None:
+            break
         if not free:
             current().note(f"other workers are at the last {len(batches)}")
             time.sleep(min(LONGEST_WAIT, 0.1 * (look + 1)))
@@ -207,15 +221,16 @@ def _compact(run: Run, stage: Stage) -> None:
 
 
 def run_stages(run: Run, names: Sequence[str]) -> None:
-    """Runs the named stages in order, without Prefect; none after one that halts.
+    """Runs the named stages in the order of `steps`, without Prefect; none after one that halts.
 
     Raises:
         RunFailed: some batches could not be done.
     """
     failures: list[Failure] = []
-    for stage in STAGES:
-        if stage.name in names and not any(failure.halts for failure in failures):
-            failures += run_stage(run, stage)
+    for stage, among in steps(run, names):
+        failures += run_stage(run, stage, among=among)
+        if any(failure.halts for failure in failures):
+            break
     if failures:
         raise failed(failures)
 

@@ -67,6 +67,9 @@ class Recorder:
         with self._lock:
             self._change(done=self.record.done + steps)
 
+    def tell(self, about: str, text: str) -> None:
+        """Nothing: the tables have it."""
+
     def note(self, text: str) -> None:
         """What is being worked on."""
         with self._lock:

@@ -75,6 +75,8 @@ class Stage:
     work: Callable[[Run, Batch], None]
     alone: bool = False
     """Never two batches at once."""
+    of_changes: bool = False
+    """Its batches are single changes, which walk on to the next stage one by one."""
     counts_rows: bool = False
     """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
     begin: Callable[[Run], None] | None = None
@@ -347,9 +349,9 @@ def _count_summary(run: Run) -> str:
 STAGES: tuple[Stage, ...] = (
     Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,)),
-    Stage("build", _build_todo, _build, writes=(Attempt, Build)),
-    Stage("generate", _generate_todo, _generate, writes=(Workload,)),
-    Stage("measure", _measure_todo, _measure, begin=again.wish_late_measurements, writes=(Timing,)),
+    Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build)),
+    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Workload,)),
+    Stage("measure", _measure_todo, _measure, of_changes=True, begin=again.wish_late_measurements, writes=(Timing,)),
     Stage("select", _select_todo, _select, alone=True, writes=(Evidence, Task)),
     Stage("screen", screening.todo, screening.screen, alone=True, summary=screening.summary, writes=(Finding, Problem)),
     Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,)),

@@ -22,7 +22,7 @@ from flows.run import VERSIONS, Run
 from flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")
-_DECIDES_NOTHING = {"home", "jobs", "settings"}
+_DECIDES_NOTHING = {"home", "jobs", "seconds", "tasks", "settings"}
 """Options that do not decide what there is to do; of the settings, the stages' hashes do."""
 
 

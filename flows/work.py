@@ -82,6 +82,7 @@ def perform(
         InputError: the repository or a change cannot be found.
         RunFailed: some batches could not be done.
     """
+    run.begin()
     name = run_name(run.name)
     log_to(run.home.logs, console, name, run.name)
     with (

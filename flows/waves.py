@@ -1,0 +1,220 @@
+"""The order in which changes walk through the line: in waves, the most promising first, so that tasks come early.
+
+A wave of changes is built, searched for workloads, measured and decided before the next begins. The first is small,
+each later one twice as large: a task is found within minutes, and few decisions are made on the way. Between two
+waves the tables are asked what became of the changes so far, and those left are ordered anew (decision 0036).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import git
+import numpy as np
+import numpy.typing as npt
+
+from data.records import Build, Change, Verdict, Workload
+from flows.decisions import newest_tasks
+from flows.display import current
+from flows.reports import size as bytes_of
+from flows.reports import times
+from flows.run import Run
+from flows.stages import STAGES, Stage
+
+FIRST = 2
+"""Changes of the first wave for each that is worked on at once."""
+LEAST = 4
+"""Changes of the first wave at least."""
+LONGEST = 1200.0
+"""Seconds that a wave may take by the pace of the one before it."""
+NEIGHBOURS = 10
+"""Changes next in time from which a change's chance and cost are learned."""
+PRIOR = 2.0
+"""Changes that the rate of the whole repository counts for."""
+SECONDS = 90.0
+"""What searching and measuring a change takes beside its build: the middle of what was seen (docs/benchmarks.md)."""
+
+Step = tuple[Stage, frozenset[str] | None]
+"""A stage, and the changes that it does; None: all."""
+
+
+def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
+    """The named stages in the order in which they are to run; tells what is found on the way.
+
+    The caller does each step before it asks for the next.
+
+    Args:
+        run: the run.
+        names: of the stages; in waves where changes are both built and decided.
+    """
+    stages = [stage for stage in STAGES if stage.name in names]
+    walked = [stage for stage in stages if stage.of_changes]
+    if not {"build", "select"} <= {stage.name for stage in stages}:
+        yield from ((stage, None) for stage in stages)
+        return
+    first, last = stages.index(walked[0]), stages.index(walked[-1]) + 1
+    yield from ((stage, None) for stage in stages[:first])
+    yield from _Waves(run, walked, stages[last:]).steps()
+
+
+@dataclass
+class _Waves:
+    run: Run
+    walked: Sequence[Stage]
+    """Stages that changes walk through one by one."""
+    closing: Sequence[Stage]
+    """Stages that look at all of them together."""
+    taken: set[str] = field(default_factory=set)
+    pace: float = 0.0
+    """Seconds a change, of the wave before; 0 before the first."""
+
+    def steps(self) -> Iterator[Step]:
+        known = self._accepted()
+        at_once = max(LEAST, FIRST * self.run.options.jobs)
+        waiting = self._waiting()
+        if waiting:
+            current().tell("plan", self._plan(len(waiting)))
+        while waiting and not self.run.is_over and not self._enough(known):
+            size = len(waiting) if len(waiting) <= 2 * at_once else at_once
+            wave = frozenset(waiting[:size])
+            self.taken |= wave
+            began = time.monotonic()
+            yield from ((stage, wave) for stage in self.walked)
+            yield from ((stage, None) for stage in self.closing)
+            self.pace = (time.monotonic() - began) / len(wave)
+            known = self._tell_new(known)
+            at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
+            waiting = self._waiting()
+            if waiting:
+                current().tell("left", self._left(len(waiting)))
+        if not self.taken or (not self.run.is_over and self._others_walk()):
+            yield from ((stage, None) for stage in (*self.walked, *self.closing))
+            self._tell_new(known)
+
+    def _waiting(self) -> list[str]:
+        """Changes that a stage still has to do and no wave has had, the most promising first."""
+        for stage in self.walked:
+            if stage.begin:
+                stage.begin(self.run)
+        todo = {key for stage in self.walked for batch in stage.todo(self.run) for key in batch}
+        return promising(self.run, todo - self.taken)
+
+    def _others_walk(self) -> bool:
+        """Whether other workers are still at changes of these stages: they are waited for."""
+        return any(
+            not self.run.claims.elsewhere(self.run.scope(stage.name)).isdisjoint(batch)
+            for stage in self.walked
+            for batch in stage.todo(self.run)
+        )
+
+    def _accepted(self) -> dict[str, str]:
+        """By id of an accepted task what is told of it."""
+        return {
+            task.task_id: f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]  {task.task_id}  {task.title}"
+            for task in newest_tasks(self.run.store, self.run.name)
+            if task.status == "kept"
+        }
+
+    def _tell_new(self, known: Collection[str]) -> dict[str, str]:
+        accepted = self._accepted()
+        for task_id, text in accepted.items():
+            if task_id not in known:
+                current().tell("task", text)
+        return accepted
+
+    def _enough(self, accepted: Collection[str]) -> bool:
+        most = self.run.options.tasks
+        return most is not None and len(accepted) >= most
+
+    def _plan(self, changes: int) -> str:
+        options = self.run.options
+        most = changes * SECONDS / options.jobs
+        text = f"{changes} change(s) to try, the most promising first: up to about {_time(most)}"
+        text += f" and {bytes_of(2 * changes * _tree_bytes(self.run))} for their trees"
+        ends = [f"after {_time(options.seconds)}"] if options.seconds else []
+        ends += [f"at {options.tasks} accepted task(s)"] if options.tasks else []
+        return text + (f"; ends {' or '.join(ends)}" if ends else "")
+
+    def _left(self, changes: int) -> str:
+        text = f"{len(self.taken)} change(s) tried, {changes} to go: about {_time(changes * self.pace)} at this pace"
+        if self.run.is_over:
+            return f"{text}; the time is over: the same command goes on"
+        return text
+
+
+def promising(run: Run, changes: Collection[str]) -> list[str]:
+    """The changes by expected tasks per second, the most first: the judge's probability x chance ÷ seconds.
+
+    The chance to be built and have workloads, and the seconds of the build, are those of the changes next in time of
+    which the tables tell; a change that is built already costs no build. Equal ones in the order of their ids.
+
+    Args:
+        run: the run.
+        changes: ids of changes that the judge kept.
+    """
+    if not changes:
+        return []
+    where = {name: run.where(name) for name in ("mine", "judge", "build", "generate")}
+    table = run.store.scan(Change, run.name, columns=["change_id", "merged_at"], **where["mine"])
+    merged = {row["change_id"]: row["merged_at"].timestamp() for row in table.to_pylist()}
+    verdicts = run.store.scan(Verdict, run.name, columns=["change_id", "probability"], **where["judge"])
+    probable = {row["change_id"]: row["probability"] or 0.0 for row in verdicts.to_pylist()}
+    table = run.store.scan(Build, run.name, columns=["change_id", "status", "seconds"], **where["build"])
+    built: dict[str, float] = {}
+    fallen: set[str] = set()
+    for row in table.to_pylist():
+        built[row["change_id"]] = built.get(row["change_id"], 0.0) + row["seconds"]
+        if row["status"] != "kept":
+            fallen.add(row["change_id"])
+    table = run.store.scan(Workload, run.name, columns=["change_id", "status"], **where["generate"])
+    searched = {row["change_id"] for row in table.to_pylist()}
+    usable = {row["change_id"] for row in table.to_pylist() if row["status"] == "kept"}
+    ended = [one for one in (*fallen, *searched) if one in merged]
+    chance = Neighbours([merged[one] for one in ended], [float(one in usable) for one in ended], empty=0.5)
+    cost = Neighbours([merged[one] for one in built if one in merged], [built[one] for one in built if one in merged])
+
+    def worth(change: str) -> float:
+        at = merged.get(change, 0.0)
+        seconds = SECONDS + (0.0 if change in built else cost.near(at))
+        return probable.get(change, 0.0) * (1.0 if change in usable else chance.near(at)) / seconds
+
+    return sorted(changes, key=lambda change: (-worth(change), change))
+
+
+class Neighbours:
+    """What is known at some times, asked at others: the mean over the nearest, drawn towards the mean of all.
+
+    Args:
+        at: times, in any unit and order.
+        values: what is known at each.
+        empty: the mean of all before anything is known.
+    """
+
+    def __init__(self, at: Sequence[float], values: Sequence[float], empty: float = 0.0) -> None:
+        order = np.argsort(at, kind="stable")
+        self._at: npt.NDArray[np.float64] = np.asarray(at, dtype=float)[order]
+        self._values: npt.NDArray[np.float64] = np.asarray(values, dtype=float)[order]
+        self._all = float((self._values.sum() + PRIOR * empty) / (len(values) + PRIOR)) if len(values) else empty
+
+    def near(self, at: float) -> float:
+        """The value expected at a time."""
+        place = int(np.searchsorted(self._at, at))
+        window = slice(max(0, place - NEIGHBOURS), place + NEIGHBOURS)
+        nearest = np.argsort(np.abs(self._at[window] - at), kind="stable")[:NEIGHBOURS]
+        found = self._values[window][nearest]
+        return float((found.sum() + PRIOR * self._all) / (len(found) + PRIOR))
+
+
+def _tree_bytes(run: Run) -> int:
+    """Bytes of the files at the end of the branch."""
+    listed = git.Repo(run.clone).git.ls_tree("-r", "-l", "HEAD").splitlines()
+    return sum(int(size) for line in listed if (size := line.split(None, 4)[3]).isdigit())
+
+
+def _time(seconds: float) -> str:
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,164 @@
+"""The waves in which changes walk through the line, over the tables of the demo's history."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from data.claims import Claims
+from data.errors import InputError
+from data.records import Build, Change
+from flows.display import Lines, showing
+from flows.options import Options, seconds_of
+from flows.run import Run
+from flows.runner import run_stages
+from flows.stages import STAGES
+from flows.waves import Neighbours, Step, promising, steps
+from tests.system import accepted
+
+NAMES = tuple(stage.name for stage in STAGES)
+WALKED = ("build", "generate", "measure")
+CLOSING = ("select", "screen", "count")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo, mined and judged."""
+    folder = tmp_path_factory.mktemp("waves")
+    run = Run(Options(repo="demo", home=str(folder), jobs=2))
+    run_stages(run, ["mine", "judge"])
+    run.close()
+    return folder
+
+
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Iterator[Run]:
+    """A run over a home of its own with these tables."""
+    made = _run(home, tmp_path)
+    yield made
+    made.close()
+
+
+def _run(home: Path, folder: Path, seconds: float | None = None, tasks: int | None = None) -> Run:
+    shutil.copytree(home / "tables", folder / "tables")
+    (folder / "repositories").symlink_to(home / "repositories")
+    made = Run(Options(repo="demo", home=str(folder), jobs=2, seconds=seconds, tasks=tasks))
+    made.begin()
+    return made
+
+
+def fall(run: Run, changes: frozenset[str]) -> None:
+    """Writes that no side of them can be built."""
+    facts = {**run.stamp("build").fields(), "status": "rejected", "reason": "import_failed", "seconds": 3.0}
+    run.store.append(
+        [Build(**facts, build_id=one, change_id=one, side="base", sha="0" * 40) for one in sorted(changes)]
+    )
+
+
+def walk(run: Run) -> list[Step]:
+    """Does the steps; what is built falls."""
+    done = []
+    for stage, among in steps(run, NAMES):
+        done.append((stage, among))
+        if stage.name == "build" and among is not None:
+            fall(run, among)
+    return done
+
+
+def waves(done: list[Step]) -> list[frozenset[str]]:
+    return [among for stage, among in done if stage.name == "build" and among is not None]
+
+
+def test_small_waves_first_each_change_once_and_all_in_the_end(run: Run) -> None:
+    ranked = run.in_scope()
+    assert len(ranked) == 20
+    done = walk(run)
+    first, second = waves(done)
+    assert (len(first), len(second)) == (4, 16) and first | second == set(ranked) and not first & second
+    assert first == set(ranked[:4]), "nothing is known but the judge's probability"
+    a_wave = [*WALKED, *CLOSING]
+    assert [stage.name for stage, _ in done] == ["mine", "judge", *a_wave, *a_wave]
+    assert all(among is None for stage, among in done if stage.name in ("mine", "judge", *CLOSING))
+    assert walk(run)[2:] == [(stage, None) for stage in STAGES[2:]], "without a change, each stage looks once"
+
+
+def test_what_another_worker_is_at_is_waited_for(run: Run, tmp_path: Path) -> None:
+    other = Claims(run.home.database, tmp_path / "elsewhere", 3600.0)
+    last = run.in_scope()[-1]
+    other.take(run.scope("build"), [last], other.now())
+    done = []
+    for stage, among in steps(run, NAMES):
+        done.append((stage, among))
+        if stage.name == "build" and among is not None:
+            fall(run, among - {last})
+    assert [among for stage, among in done if stage.name == "build"][-1] is None
+    other.close()
+
+
+def test_a_stage_by_itself_does_all(run: Run) -> None:
+    assert [(stage.name, among) for stage, among in steps(run, ["build"])] == [("build", None)]
+
+
+def test_what_falls_makes_its_neighbours_less_promising(run: Run) -> None:
+    """In a history of 20 changes all are neighbours: the chance falls for all alike, a cost for some."""
+    ranked = run.in_scope()
+    assert promising(run, ranked) == ranked and promising(run, []) == []
+    merged = {row.change_id: row.merged_at.timestamp() for row in run.store.records(Change, run.name)}
+    at = [merged[one] for one in ranked]
+    fell = [float(time > sorted(at)[10]) for time in at]
+    chance = Neighbours(at, fell, empty=0.5)
+    assert chance.near(max(at)) > 0.7 > 0.3 > chance.near(min(at))
+
+
+def test_a_chance_is_learned_from_the_nearest_and_drawn_to_all() -> None:
+    nothing = Neighbours([], [], empty=0.5)
+    assert nothing.near(3.0) == 0.5
+    one = Neighbours([1.0], [0.0], empty=0.5)
+    assert 0.1 < one.near(1.0) < 0.5
+    times = np.arange(1000.0)
+    many = Neighbours(list(times), list((times >= 500).astype(float)), empty=0.5)
+    assert many.near(-50.0) < 0.1 and many.near(1050.0) > 0.9 and math.isclose(many.near(499.5), 0.5, abs_tol=0.1)
+
+
+def test_when_the_time_is_over_nothing_more_is_begun(home: Path, tmp_path: Path) -> None:
+    run = _run(home, tmp_path, seconds=1e-6)
+    assert run.is_over and not waves(list(steps(run, NAMES)))
+    run_stages(run, ["build"])
+    assert not list(run.store.records(Build, run.name)), "neither is a single stage's"
+
+
+def test_it_ends_with_so_many_tasks_and_tells_each(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(home, tmp_path, tasks=1)
+    done = []
+    with showing(Console(width=200)) as display:
+        assert isinstance(display, Lines)
+        for stage, among in steps(run, NAMES):
+            done.append((stage, among))
+            if stage.name == "select":
+                run.store.append([accepted.task(7, title="Sum [once]").model_copy(update={"repo": run.name})])
+            if stage.name == "build" and among:
+                fall(run, among)
+    assert len(waves(done)) == 1
+    told = capsys.readouterr().out
+    assert "plan      20 change(s) to try" in told and "ends at 1 accepted task(s)" in told
+    assert told.count("task      ") == 1 and "Sum [once]" in told
+    assert "left      4 change(s) tried, 16 to go" in told
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (" 2 D ", 172800)])
+def test_durations(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-3m", "3 weeks", "1h30m"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="such as 90s"):
+        seconds_of(text)
