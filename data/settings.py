@@ -231,8 +231,8 @@ class MeasureSettings(StageSettings):
     turn_seconds: float = Field(
         default=0.25, gt=0, description="Seconds that the turns of one side last in a pair, fixtures included."
     )
-    fewest_turns: int = Field(default=5, ge=1, description="Turns of a side in a pair, at least.")
-    most_turns: int = Field(default=160, ge=1, description="Turns of a side in a pair, at most.")
+    fewest_turns: int = Field(default=5, ge=1, description="Timed calls of a side in a pair, at least.")
+    most_turns: int = Field(default=160, ge=1, description="Timed calls of a side in a pair, at most.")
     call_seconds: float = Field(default=60.0, gt=0, description="Limit of one call.")
     max_process_seconds: float = Field(
         default=60.0, gt=0, description="Seconds to load the workloads, and for each of them as many again."

@@ -8,7 +8,7 @@ path differs between the sides but its digits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -293,8 +293,8 @@ class Partner(Protocol):
             PartnerFailed: a call did not pass, or no answer came.
         """
 
-    def call(self, node: str, phase: float) -> tuple[float, float, float]:
-        """One call; its seconds inside, outside, and outside with all that was done around it.
+    def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[tuple[float, float, float]]:
+        """Calls that are not timed, then one for each phase; of these the seconds (`harness.alternation.turns.Call`).
 
         Raises:
             PartnerFailed: as `warm`.

@@ -7,13 +7,14 @@ import dataclasses
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from data.errors import SandboxUnavailable
 from harness.alternation.channel import Channel, ChannelFailed, make_pipes
+from harness.alternation.turns import MOST_OF_TURN, Call
 from harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
 from harness.sandbox.supervise import TIMED_NICE
 from harness.sandbox.tree import children, descendants
@@ -106,15 +107,17 @@ class LiveProcess:
         first, last, busy = (_seconds(answer, name, outside) for name in ("first", "seconds", "busy"))
         return first, last, busy
 
-    def call(self, node: str, phase: float) -> tuple[float, float, float]:
-        """One call; its seconds inside, outside, and outside with all that was done around it."""
-        if self.kinds.get(node) != "script":
-            answer, outside = self._ask("call", node, phase)
-            return _seconds(answer, "seconds", outside), outside, outside
-        _, before = self._ask("prepare", node, phase)
-        answer, outside = self._ask("run", node)
-        _, after = self._ask("finish", node)
-        return _seconds(answer, "seconds", outside), outside, before + outside + after
+    def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[Call]:
+        """Calls that are not timed, then one for each phase: of these the seconds inside, a share of those outside."""
+        answer, outside = self._ask("turn", node, untimed, list(drawn))
+        samples = answer.get("samples")
+        if not isinstance(samples, list) or len(samples) != len(drawn):
+            raise PartnerFailed("crashed", "it does not tell a time of each call")
+        inside = [_seconds({"each": one}, "each", outside) for one in samples]
+        if sum(inside) > outside:
+            raise PartnerFailed("crashed", "it tells no times that can be")
+        share = outside / (untimed + len(drawn))
+        return [(one, share, share) for one in inside]
 
     def stop(self) -> None:
         """Stops all of its processes; again for those that were started meanwhile."""
@@ -177,7 +180,7 @@ class LiveProcess:
 
         def asked() -> dict[str, Any]:
             nonlocal outside
-            answer, outside = self._channel.ask(self._seconds, *words)
+            answer, outside = self._channel.ask(self._seconds * (1 + MOST_OF_TURN), *words)
             return dict(answer)
 
         answer = self._received(asked)

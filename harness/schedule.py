@@ -16,7 +16,7 @@ from typing import Literal
 
 from data.records import Machine, Reason, Side, Stamp, Timing, Workload
 from data.settings import MeasureSettings
-from harness.alternation.turns import Call, alternate, phases, rounds_of, untimed_calls
+from harness.alternation.turns import Call, alternate, calls_of_turn, phases, rounds_of, untimed_calls
 from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
 from harness.copies import second_copy
 from harness.machine import LoadMeter
@@ -144,8 +144,8 @@ class _Session:
     alone: set[str] = field(default_factory=set)
     """Nodes that run in processes of their own."""
     timings: list[Timing] = field(default_factory=list)
-    _rounds: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By node, turns in a pair and untimed calls of a turn: the same in all pairs of the session."""
+    _turns: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By node, timed calls in a pair, and untimed and timed ones of a turn: the same in all pairs of the session."""
     _begun: list[Pair] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
 
@@ -221,8 +221,8 @@ class _Session:
         """
         try:
             first = self._warm(node, partners)
-            rounds, untimed = self._rounds[node]
-            calls = alternate(list(partners.values()), node, untimed, phases(rng, rounds))
+            wanted, untimed, together = self._turns[node]
+            calls = alternate(list(partners.values()), node, untimed, phases(rng, wanted), together)
         except PartnerFailed as failure:
             _log.info("%s of %s goes on by itself: %s", node, self.change_id, failure)
             self.alone.add(node)
@@ -235,7 +235,7 @@ class _Session:
         ]
 
     def _warm(self, node: str, partners: Mapping[Role, Partner]) -> dict[Role, float]:
-        """Warms it up in each process; seconds of the first call by role. The first pair fixes the number of turns."""
+        """Warms it up in each process; seconds of the first call by role. The first pair fixes the turns."""
         first, slowest, shortest = {}, 0.0, float("inf")
         for role, partner in partners.items():
             partner.go()
@@ -246,10 +246,10 @@ class _Session:
             finally:
                 partner.stop()
             slowest, shortest = max(slowest, busy), min(shortest, last)
-        if node not in self._rounds:
-            settings = self.settings
-            rounds = rounds_of(slowest, shortest, settings.turn_seconds, settings.fewest_turns, settings.most_turns)
-            self._rounds[node] = rounds, untimed_calls(shortest)
+        if node not in self._turns:
+            settings, together = self.settings, calls_of_turn(slowest, shortest)
+            limits = settings.turn_seconds, settings.fewest_turns, settings.most_turns
+            self._turns[node] = rounds_of(slowest, shortest, *limits, together), untimed_calls(shortest), together
         return first
 
     def _by_itself(self, pair: Pair, node: str) -> None:

@@ -50,7 +50,8 @@ class Timing(Row):
     )
     samples: list[float] = Field(default_factory=list, description="Seconds of each timed call.")
     outside: list[float] = Field(
-        default_factory=list, description="turns: seconds of the same calls seen from outside of the process."
+        default_factory=list,
+        description="turns: of the same calls the share of the turn, seconds seen from outside of the process.",
     )
     untimed: int = Field(default=0, description="turns: untimed calls before each timed one.")
     stopped: bool = Field(default=False, description="turns: it was stopped while others were on turn.")

@@ -4,8 +4,11 @@ Noise of a shared machine lasts longer than a turn, so that all sides get the sa
 stopped. The first call of a turn finds the partner's caches: of a short workload it is not timed. A drawn number of
 containers shifts the phase of the garbage collector, the same for all sides of a round.
 
-A partner is an object with `go()`, `stop()` and `call(node, phase)`, which returns the seconds of one call by the
-clock inside, by the clock outside, and by the clock outside with all that was done around it; or raises.
+To wake one process and stop another costs more than a short call, so a turn has several of those.
+
+A partner is an object with `go()`, `stop()` and `turn(node, untimed, drawn)`, which makes the untimed calls and then
+one for each phase of `drawn`, and returns for each of the latter the seconds by the clock inside, by the clock outside,
+and by the clock outside with all that was done around it; or raises.
 """
 
 import random
@@ -16,6 +19,10 @@ Call = Tuple[float, float, float]
 
 SHORT = 0.001
 """Seconds: a shorter call is preceded by an untimed one."""
+TURN = 0.003
+"""Seconds of the timed calls of a turn together, fixtures included: noise of a machine lasts longer."""
+MOST_OF_TURN = 8
+"""Timed calls of a turn at most."""
 
 
 def untimed_calls(seconds: float) -> int:
@@ -23,45 +30,57 @@ def untimed_calls(seconds: float) -> int:
     return 1 if seconds < SHORT else 0
 
 
-def rounds_of(request: float, call: float, budget: float, fewest: int, most: int) -> int:
-    """Rounds of a workload in one set of processes.
+def calls_of_turn(request: float, call: float) -> int:
+    """Timed calls of a turn.
+
+    Args:
+        request: as in `rounds_of`.
+        call: as in `rounds_of`.
+    """
+    return max(1, min(MOST_OF_TURN, int(TURN / max(request, 1e-6)))) if call < SHORT else 1
+
+
+def rounds_of(request: float, call: float, budget: float, fewest: int, most: int, together: int = 1) -> int:
+    """Timed calls of a workload in one process, all turns together.
 
     Args:
         request: seconds of a request seen from outside, fixtures included: the slowest side's.
         call: seconds of the call alone.
         budget: seconds of all turns of one side together.
-        fewest: rounds at least.
-        most: rounds at most.
+        fewest: calls at least.
+        most: calls at most.
+        together: timed calls of a turn.
     """
-    turn = max(request, 1e-6) * (1 + untimed_calls(call))
-    return int(max(fewest, min(most, budget / turn)))
+    each = max(request, 1e-6) * (1 + untimed_calls(call) / together)
+    return int(max(fewest, min(most, budget / each)))
 
 
-def phases(generator: random.Random, rounds: int) -> List[float]:
-    """For each round the part of the collector's threshold that is used up before the call, in [0, 1)."""
-    return [generator.random() for _ in range(rounds)]
+def phases(generator: random.Random, calls: int) -> List[float]:
+    """For each timed call the part of the collector's threshold that is used up before it, in [0, 1)."""
+    return [generator.random() for _ in range(calls)]
 
 
-def alternate(partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[float]) -> List[List[Call]]:
+def alternate(
+    partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[float], together: int = 1
+) -> List[List[Call]]:
     """Rounds in which each partner has one turn, in the order given.
 
     Args:
         partners: at least two; all are stopped when this is called and when it returns.
         node: the workload.
-        untimed: calls of a turn before the timed one.
-        drawn: a phase for each round.
+        untimed: calls of a turn before the timed ones.
+        drawn: a phase for each timed call, the same for all partners.
+        together: timed calls of a turn; the last turn may have fewer.
 
     Returns:
-        For each partner what its timed calls returned, one a round.
+        For each partner what its timed calls returned, one a phase.
     """
     found = [[] for _ in partners]  # type: List[List[Call]]
-    for phase in drawn:
+    for begin in range(0, len(drawn), together):
         for partner, calls in zip(partners, found):
             partner.go()
             try:
-                for _ in range(untimed):
-                    partner.call(node, phase)
-                calls.append(partner.call(node, phase))
+                calls += partner.turn(node, untimed, drawn[begin : begin + together])
             finally:
                 partner.stop()
     return found

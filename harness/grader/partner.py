@@ -132,6 +132,12 @@ class Partner(object):
         self._ask("finish", node)
         return self._time(answer, "seconds", outside), outside, clock() - begin
 
+    def turn(self, node, untimed, drawn):
+        """Its calls, asked for one by one: what each of the timed ones returned."""
+        for _ in range(untimed):
+            self.call(node, drawn[0])
+        return [self.call(node, phase) for phase in drawn]
+
     def check(self, used):
         """Looks at what it has used in all, once it is dead (`Launcher.reap`).
 

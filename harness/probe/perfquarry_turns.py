@@ -5,12 +5,14 @@ Requests are lines of the pipe `channel.ask`, answers lines of `channel.answer`,
 
 - ["warm", node, calls]: whole calls; what exists after them is settled;
 - ["call", node, phase]: one whole call;
+- ["turn", node, untimed, phases]: so many whole calls that are not timed, then one for each phase;
 - ["prepare", node, phase], ["run", node], ["finish", node]: the same call of a script in three parts, so that the
   clock outside sees `experiment` alone;
 - ["end"].
 
 An answer is {"outcome", "message", "seconds": of the timed part of the last call}, that of "warm" has "first", the
-same of the first call, and "busy", seconds of the whole last call, fixtures included. `phase`,
+same of the first call, and "busy", seconds of the whole last call, fixtures included; that of "turn" has "samples", the
+seconds of its timed calls. `phase`,
 in [0, 1), is the part of the collector's threshold that containers made before the call use up. A request may end
 with an object: what is in it is repeated in the answer, so that no answer fits before its question is known.
 Standard library, Python 3.6 to 3.14.
@@ -86,11 +88,23 @@ class Turning(Loop):
         self._leave_fixtures(item)
         if verb == "warm":
             return self._warm(item, *rest)
+        if verb == "turn":
+            return self._turn(item, *rest)
         if rest:
             self.mode.draw(rest[0])
         if verb == "call":
             return told(item.execute(item))
         return told(item.step(getattr(item, PARTS[verb])))
+
+    def _turn(self, item, untimed, phases):
+        samples = []
+        for phase in [phases[0]] * untimed + phases:
+            self.mode.draw(phase)
+            done = item.execute(item)
+            if done[0] != "passed":
+                return told(done)
+            samples.append(done[2])
+        return dict(told(done), samples=samples[untimed:])
 
     def _warm(self, item, calls):
         self.mode.draw(0.0)

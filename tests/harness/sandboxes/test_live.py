@@ -7,7 +7,7 @@ import os
 import random
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from in_sandbox import backend
 
 from harness import live
-from harness.alternation.turns import alternate, phases, rounds_of, untimed_calls
+from harness.alternation.turns import Call, alternate, calls_of_turn, phases, rounds_of, untimed_calls
 from harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeRequest, Sandbox
 from harness.live import LiveProcess
 from harness.prober import SandboxProber
@@ -96,14 +96,13 @@ def test_what_is_loaded_is_called_on_request(opened: Live) -> None:
             first, last, busy = partner.warm(node, 3)
             assert first >= 0.01 and 0.01 <= last <= busy
             for phase in (0.0, 0.5, 0.99):
-                inside, outside, around = partner.call(node, phase)
+                ((inside, outside, around),) = partner.turn(node, 0, [phase])
                 assert 0.01 <= inside <= outside <= around
-        assert around >= 0.03, "the setup of a script is around the call"
-        assert outside < around - 0.015, "and not in it"
+        assert around >= 0.03 and inside < 0.025, "the setup of a script is around the call, and not in it"
         with pytest.raises(PartnerFailed, match="the message") as failed:
-            partner.call(name("test_fails"), 0.0)
+            partner.turn(name("test_fails"), 0, [0.0])
         assert (failed.value.outcome, failed.value.gone) == ("failed", False)
-        assert partner.call(name("test_naps"), 0.0)[0] >= 0.01, "it lives on"
+        assert partner.turn(name("test_naps"), 0, [0.0])[0][0] >= 0.01, "it lives on"
         report = partner.end()
     assert report.outcome == "finished" and 0 < report.cpu_seconds < report.wall_seconds, report.output
     assert list((opened.folder / "scratch").iterdir()) == []
@@ -172,7 +171,7 @@ def test_who_is_stopped_does_no_work_and_goes_on_after_that(opened: Live) -> Non
             time.sleep(0.02)
             assert grown(home, kinds) == dict.fromkeys(kinds, False)
             partner.go()
-        partner.call(name("test_starts"), 0.0)
+        partner.turn(name("test_starts"), 0, [0.0])
         partner.stop()
     assert not list((opened.folder / "scratch").iterdir()), "a stopped process ends, too"
 
@@ -189,10 +188,10 @@ ENDS = """
 def test_a_test_that_ends_its_process_is_told_and_its_partners_survive(opened: Live, end: str) -> None:
     with opened(ENDS) as first, opened(ENDS) as second:
         with pytest.raises(PartnerFailed) as failed:
-            first.call(name(end), 0.0)
+            first.turn(name(end), 0, [0.0])
         assert (failed.value.outcome, failed.value.gone) == ("crashed", True)
         assert first.end().outcome == "crashed"
-        assert second.call(name("test_passes"), 0.0)[0] >= 0
+        assert second.turn(name("test_passes"), 0, [0.0])[0][0] >= 0
         assert second.end().outcome == "finished"
 
 
@@ -236,7 +235,7 @@ def test_a_forged_answer_is_a_failure_and_nothing_else(any_sandbox: Live, forger
     began = time.monotonic()
     with any_sandbox(FORGE.format(forgery=forgery), "test_forges") as partner:
         with pytest.raises(PartnerFailed) as failed:
-            partner.call(name("test_forges"), 0.0)
+            partner.turn(name("test_forges"), 0, [0.0])
         assert failed.value.outcome in ("failed", "crashed")
         assert len(failed.value.message.encode()) < 10000
     assert time.monotonic() - began < 25
@@ -247,9 +246,9 @@ def test_an_answer_before_the_question_is_none(any_sandbox: Live) -> None:
     with any_sandbox(early) as partner:
         # which of the two lines is taken for the answer is not known; the next question finds the other one
         with contextlib.suppress(PartnerFailed):
-            partner.call(name("test_forges"), 0.0)
+            partner.turn(name("test_forges"), 0, [0.0])
         with pytest.raises(PartnerFailed, match="nobody asked for") as failed:
-            partner.call(name("test_passes"), 0.0)
+            partner.turn(name("test_passes"), 0, [0.0])
         assert failed.value.gone
 
 
@@ -258,7 +257,7 @@ def test_silence_is_a_timeout(any_sandbox: Live, monkeypatch: pytest.MonkeyPatch
     any_sandbox.call_seconds = 0.5
     stops_itself = "import os, signal\ndef test_silent(): os.kill(os.getpid(), signal.SIGSTOP)"
     with any_sandbox(stops_itself) as partner, pytest.raises(PartnerFailed) as failed:
-        partner.call(name("test_silent"), 0.0)
+        partner.turn(name("test_silent"), 0, [0.0])
     assert (failed.value.outcome, failed.value.gone) == ("timeout", True)
 
 
@@ -266,9 +265,9 @@ def test_a_call_that_lasts_too_long_is_given_up_and_the_process_lives_on(any_san
     any_sandbox.call_seconds = 0.3
     with any_sandbox("import time\ndef test_long(): time.sleep(600)\ndef test_short(): pass") as partner:
         with pytest.raises(PartnerFailed) as failed:
-            partner.call(name("test_long"), 0.0)
+            partner.turn(name("test_long"), 0, [0.0])
         assert (failed.value.outcome, failed.value.gone) == ("timeout", False)
-        assert partner.call(name("test_short"), 0.0)
+        assert partner.turn(name("test_short"), 0, [0.0])
 
 
 def test_what_cannot_be_loaded_says_so(any_sandbox: Live) -> None:
@@ -297,10 +296,10 @@ def test_a_child_that_returns_into_the_loop_answers_nothing(any_sandbox: Live) -
     with any_sandbox(FORKS) as partner:
         for _ in range(4):
             partner.warm(name("test_forks"), 2)
-            partner.call(name("test_forks"), 0.5)
-            partner.call(name("test_other"), 0.5)
+            partner.turn(name("test_forks"), 0, [0.5])
+            partner.turn(name("test_other"), 0, [0.5])
         time.sleep(0.2)
-        partner.call(name("test_other"), 0.5)
+        partner.turn(name("test_other"), 0, [0.5])
         assert partner.end().outcome == "finished"
 
 
@@ -349,10 +348,10 @@ def test_kinds_of_tests_and_fixtures_between_them(any_sandbox: Live) -> None:
             partner.warm(node, 2)
         chance = random.Random(1)
         for _ in range(40):
-            partner.call(chance.choice(nodes), chance.random())
-        partner.call(name("TestClass::test_owns"), 0.0)
-        partner.call(name("test_outside"), 0.0)
-        partner.call(name("test_made_once"), 0.0)
+            partner.turn(chance.choice(nodes), 0, [chance.random()])
+        partner.turn(name("TestClass::test_owns"), 0, [0.0])
+        partner.turn(name("test_outside"), 0, [0.0])
+        partner.turn(name("test_made_once"), 0, [0.0])
         assert partner.end().outcome == "finished"
 
 
@@ -377,30 +376,28 @@ class Noted:
         self.running = False
         self.notes.append((self.name, "stop"))
 
-    def call(self, node: str, phase: float) -> tuple[float, float, float]:
+    def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[Call]:
         assert self.running
         self.calls += 1
-        self.notes.append((self.name, "call", f"{phase:.6f}"))
+        self.notes.append((self.name, str(untimed), *(f"{phase:.6f}" for phase in drawn)))
         if self.calls == self.fails_at:
             raise PartnerFailed("failed", "as it was told to")
-        return (float(self.calls), 0.0, 0.0)
+        return [(float(self.calls), phase, 0.0) for phase in drawn]
 
 
 @pytest.mark.parametrize("names", ["AB", "BA", "ACB"])
-@pytest.mark.parametrize("untimed", [0, 1])
-def test_partners_take_turns_strictly_in_the_order_given(names: str, untimed: int) -> None:
+@pytest.mark.parametrize(("untimed", "together"), [(0, 1), (1, 1), (1, 2), (1, 8)])
+def test_partners_take_turns_strictly_in_the_order_given(names: str, untimed: int, together: int) -> None:
     notes: list[tuple[str, ...]] = []
     drawn = phases(random.Random(1), 5)
-    found = alternate([Noted(one, notes) for one in names], "node", untimed, drawn)
-    expected = []
-    for phase in drawn:
+    found = alternate([Noted(one, notes) for one in names], "node", untimed, drawn, together)
+    expected: list[tuple[str, ...]] = []
+    for begin in range(0, 5, together):
+        shown = [f"{phase:.6f}" for phase in drawn[begin : begin + together]]
         for one in names:
-            expected += [(one, "go"), *[(one, "call", f"{phase:.6f}")] * (1 + untimed), (one, "stop")]
+            expected += [(one, "go"), (one, str(untimed), *shown), (one, "stop")]
     assert notes == expected
-    # the last call of each turn is the timed one
-    assert [[call[0] for call in calls] for calls in found] == [
-        [(number + 1) * (1 + untimed) for number in range(5)] for _ in names
-    ]
+    assert found == [[(1 + number // together, drawn[number], 0.0) for number in range(5)] for _ in names]
 
 
 @pytest.mark.parametrize("at", [1, 3, 4])
@@ -408,7 +405,7 @@ def test_all_are_stopped_after_a_failure(at: int) -> None:
     notes: list[tuple[str, ...]] = []
     partners = [Noted("A", notes), Noted("B", notes, fails_at=at), Noted("C", notes)]
     with pytest.raises(PartnerFailed):
-        alternate(partners, "node", 1, phases(random.Random(1), 9))
+        alternate(partners, "node", 1, phases(random.Random(1), 9), 2)
     assert not any(one.running for one in partners)
 
 
@@ -432,6 +429,9 @@ def test_short_calls_have_an_untimed_one_and_many_rounds() -> None:
     assert rounds_of(0.001, 0.0001, 0.25, 5, 96) == 96
     assert rounds_of(0.005, 0.004, 0.25, 5, 96) == 50
     assert rounds_of(0.005, 0.0005, 0.25, 5, 96) == 25, "each turn has two calls"
+    assert rounds_of(0.005, 0.0005, 0.25, 5, 96, together=4) == 40, "the untimed one is shared"
+    assert calls_of_turn(0.005, 0.0005) == 1 and calls_of_turn(0.0005, 0.0005) == 6
+    assert calls_of_turn(0.0, 0.0) == 8 and calls_of_turn(0.002, 0.0015) == 1
     assert rounds_of(10.0, 10.0, 0.25, 5, 96) == 5
     assert rounds_of(0.0, 0.0, 0.25, 5, 96) == 96
 
@@ -456,7 +456,7 @@ def test_a_core_that_others_use_reads_the_same(any_sandbox: Live, busy_core: int
     """Three busy loops on the core: a call lasts several times as long, and says that it did not."""
     with any_sandbox(BURNS, core=busy_core) as partner:
         partner.warm(name("test_burns"), 2)
-        calls = [partner.call(name("test_burns"), 0.0) for _ in range(7)]
+        calls = [partner.turn(name("test_burns"), 0, [0.0])[0] for _ in range(7)]
     inside, outside = min(call[0] for call in calls), min(call[1] for call in calls)
     assert outside > 2 * inside, "others had the core"
 
@@ -469,7 +469,7 @@ def test_it_reads_as_alone(any_sandbox: Live, busy_core: int) -> None:
     def fastest(core: int) -> float:
         with any_sandbox(BURNS, core=core) as partner:
             partner.warm(name("test_burns"), 2)
-            return min(partner.call(name("test_burns"), 0.0)[0] for _ in range(9))
+            return min(partner.turn(name("test_burns"), 0, [0.0])[0][0] for _ in range(9))
 
     alone, beside = fastest(quiet), fastest(busy_core)
     assert beside < 1.5 * alone
