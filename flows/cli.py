@@ -101,6 +101,8 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             raise InputError(f"--tasks goes with curate: {name} accepts none")
         seconds = seconds_of(budget) if budget else None
 
+        if not as_json:
+            Console().print(f"{name:<9} {escape(repo)}, home {escape(str(home_of(home).root))}", highlight=False)
         from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
 
         options = Options(

@@ -147,10 +147,19 @@ class Run:
             raise InputError(f"{self.name} has no URL in the registry: name one with --source PATH|URL")
         return self.repository.url
 
+    @property
+    def _clone_path(self) -> Path:
+        return self.home.repositories / f"{self.name}.git"
+
+    @property
+    def is_cloned(self) -> bool:
+        """Whether there is a clone, brought up to date or not."""
+        return self._clone_path.exists()
+
     @cached_property
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
-        destination = self.home.repositories / f"{self.name}.git"
+        destination = self._clone_path
         self.home.locks.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.locks / f"clone-{self.name}.lock"):
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)

@@ -87,9 +87,14 @@ class LocalServer:
     def __init__(self, home: Home) -> None:
         self.home = home
 
+    @property
+    def answers(self) -> bool:
+        """Whether it answers already."""
+        return address(self.home) is not None
+
     def ensure(self) -> None:
         """Starts the keeper unless a server of this home already answers."""
-        if address(self.home):
+        if self.answers:
             return
         with (self.home.server / "keeper.log").open("ab") as log:
             subprocess.Popen(

@@ -18,7 +18,7 @@ from data.errors import InputError
 from data.funnel import Funnel, funnel
 from data.home import Home
 from flows.decisions import newest_tasks
-from flows.display import showing
+from flows.display import current, showing
 from flows.gc import tidy
 from flows.judging import judging
 from flows.logs import log_to
@@ -102,6 +102,8 @@ def perform(
             return mark.funnel
         try:
             with executor as execute:
+                if not silent and not run.is_cloned:
+                    console.print(f"clone     {escape(run.source)}", highlight=False, soft_wrap=True)
                 _check(run, stages)
                 watermark.begin()
                 tidy(run)
@@ -123,6 +125,8 @@ def _with_server(run: Run) -> Iterator[Execute]:
 
     def execute(run: Run, stages: Sequence[str]) -> None:
         if server:
+            if not server.answers:
+                current().tell("server", "Prefect's server of this home starts; --no-server goes without")
             os.environ["PREFECT_API_URL"] = server.wait()
         from flows.prefect_flows import run_with_prefect
 
