@@ -48,8 +48,8 @@ def copy_repository(source: Source, destination: Path) -> Refs:
 
 def _modules(source: Source) -> Iterator[tuple[str, Path]]:
     """Name and git folder of the submodules that were cloned with a repository, those of submodules too."""
-    for folder in dict.fromkeys(source):
-        for place, folders, names in os.walk(top := folder / "modules"):
+    for top in (folder / "modules" for folder in dict.fromkeys(source)):
+        for place, folders, names in () if top.is_symlink() else os.walk(top):
             if "HEAD" in names and "objects" in folders and not (objects := Path(place, "objects")).is_symlink():
                 folders.remove(objects.name)
                 yield Path(place).relative_to(top).as_posix(), Path(place)

@@ -34,10 +34,6 @@ class Evil:
 
     folder: Path
 
-    @property
-    def repository(self) -> Repository:
-        return self.made
-
     def __post_init__(self) -> None:
         self.made = Repository(self.folder / "evil")
         self.made.commit("First", {"lib/a.py": "a = 1\n", ".gitattributes": "* filter=x diff=x merge=x\n"})
@@ -106,8 +102,8 @@ def a_filter_driver_in_the_configuration_of_the_work_tree(evil: Evil) -> None:
 
 @trick
 def a_monitor_of_files(evil: Evil) -> None:
-    evil.settings("[core]\n\tfsmonitor = {run}\n\tfsmonitorHookVersion = 1\n")
-    evil.settings("[core]\n\tfsmonitor = {run}\n", evil.submodule())
+    for folder in (evil.submodule(), evil.inside):
+        evil.settings("[core]\n\tfsmonitor = {run}\n\tfsmonitorHookVersion = 1\n", folder)
 
 
 @trick
@@ -292,6 +288,7 @@ def copied(folder: Path) -> list[Path]:
     for clone in folder.glob("repositories/*.git"):
         listing = subprocess.run(
             ["git", "--git-dir", str(clone), "cat-file", "--batch-all-objects", "--batch", "--unordered"],
+            env={"PATH": os.environ["PATH"]},
             capture_output=True,
         ).stdout
         found += [clone] * (SECRET.encode() in listing)
@@ -322,11 +319,12 @@ def test_what_the_callers_git_was_told_does_not_count(evil: Evil, monkeypatch: p
     assert not evil.witness.exists() and copied(evil.folder / "home") == []
 
 
-def test_the_command_mines_a_repository_with_every_harmless_looking_trick(evil: Evil) -> None:
-    refused = ("objects", "single", "folder", "refs", "file", "link", "common", "modules")
-    for name in (name for name in TRICKS if not any(f"{word}_" in name for word in refused) and "missing" not in name):
-        if "submodule" not in name and "work_tree" not in name and "monitor" not in name and "hooks" not in name:
-            TRICKS[name](evil)
+def test_the_command_mines_a_repository_with_many_tricks(evil: Evil) -> None:
+    for one in (
+        a_filter_driver_of_the_repository, a_filter_driver_in_an_included_file, programs_that_show_differences,
+        programs_that_merge_page_edit_and_verify, a_helper_of_credentials, programs_of_the_serving_side,
+    ):  # fmt: skip
+        one(evil)
     done = subprocess.run(
         command(evil.folder / "home", "mine", str(evil.made.folder), "--no-server"),
         env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True, timeout=120,
