@@ -22,8 +22,12 @@ class Need(Enum):
     """Proxies and certificates."""
     SESSION = r"SSH_AUTH_SOCK|XDG_(CONFIG_HOME|RUNTIME_DIR)|DBUS_SESSION_BUS_ADDRESS"
     """The user's SSH agent, settings and key ring: git and a remote repository."""
-    INTERPRETERS = r"PYENV_ROOT|UV_(CACHE_DIR|PYTHON_INSTALL_DIR|TOOL_DIR)|XDG_(CACHE|DATA)_HOME"
-    """Where interpreters are."""
+    TOOLCHAINS = r"(PYENV_ROOT|RUSTUP_HOME|CARGO_HOME|UV_PYTHON_INSTALL_DIR|XDG_(CACHE|DATA)_HOME)"
+    """Where interpreters and compilers are."""
+    PREFECT = r"(PREFECT_|XDG_|PYTHON)\w+(?<!_API_KEY)(?<!_TOKEN)(?<!_SECRET)|VIRTUAL_ENV|DO_NOT_TRACK"
+    """Settings of Prefect's server, with the password of its database."""
+    INDEX = r"(UV|PIP)_\w+"
+    """Addresses and keys of indexes of packages."""
     MODELS = r"(OPENAI|ANTHROPIC)_\w+"
     """Keys and addresses of the models' providers."""
     TABLES = r"AWS_\w+|GOOGLE_APPLICATION_CREDENTIALS|PERFQUARRY_\w+"
@@ -35,7 +39,7 @@ class Need(Enum):
 
 
 _ALL_PROGRAMS = re.compile(r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|COLUMNS|LD_LIBRARY_PATH")
-_WITH_KEYS = (Need.MODELS, Need.TABLES, Need.EVERYTHING)
+_WITH_KEYS = (Need.PREFECT, Need.INDEX, Need.MODELS, Need.TABLES, Need.EVERYTHING)
 
 
 def environment(*needs: Need, **more: str) -> dict[str, str]:
