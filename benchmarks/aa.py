@@ -23,12 +23,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import git
-
 from benchmarks.aa_packages import busy_loops, cores, known_nodes, with_known_gains
 from benchmarks.aa_report import Batch, section
 from benchmarks.report import replace_section
 from curation.sessions import measure
+from data.git import commit_of, git_of
 from data.home import Home
 from data.records import Change, Timing, Workload, change_id_of, workload_id_of
 from flows.options import Options, default_jobs
@@ -48,7 +47,8 @@ TESTS = {"tornado": "tornado/test/*_test.py", "sympy": "sympy/*/tests/test_*.py"
 def same_on_both_sides(run: Run, sha: str) -> Change:
     """A change whose base and head are the same commit."""
     now = datetime.now(UTC)
-    when = git.Repo(run.clone).commit(sha).committed_datetime
+    told = git_of(run.clone).output("show", "--no-patch", "--format=%ct", sha, doing=f"looking at {sha}")
+    when = datetime.fromtimestamp(int(told), UTC)
     return Change(
         **run.stamp("mine").fields(),
         change_id=change_id_of(run.name, sha, sha),
@@ -65,7 +65,7 @@ def same_on_both_sides(run: Run, sha: str) -> Change:
 
 def built_of(run: Run, sha: str) -> BuiltSide:
     """The built commit; ends the program where it cannot be built."""
-    built = run.builder.build(same_on_both_sides(run, git.Repo(run.clone).commit(sha).hexsha))
+    built = run.builder.build(same_on_both_sides(run, commit_of(run.clone, sha)))
     if built.base is None:
         raise SystemExit(f"{run.name} cannot be built: {built.rows[0].reason}\n{built.rows[0].log}")
     return built.base

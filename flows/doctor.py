@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from data.errors import SandboxUnavailable
+from data.git import version
 from data.home import Home
 from data.records import Record
 from flows.reports import size
@@ -80,11 +80,9 @@ def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> Check:
 
 
 def _git() -> Check:
-    version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    return _check(
-        "git", numbers >= (2, 31), version or "none", "no repository can be mined", "install git 2.31 or newer"
-    )
+    found = version()
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    return _check("git", numbers >= (2, 31), found or "none", "no repository can be mined", "install git 2.31 or newer")
 
 
 def _sandbox() -> Check:

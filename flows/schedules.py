@@ -18,6 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from data.children import Need, environment
 from data.errors import InfrastructureError
 from data.home import Home
 from flows.deployments import POOL, chosen
@@ -98,12 +99,12 @@ def work(home: Home, limit: int, name: str | None, settings: Path | None) -> Non
     """
     read_settings(settings)
     with connected(home):
-        environment = {**os.environ, "PERFQUARRY_HOME": str(home.root)}
+        more = {"PERFQUARRY_HOME": str(home.root)}
         if settings:
-            environment[WORKER_SETTINGS] = str(settings.resolve())
+            more[WORKER_SETTINGS] = str(settings.resolve())
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--limit", str(limit), "--name", name or platform.node()]
-        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        process = subprocess.Popen(command, env=environment(Need.EVERYTHING, **more), start_new_session=True)
         told: list[int] = []
 
         def end(number: int, _: object) -> None:

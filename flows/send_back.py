@@ -6,7 +6,6 @@ interrupted is taken up by any later run of the same repository.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
+from data.children import Need, environment
 from data.errors import InfrastructureError, InputError, PerfquarryError
 from data.records import Renewal, Task, Timing
 from data.registry import resolve
@@ -31,6 +31,10 @@ STAGES: Mapping[str, tuple[Stage, ...]] = {
     "more-tests": ("generate", "measure", "select"),
     "measure-again": ("measure", "select"),
 }
+
+_NEEDS = (Need.SETTINGS, Need.NETWORK, Need.INDEX, Need.TABLES)
+_MODELS = {"generate": (Need.MODELS,)}
+"""Stages that ask models."""
 
 
 class Interrupted(InfrastructureError):
@@ -128,7 +132,7 @@ class SendBackRunner:
             stderr=subprocess.STDOUT,
             text=True,
             errors="backslashreplace",
-            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+            env=environment(*_NEEDS, *_MODELS.get(stage, ()), COLUMNS="200", NO_COLOR="1"),
             start_new_session=True,
         ) as process:
             self._process = process

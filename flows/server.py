@@ -23,6 +23,7 @@ from typing import IO
 
 import httpx
 
+from data.children import Need, environment
 from data.errors import ServerUnavailable
 from data.home import Home
 
@@ -30,11 +31,6 @@ START_SECONDS = 180.0
 """Longest wait for a server to answer (seconds)."""
 GRACE_SECONDS = 20.0
 """How long the keeper waits for a next run before it ends the server (seconds)."""
-_PASSED = (
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_", "TZ", "TMPDIR", "XDG_", "VIRTUAL_ENV", "PYTHON",
-    "LD_LIBRARY_PATH", "DO_NOT_TRACK", "PREFECT_",
-)  # fmt: skip
-"""Beginnings of the names of variables that the server gets."""
 
 
 def quiet() -> None:
@@ -51,13 +47,12 @@ def quiet() -> None:
 
 def server_environment(home: Home) -> Mapping[str, str]:
     """The server's environment: its database and profile lie in the home, no key of ours reaches it."""
-    secret = ("_API_KEY", "_TOKEN", "_SECRET")
-    kept = {k: v for k, v in os.environ.items() if k.startswith(_PASSED) and not k.endswith(secret)}
-    return kept | {
-        "PREFECT_HOME": str(home.server),
-        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        "PREFECT_UI_ENABLED": "true",
-    }
+    return environment(
+        Need.PREFECT,
+        PREFECT_HOME=str(home.server),
+        PREFECT_SERVER_LOGGING_LEVEL="WARNING",
+        PREFECT_UI_ENABLED="true",
+    )
 
 
 def address(home: Home) -> str | None:

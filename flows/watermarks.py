@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 
-import git
 from pydantic import Field, ValidationError
 
 from data.funnel import Funnel, funnel
+from data.git import commit_of
 from data.records import Record, content_id
 from flows import again
 from flows.run import VERSIONS, Run
@@ -83,4 +83,4 @@ class Watermark:
     @cached_property
     def head(self) -> str:
         """End of the branch when first asked for."""
-        return str(git.Repo(self._run.clone).head.commit.hexsha)
+        return commit_of(self._run.clone, "HEAD")

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-import git
 from rich.console import Console
 from rich.markup import escape
 
 from curation.counts import ratios_of
-from data.errors import InputError
+from data.errors import GitFailed, InputError
 from data.funnel import Funnel, funnel
+from data.git import commit_of
 from data.home import Home
 from flows.decisions import newest_tasks
 from flows.display import current, showing
@@ -163,14 +163,13 @@ def _check(run: Run, stages: Sequence[str]) -> None:
     if "generate" in stages:
         sources_of(run)
     spec_of(run.options.settings.judge)
-    clone = git.Repo(run.clone)
     if "judge" in stages:
         with judging(run):  # whoever answers is there
             pass
     for change in run.options.changes:
         try:
-            clone.git.rev_parse("--verify", "--quiet", "--end-of-options", f"{change}^{{commit}}")
-        except git.GitCommandError as error:
+            commit_of(run.clone, change)
+        except GitFailed as error:
             raise InputError(f"no commit {change!r} in {run.source}: give hashes of its default branch") from error
 
 

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from data.children import Need, environment
 from data.errors import InputError, SandboxUnavailable
 from harness.rejections import tail
 from harness.sandbox.docker import own_image
@@ -56,7 +57,9 @@ def ensure_base(suite: str = "", packages: Sequence[str] = (), *, anew: bool = F
 
 def _bootstrap(suite: str, root: Path, packages: Sequence[str]) -> None:
     command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(root)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(
+        command, env=environment(Need.NETWORK), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
     if done.returncode != 0:
         said = tail(done.stdout.decode(errors="replace"))
         raise SandboxUnavailable(f"debootstrap could not make a system of {suite}: {said}")
@@ -70,7 +73,10 @@ def _import(root: Path, name: str) -> None:
     repository, _, tag = name.rpartition(":")
     labels = [f"LABEL {KIND}=base", f"LABEL {SUITE}={tag}"]
     command = ["tar", "--directory", str(root), "--one-file-system", "--create", "."]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as archive, connected("import the base image") as api:
+    with (
+        subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as archive,
+        connected("import the base image") as api,
+    ):
         api.import_image(archive.stdout, repository=repository, tag=tag, changes=labels, stream_src=True)
     if archive.returncode != 0:
         with connected("remove an incomplete base image") as api:

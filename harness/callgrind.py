@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from data.children import environment
 from harness.contracts import Inside, ProbeItem, ProbeReport, ProbeRequest
 from harness.foreign_files import Forged, content_of
 
@@ -49,7 +50,9 @@ class Callgrind:
         if found is None:
             return None
         try:
-            asked = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=60, check=False)
+            asked = subprocess.run(
+                [found, "--version"], env=environment(), capture_output=True, text=True, timeout=60, check=False
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         version = asked.stdout.strip()

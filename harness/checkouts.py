@@ -191,7 +191,8 @@ def _check_out_submodule(clone: Path, sha: str, place: Path, depth: int = SUBMOD
 def git_folders(clone: Path) -> list[Path]:
     """The clone's git folder, and those of the submodules that were cloned with it."""
     inside = clone / ".git" if (clone / ".git").is_dir() else clone
-    modules = (head.parent for head in (inside / "modules").resolve().rglob("HEAD"))
+    top = inside / "modules"
+    modules = [] if top.is_symlink() else [head.parent for head in top.rglob("HEAD")]
     return [inside, *sorted(folder for folder in modules if (folder / "objects").is_dir())]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from data.children import Need, environment
 from harness.rejections import tail
 
 _SECONDS = 900.0
@@ -152,13 +153,16 @@ def install(packages: Sequence[str], lock: Path) -> str | None:
     if tool is None or os.geteuid() != 0:
         return "only root can install packages, and only with apt-get"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.lower().endswith("_proxy")}
-    environment = {**passed, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     command = [tool, "install", "--yes", "--quiet", "--no-upgrade", "--no-install-recommends", "--", *packages]
     try:
         with FileLock(lock, timeout=_SECONDS):
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL
+                command,
+                env=environment(Need.NETWORK, DEBIAN_FRONTEND="noninteractive", LC_ALL="C"),
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                stdin=subprocess.DEVNULL,
             )
     except (OSError, subprocess.SubprocessError, Timeout) as error:
         return f"`{' '.join(command)}` failed: {error}"

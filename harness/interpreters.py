@@ -15,6 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from uv import find_uv_bin
 
+from data.children import Need, environment
+
 RELEASED: dict[tuple[int, int], datetime] = {
     (3, 6): datetime(2016, 12, 23, tzinfo=UTC),  # PEP 494
     (3, 7): datetime(2018, 6, 27, tzinfo=UTC),  # PEP 537
@@ -34,6 +36,7 @@ MATURITY = timedelta(days=180)
 _OLDEST = (3, 6)  # what uv can make environments for, and what the probe runs on
 _ASK = """\
 import json, platform, sys, sysconfig
+
 info = sys.version_info
 usable = (platform.python_implementation() == "CPython" and info.releaselevel == "final"
           and sys.prefix == sys.base_prefix and not sysconfig.get_config_var("Py_GIL_DISABLED"))
@@ -136,7 +139,15 @@ def _ask(path: Path) -> Interpreter | None:
 def _output(argv: Sequence[str], timeout: float) -> str | None:
     """Standard output of a command that ended well, else None."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, cwd="/", check=False)
+        done = subprocess.run(
+            argv,
+            env=environment(Need.TOOLCHAINS),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd="/",
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
     return done.stdout if done.returncode == 0 else None

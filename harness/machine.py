@@ -15,6 +15,7 @@ from typing import cast
 
 import psutil
 
+from data.children import environment
 from data.errors import MachineBusy
 from data.records import Machine, content_id
 
@@ -64,7 +65,11 @@ def _cpu_model() -> str:
             return value.strip()
     if platform.system() == "Darwin":
         asked = subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return asked.stdout.strip() or platform.machine()
     return platform.processor() or platform.machine()

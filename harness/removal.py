@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from data.children import environment
+
 
 def remove(folder: Path) -> None:
     """Removes a folder, whatever was made of it: without rights, or nested more deeply than paths and Python reach."""
@@ -15,4 +17,4 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     if os.path.lexists(folder):
         for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*command, "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+            subprocess.run([*command, "--", str(folder)], env=environment(), stderr=subprocess.DEVNULL, check=False)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from data.errors import GitFailed
+from data.git import git_in_tree
 from harness.checkouts import MTIME
 from harness.prober import PROBE
 
@@ -22,14 +21,6 @@ GRADER = Path(__file__).parent / "grader"
 ALTERNATION = Path(__file__).parent / "alternation"
 """The measuring core, which the grader uses too."""
 _LEFT_OUT = frozenset({".git", "__pycache__"})
-_ENVIRONMENT = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "HOME": "/nonexistent",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "LC_ALL": "C",
-}
-_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false", "-c", "init.defaultBranch=main")
 
 
 @dataclass(frozen=True)
@@ -54,9 +45,10 @@ def pack_repository(tree: Path, made: datetime, to: Path) -> None:
         shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         who = {"NAME": "perfquarry", "EMAIL": "perfquarry@localhost", "DATE": f"{int(made.timestamp())} +0000"}
         env = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in who.items()}
-        for command in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "Base"], ["pack-refs", "--all"]):
-            _git(copy, command, env)
-        for name in ("hooks", "logs", "description", "COMMIT_EDITMSG"):
+        git = git_in_tree(copy, **env)
+        for command in (["add", "-A", "-f"], ["commit", "-q", "-m", "Base"], ["pack-refs", "--all"]):
+            git.output(*command, doing=f"exporting a task: git {command[0]}")
+        for name in ("logs", "COMMIT_EDITMSG"):
             extra = copy / ".git" / name
             shutil.rmtree(extra) if extra.is_dir() else extra.unlink(missing_ok=True)
         _pack(copy, sorted(copy.rglob("*")), to)
@@ -77,8 +69,8 @@ def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFi
         copy = Path(place) / "tree"
         shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         (Path(place) / "expert.patch").write_bytes(patch.encode())
-        _git(copy, ["init", "-q"], {})
-        _git(copy, ["apply", "--whitespace=nowarn", "../expert.patch"], {})
+        patched = str(Path(place) / "expert.patch")
+        git_in_tree(copy).output("apply", "--whitespace=nowarn", patched, doing="exporting a task: git apply")
         shutil.rmtree(copy / ".git")
         before, after = ({path.relative_to(top) for path in _files(top)} for top in (tree, copy))
         written = sorted(path for path in after if not _same(tree / path, copy / path))
@@ -128,15 +120,3 @@ def _pack(top: Path, paths: Iterable[Path], to: Path) -> None:
     ):
         for path in paths:
             archive.add(path, str(path.relative_to(top)), recursive=False, filter=plain)
-
-
-def _git(tree: Path, arguments: Sequence[str], env: dict[str, str]) -> None:
-    try:
-        done = subprocess.run(
-            ["git", *_SAFE, *arguments], cwd=tree, env={**_ENVIRONMENT, **env}, capture_output=True, check=False
-        )
-    except FileNotFoundError as error:
-        raise GitFailed("git is not installed: install it and run again") from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-500:]
-        raise GitFailed(f"git {arguments[0]} failed while a task was exported: {said}")

@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from data.children import Need, environment
 from data.home import Home
 from data.records import content_id
 
@@ -101,7 +102,13 @@ def _rust() -> Path | None:
 def _programs_of(rustc: str) -> Path:
     """Kept only where it answered: on a busy machine it may not, in time."""
     asked = subprocess.run(
-        [rustc, "--print", "sysroot"], capture_output=True, text=True, timeout=60.0, cwd="/", check=True
+        [rustc, "--print", "sysroot"],
+        env=environment(Need.TOOLCHAINS),
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        cwd="/",
+        check=True,
     )
     return Path(asked.stdout.strip(), "bin")
 
@@ -123,6 +130,8 @@ def _masquerade(home: Home, ccache: Path) -> Path:
 
 def _output(argv: list[str]) -> str:
     try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=20.0, cwd="/", check=False).stdout
+        return subprocess.run(
+            argv, env=environment(), capture_output=True, text=True, timeout=20.0, cwd="/", check=False
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return ""

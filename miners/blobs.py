@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from git import Git
-
+from data.git import Git, git_of
 from data.records import Change
 from miners.diff import text
-from miners.git import git_of, output
 from miners.stream import NAMES_OF_TREES, parse_entries
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -32,7 +30,7 @@ def sides(clone: Path, change: Change, paths: Iterable[str]) -> list[Sides]:
     """
     git = git_of(clone)
     doing = f"reading the files of change {change.change_id}"
-    listing = output(git, *NAMES_OF_TREES, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
+    listing = git.output(*NAMES_OF_TREES, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
     wanted = set(paths)
     entries = [entry for entry in parse_entries(listing) if text(entry.path) in wanted]
     blobs = read_blobs(git, {blob for entry in entries for blob in (entry.old_id, entry.new_id)})
@@ -45,7 +43,7 @@ def read_blobs(git: Git, ids: Iterable[bytes]) -> dict[bytes, bytes]:
     asked = sorted(blob.decode() for blob in set(ids) - set(contents))
     if not asked:
         return contents
-    answer = output(git, "cat-file", "--batch", doing="reading file contents", lines=asked)
+    answer = git.output("cat-file", "--batch", doing="reading file contents", lines=asked)
     at = 0
     for name in asked:
         end = answer.index(b"\n", at)

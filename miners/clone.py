@@ -1,25 +1,25 @@
 """Bare clones in the home: made once, then brought up to date.
 
-A local source is cloned with hard links where the file system allows it and copies elsewhere, so
-that a clone survives the deletion of its source and damaged or partial sources can be cloned as they
-are (a pack sent by git must be whole). Only what a source itself borrows from others stays borrowed.
+A local source is copied without git (`miners.copying`): with hard links where the file system allows it, so that a
+clone survives the deletion of its source, and damaged or partial sources can be cloned as they are. All other
+sources are cloned by git. Either way the clone's configuration is ours (`data.git`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-
-from git import Git
-from git.util import remove_password_if_present
+from urllib.parse import unquote, urlsplit
 
 from data.errors import GitFailed, InputError
-from miners.git import git_in, git_of, output
+from data.git import Git, Source, git_folder, git_for_remotes, git_of, is_ours, make_ours, refs_of, without_password
+from miners.copying import copy_repository
 
-_URL = re.compile(r"(https?|git|ssh|file)://|[\w.-]+@[\w.-]+:")
+_URL = re.compile(r"(https?|git|ssh)://|[\w.-]+@[\w.-]+:")
+_PROTOCOLS = "git:http:https:ssh"
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -29,19 +29,15 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     HEAD becomes `branch`, or the source's own default branch. A clone appears whole or not at all.
 
     Raises:
-        InputError: `source` is neither a URL nor a repository on this machine, or has no such branch.
+        InputError: `source` is neither a URL nor a repository on this machine, has no such branch, or borrows its
+            objects from another repository.
         GitFailed: git could not clone or fetch.
     """
     local = _local(source)
-    git = git_in(Path("/"), isolated=local is not None)
-    origin = str(local) if local else str(source)
     destination = destination.absolute()
-    if (destination / "HEAD").is_file():
-        _fetch(git, origin, destination, local)
-    else:
-        _clone(git, origin, destination)
-    _point_head(git, origin, destination, branch)
-    _link_modules(local, destination)
+    head = _copy(local, destination) if local else _fetch_or_clone(str(source), destination)
+    if branch or head:
+        _point_head(str(source), destination, branch or head)
     return destination
 
 
@@ -52,7 +48,7 @@ def default_branch(repo: Path) -> str:
         InputError: none of these exists.
     """
     git = git_of(repo)
-    listing = output(git, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", doing=f"listing {repo}")
+    listing = git.output("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", doing=f"listing {repo}")
     branches = os.fsdecode(listing).splitlines()
     head = _symbolic_head(git)
     candidates = [head, "main", "master", *(branches if len(branches) == 1 else [])]
@@ -62,100 +58,92 @@ def default_branch(repo: Path) -> str:
     raise InputError(f"{repo} has no default branch among {len(branches)} branches: name one with the branch option")
 
 
-def _local(source: str | Path) -> Path | None:
-    """The git folder of a local source; None for a URL."""
+def _local(source: str | Path) -> Source | None:
+    """The git folders of a local source; None for a URL."""
     if isinstance(source, str) and _URL.match(source):
         return None
+    if str(source).startswith("file://"):
+        source = unquote(urlsplit(str(source)).path)
     path = Path(source).expanduser()
-    if "::" in str(source) or not path.exists():
+    if not str(source) or "::" in str(source) or not path.exists():
         raise InputError(
-            f"'{_shown(str(source))}' is neither a repository on this machine nor a http, https, git or ssh URL"
+            f"'{without_password(str(source))}' is neither a repository on this machine nor a http, https, git or "
+            "ssh URL"
         )
-    try:
-        found = output(git_in(path, isolated=True), "rev-parse", "--absolute-git-dir", doing=f"opening {path}")
-    except GitFailed as error:
-        raise InputError(f"{path} is no git repository: give the folder of a clone") from error
-    return Path(os.fsdecode(found.rstrip(b"\n")))
+    return git_folder(path, above=True)
 
 
-def _shown(origin: str) -> str:
-    """The address without a password, for people and logs."""
-    return remove_password_if_present([origin])[0]
+def _copy(source: Source, destination: Path) -> str:
+    """Copies a local source; returns its branch, empty where it has none checked out."""
+    if (destination / "HEAD").is_file():
+        head = copy_repository(source, destination).head
+    else:
+        head = _whole(destination, str(source.own), lambda partial: copy_repository(source, partial).head)
+    return head.removeprefix("refs/heads/") if head.startswith("refs/heads/") else ""
 
 
-def _clone(git: Git, origin: str, destination: Path) -> None:
+def _whole(destination: Path, origin: str, make: Callable[[Path], str]) -> str:
+    """What `make` says of the clone it made under another name: it is there whole or not at all."""
     if destination.exists() and any(destination.iterdir()):
-        raise GitFailed(f"cloning {_shown(origin)}: {destination} is there and is no clone; move it away and run again")
+        raise GitFailed(f"cloning {origin}: {destination} is there and is no clone; move it away and run again")
     partial = destination.with_name(f".{destination.name}.partial-{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     destination.parent.mkdir(parents=True, exist_ok=True)
-    arguments = ("clone", "--bare", "--quiet", "--template=", "--", origin, str(partial))
     try:
-        output(git, *arguments, doing=f"cloning {_shown(origin)}")
-        # The source is named anew each time; an address with a password in it must not stay on disk.
-        output(git_of(partial), "config", "--remove-section", "remote.origin", doing=f"tidying {partial}")
+        said = make(partial)
         if destination.exists():
             destination.rmdir()
         partial.rename(destination)
+        return said
     except GitFailed as error:
         raise GitFailed(f"{error}; check the address, your access and the disk, then run again") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _fetch(git: Git, origin: str, destination: Path, local: Path | None) -> None:
+def _fetch_or_clone(origin: str, destination: Path) -> str:
+    """Brings a clone of a remote repository up to date, or makes it; returns the remote's branch."""
+    shown, git = without_password(origin), git_for_remotes(protocols=_PROTOCOLS)
+
+    def clone(partial: Path) -> str:
+        git.output("clone", "--bare", "--quiet", "--template=", "--", origin, str(partial), doing=f"cloning {shown}")
+        # An address with a password in it must not stay on disk.
+        make_ours(partial, refs_of(Source(partial, partial)).digits)
+        return ""
+
+    if not (destination / "HEAD").is_file():
+        _whole(destination, shown, clone)
+    else:
+        if not is_ours(destination):  # made by an older version
+            make_ours(destination, refs_of(Source(destination, destination)).digits)
+        _fetch(origin, destination)
+    listing = git.output("ls-remote", "--symref", "--", origin, "HEAD", doing=f"asking {shown} for its branch")
+    found = re.match(rb"ref: refs/heads/([^\t\n]+)\tHEAD", listing)
+    return os.fsdecode(found.group(1)) if found else ""
+
+
+def _fetch(origin: str, destination: Path) -> None:
+    shown, git = without_password(origin), git_for_remotes(destination, protocols=_PROTOCOLS)
     fetch = ("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--", origin)
     try:
-        output(git, f"--git-dir={destination}", *fetch, *_EVERYTHING, doing=f"fetching {_shown(origin)}")
+        git.output(*fetch, *_EVERYTHING, doing=f"fetching {shown}")
     except GitFailed as error:
-        if local is None:
-            raise GitFailed(f"{error}; check the network, or delete {destination} to clone it anew") from error
-        _replace(git, origin, destination)
+        raise GitFailed(f"{error}; check the network, or delete {destination} to clone it anew") from error
 
 
-def _replace(git: Git, origin: str, destination: Path) -> None:
-    """Clones anew beside the old clone, then swaps: for sources git cannot fetch from, such as damaged ones."""
-    fresh = destination.with_name(f".{destination.name}.fresh-{os.getpid()}")
-    old = destination.with_name(f".{destination.name}.old-{os.getpid()}")
+def _point_head(origin: str, destination: Path, branch: str) -> None:
+    clone, shown = git_of(destination), without_password(origin)
     try:
-        _clone(git, origin, fresh)
-        destination.rename(old)
-        fresh.rename(destination)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _point_head(git: Git, origin: str, destination: Path, branch: str | None) -> None:
-    clone = git_of(destination)
-    if branch is None:
-        listing = output(
-            git, "ls-remote", "--symref", "--", origin, "HEAD", doing=f"asking {_shown(origin)} for its branch"
-        )
-        found = re.match(rb"ref: refs/heads/([^\t\n]+)\tHEAD", listing)
-        branch = os.fsdecode(found.group(1)) if found else None
-        if branch is None:
-            return
-    try:
-        output(clone, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", doing=f"looking for branch {branch}")
+        name = f"refs/heads/{branch}"
+        clone.output("rev-parse", "--verify", "--quiet", "--end-of-options", name, doing=f"looking for branch {branch}")
     except GitFailed as error:
-        raise InputError(f"{_shown(origin)} has no branch '{branch}': see its branches with `git branch -a`") from error
-    output(clone, "symbolic-ref", "HEAD", f"refs/heads/{branch}", doing=f"choosing branch {branch}")
-
-
-def _link_modules(local: Path | None, destination: Path) -> None:
-    """The submodules a local source has cloned are read where they lie; once it is gone, they are absent."""
-    link = destination / "modules"
-    if link.is_symlink():
-        link.unlink(missing_ok=True)
-    if local and (local / "modules").is_dir():
-        with contextlib.suppress(FileExistsError):  # another run was first
-            link.symlink_to(local / "modules")
+        raise InputError(f"{shown} has no branch '{branch}': see its branches with `git branch -a`") from error
+    clone.output("symbolic-ref", "HEAD", name, doing=f"choosing branch {branch}")
 
 
 def _symbolic_head(git: Git) -> str | None:
     try:
-        found = output(git, "symbolic-ref", "--quiet", "--short", "HEAD", doing="reading HEAD")
+        found = git.output("symbolic-ref", "--quiet", "--short", "HEAD", doing="reading HEAD")
     except GitFailed:
         return None
     return os.fsdecode(found.rstrip(b"\n"))

@@ -9,16 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from git import Git
-
+from data.git import LARGEST_COMPARED, Git, git_of
 from data.records import Change, ChangeKind, Reason, Stamp, change_id_of
 from data.settings import MineSettings
 from miners.diff import Diff, read_names, read_patch, text
-from miners.git import DIFF_OPTIONS, LARGEST_COMPARED, git_of, output
 from miners.passes import read_commits
 from miners.references import issue_numbers, pull_number, squash_number
 from miners.revisions import Selection, select
-from miners.stream import SUBMODULE, RawCommit
+from miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 
 STAGE_VERSION = "1"
 _FEW = 64
@@ -61,18 +59,15 @@ def crawl(
     shas = select(git, Selection(known, since, until, only, branch))
     boundary = _shallow_boundary(git) if shas else frozenset()
     processes = 1 if len(shas) < _FEW else max(1, min(4, os.cpu_count() or 1))
-    try:
-        for commit in read_commits(git, shas, settings.diff_limit, processes):
-            if commit.sha in boundary:
-                commit.parents = _real_parents(git, commit.sha)
-                commit.lacking = bool(commit.parents)
-                # git takes it for a root: what it shows is the whole tree, not a change.
-                commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
-            elif b"\nBinary files " in commit.patch:
-                commit.oversized = _has_huge_text(git, commit)
-            yield _change(git, commit, stamp, settings)
-    finally:
-        git.clear_cache()
+    for commit in read_commits(git, shas, settings.diff_limit, processes):
+        if commit.sha in boundary:
+            commit.parents = _real_parents(git, commit.sha)
+            commit.lacking = bool(commit.parents)
+            # git takes it for a root: what it shows is the whole tree, not a change.
+            commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
+        elif b"\nBinary files " in commit.patch:
+            commit.oversized = _has_huge_text(git, commit)
+        yield _change(git, commit, stamp, settings)
 
 
 def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings) -> Change:
@@ -144,14 +139,14 @@ def _moment(seconds: bytes) -> datetime:
 
 def _shallow_boundary(git: Git) -> frozenset[str]:
     """Commits of a shallow clone whose parents were cut off."""
-    name = output(git, "rev-parse", "--git-path", "shallow", doing=f"looking for grafts in {git.working_dir}")
-    file = Path(git.working_dir or ".") / os.fsdecode(name.rstrip(b"\n"))
+    name = git.output("rev-parse", "--git-path", "shallow", doing=f"looking for grafts in {git.folder}")
+    file = Path(os.fsdecode(name.rstrip(b"\n")))
     return frozenset(file.read_text(encoding="ascii").split()) if file.exists() else frozenset()
 
 
 def _real_parents(git: Git, sha: str) -> list[str]:
     """The parents a commit names itself, whatever was cut off."""
-    header = output(git, "cat-file", "commit", sha, doing=f"reading commit {sha}").partition(b"\n\n")[0]
+    header = git.output("cat-file", "commit", sha, doing=f"reading commit {sha}").partition(b"\n\n")[0]
     return [line[7:].decode() for line in header.splitlines() if line.startswith(b"parent ")]
 
 
@@ -160,19 +155,25 @@ def _has_huge_text(git: Git, commit: RawCommit) -> bool:
     ids = {blob.decode() for entry in commit.entries for blob in (entry.old_id, entry.new_id) if blob.strip(b"0")}
     links = {entry.new_id.decode() for entry in commit.entries if entry.new_mode == SUBMODULE}
     links |= {entry.old_id.decode() for entry in commit.entries if entry.old_mode == SUBMODULE}
-    for blob in sorted(ids - links):
-        if git.get_object_header(blob)[2] > LARGEST_COMPARED:
-            # git's own test for binary: a NUL among the first 8,000 bytes.
-            stream = git.stream_object_data(blob)[3]
-            if b"\0" not in stream.read(8000):
-                return True
-    return False
+    doing = f"reading the sizes of the files of commit {commit.sha}"
+    answer = git.output("cat-file", "--batch-check", doing=doing, lines=sorted(ids - links))
+    sizes = [line.split() for line in answer.splitlines()]
+    large = [name.decode() for name, _, size in sizes if int(size) > LARGEST_COMPARED]
+    return any(b"\0" not in _beginning(git, blob) for blob in large)
+
+
+def _beginning(git: Git, blob: str) -> bytes:
+    """As much of a file as git itself looks at to tell binary ones."""
+    with git.start("cat-file", "blob", blob) as process:
+        assert process.stdout is not None
+        beginning = process.stdout.read(8000)
+        process.kill()
+    return beginning
 
 
 def _line_counts(git: Git, commit: RawCommit) -> dict[bytes, tuple[int, int, bool]]:
     """(added, deleted, binary) by path, counted by git: for a diff too large to read here."""
-    listing = output(
-        git,
+    listing = git.output(
         "show",
         "--numstat",
         "-z",

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
-
-from git import Git
 
 from data.errors import GitFailed
-from miners.git import objects_of, output
+from data.git import Git
 from miners.stream import HEADERS, NAMES, PATCHES, LogReader, RawCommit
 
 WINDOW = 2000
@@ -37,7 +34,7 @@ def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) 
             turn = number % processes
             commit = firsts[turn].pop() if firsts[turn] else next(readers[turn])
             if commit.sha != shas[number]:
-                raise GitFailed(f"reading {git.working_dir}: git gave {commit.sha} where {shas[number]} was asked for")
+                raise GitFailed(f"reading {git.folder}: git gave {commit.sha} where {shas[number]} was asked for")
             yield commit
     finally:
         for reader in readers:
@@ -98,7 +95,7 @@ def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
             found = list(alone) or list(LogReader(git, HEADERS, [sha], 1))
             if not found:
                 raise GitFailed(
-                    f"reading commit {sha} of {git.working_dir}: {alone.failed or 'no answer'}; "
+                    f"reading commit {sha} of {git.folder}: {alone.failed or 'no answer'}; "
                     "delete the clone and run again to clone it anew"
                 )
             named[sha] = found[0]
@@ -116,8 +113,7 @@ def _contents(commit: RawCommit) -> set[bytes]:
 def _absent(git: Git, commits: Iterable[RawCommit]) -> set[bytes]:
     """Those of the blobs the commits need that are not in the clone."""
     wanted = {blob for commit in commits for blob in _contents(commit)}
-    doing = f"looking for missing objects in {git.working_dir}"
+    doing = f"looking for missing objects in {git.folder}"
     lines = sorted(blob.decode() for blob in wanted)
-    with objects_of(Path(git.working_dir or ".")) as objects:
-        answer = output(objects, "cat-file", "--batch-check", "--buffer", doing=doing, lines=lines)
+    answer = git.output("cat-file", "--batch-check", "--buffer", doing=doing, lines=lines)
     return {line.split()[0] for line in answer.splitlines() if line.endswith(b" missing")}

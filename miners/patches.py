@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from git import Git
-
 from data.errors import GitFailed
+from data.git import Git, git_of
 from data.records import Change
 from miners.blobs import EMPTY_TREE, read_blobs
 from miners.diff import text
-from miners.git import ALL_BINARY, DIFF_OPTIONS, PATCH, git_of, output
 from miners.roles import role_of
-from miners.stream import SUBMODULE, Entry, parse_entries
+from miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, parse_entries
 
+ALL_BINARY = Path(__file__).with_name("all_binary.txt")
 _DIFF = ("diff-tree", "-r", "-z", "--raw", *PATCH, "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
 _START = b"diff --git "
 _LARGEST = 1024 * 1024
@@ -91,7 +90,7 @@ def licence_at(clone: Path, sha: str) -> str:
 
 def _sections(git: Git, change: Change, *options: str) -> list[tuple[Entry, bytes]]:
     doing = f"reading the patch of change {change.change_id}"
-    answer = output(git, *options, *_DIFF, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
+    answer = git.output(*options, *_DIFF, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
     if not answer:
         return []
     # Raw entries end where two NULs or the patch begin; a patch's text begins with its first header.
@@ -121,7 +120,7 @@ def _is_utf8(section: bytes) -> bool:
 def _files_at(clone: Path, sha: str, wanted: str) -> dict[str, bytes]:
     """Contents of files at most two folders deep whose whole path matches, without links and huge ones."""
     git = git_of(clone)
-    listing = output(git, "ls-tree", "-r", "-l", "-z", sha, doing=f"listing the tree of {sha}")
+    listing = git.output("ls-tree", "-r", "-l", "-z", sha, doing=f"listing the tree of {sha}")
     pattern = re.compile(wanted)
     blobs: dict[str, bytes] = {}
     for line in listing.split(b"\0"):

@@ -7,10 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from git import Git
-
 from data.errors import GitFailed, InputError
-from miners.git import output
+from data.git import Git
 
 _SHA = re.compile(r"[0-9a-fA-F]{4,64}")
 
@@ -39,7 +37,7 @@ def select(git: Git, selection: Selection) -> list[str]:
         arguments, lines = ["rev-list", "--timestamp", "--no-walk=sorted", "--stdin"], _resolve(git, selection.only)
         if not lines:
             return []
-    listing = output(git, *arguments, doing=f"listing the commits of {git.working_dir}", lines=lines).decode()
+    listing = git.output(*arguments, doing=f"listing the commits of {git.folder}", lines=lines).decode()
     since = _seconds(selection.since, -(2**63))
     until = _seconds(selection.until, 2**63)
     known = selection.known if isinstance(selection.known, set | frozenset | dict) else set(selection.known)
@@ -56,15 +54,13 @@ def _tip(git: Git, branch: str | None) -> str:
     names = ["HEAD"] if branch is None else [f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"]
     for name in names:
         try:
-            found = output(
-                git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", doing=name
-            )
+            found = git.output("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", doing=name)
             return found.decode().split()[-1]
         except GitFailed:
             continue
     if branch is None:
-        raise InputError(f"{git.working_dir} has no commit at HEAD: name a branch, or clone it again")
-    raise InputError(f"{git.working_dir} has no branch '{branch}': see its branches with `git branch -a`")
+        raise InputError(f"{git.folder} has no commit at HEAD: name a branch, or clone it again")
+    raise InputError(f"{git.folder} has no branch '{branch}': see its branches with `git branch -a`")
 
 
 def _resolve(git: Git, only: Sequence[str]) -> list[str]:
@@ -73,13 +69,13 @@ def _resolve(git: Git, only: Sequence[str]) -> list[str]:
         if not _SHA.fullmatch(name):
             raise InputError(f"'{name}' is no commit id: give 4 to 64 hexadecimal digits")
     wanted = [f"{name}^{{commit}}" for name in only]
-    answer = output(git, "cat-file", "--batch-check", doing=f"looking up commits in {git.working_dir}", lines=wanted)
+    answer = git.output("cat-file", "--batch-check", doing=f"looking up commits in {git.folder}", lines=wanted)
     found = [line.split() for line in answer.decode(errors="replace").splitlines()]
     for name, words in zip(only, found, strict=True):
         if words[-1] == "ambiguous":
-            raise InputError(f"commit id '{name}' is not unique in {git.working_dir}: give more digits")
+            raise InputError(f"commit id '{name}' is not unique in {git.folder}: give more digits")
         if len(words) != 3 or words[1] != "commit":
-            raise InputError(f"commit '{name}' is not in {git.working_dir}: check the id, or fetch the repository")
+            raise InputError(f"commit '{name}' is not in {git.folder}: check the id, or fetch the repository")
     return list(dict.fromkeys(words[0] for words in found))
 
 

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from git import Git
-from git.exc import GitCommandNotFound
+from data.git import Git, given
 
-from data.errors import GitFailed
-from miners.git import DIFF_OPTIONS, PATCH, given
-
+PATCH = ("-p", "-U3")
+"""Ask for patches, whatever `diff.context` says. Either of them alone does: a count of lines must have neither."""
+DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--src-prefix=a/", "--dst-prefix=b/")
 READ = 1 << 20
 SUBMODULE = b"160000"
 """Mode of an entry that names a commit of another repository."""
@@ -101,14 +100,9 @@ class LogReader:
         self._ended = False
         self.failed = ""
         with given(shas) as istream:
-            try:
-                self._guard = git.execute(["git", *arguments], as_process=True, istream=istream)
-            except (GitCommandNotFound, OSError) as error:
-                raise GitFailed(f"reading commits of {git.working_dir}: git cannot be started ({error})") from error
-        process = self._guard.proc
-        if process is None or process.stdout is None or process.stderr is None:
-            raise GitFailed(f"reading commits of {git.working_dir}: git was started without pipes")
-        self._process = process
+            self._git = git  # what it reads stays as long as this reads it
+            process = self._process = git.start(*arguments, istream=istream)
+        assert process.stdout is not None and process.stderr is not None
         self._pipe = process.stdout
         self._stdout = self._pipe.fileno()
         _widen(self._stdout)

@@ -14,11 +14,10 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from filelock import FileLock
-from git.util import remove_password_if_present
 
 from data.errors import GitFailed
+from data.git import git_for_remotes, git_of, make_ours, without_password
 from data.records import content_id
-from miners.git import git_in, git_of, output
 
 DEPTH = 3
 """Submodules of submodules that are followed."""
@@ -56,13 +55,13 @@ def fetch_submodules(source: str | Path, clone: Path, commits: Iterable[str]) ->
 def _named(folder: Path, commit: str) -> Iterator[tuple[str, str, str]]:
     """(Path, address, commit) of the submodules of a commit that have an address."""
     git = git_of(folder)
-    listing = output(git, "ls-tree", "-r", "-z", commit, doing=f"listing {commit} of {folder}")
+    listing = git.output("ls-tree", "-r", "-z", commit, doing=f"listing {commit} of {folder}")
     entries = [os.fsdecode(entry).partition("\t") for entry in listing.split(b"\0") if entry.startswith(b"160000 ")]
     if not entries:
         return
     try:
         query = ("config", f"--blob={commit}:.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.(path|url)$")
-        lines = os.fsdecode(output(git, *query, doing=f"reading .gitmodules of {commit}")).split("\0")
+        lines = os.fsdecode(git.output(*query, doing=f"reading .gitmodules of {commit}")).split("\0")
     except GitFailed:  # there is none, or it is no configuration
         return
     told = dict(line.split("\n", 1) for line in lines if "\n" in line)
@@ -76,27 +75,22 @@ def _named(folder: Path, commit: str) -> Iterator[tuple[str, str, str]]:
 def _fetched(module: Path, address: str, commit: str, scheme: str) -> str:
     """'' when the commit is there now, else why not."""
     if urlsplit(address).scheme not in ("https", scheme):
-        return f"{_shown(address)} is no https address"
+        return f"{without_password(address)} is no https address"
     try:
         module.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{module}.lock"):
             if not (module / "HEAD").exists():
-                output(git_in(Path("/"), isolated=True), "init", "-q", "--bare", str(module), doing=f"making {module}")
+                make_ours(module, len(commit))
             if not _has(module, commit):
                 _fetch(module, address, commit, scheme)
     except GitFailed as error:
         return str(error)
-    return "" if _has(module, commit) else f"{_shown(address)} has no commit {commit}"
-
-
-def _shown(address: str) -> str:
-    """The address without a password."""
-    return remove_password_if_present([address])[0]
+    return "" if _has(module, commit) else f"{without_password(address)} has no commit {commit}"
 
 
 def _has(module: Path, commit: str) -> bool:
     try:
-        output(git_of(module), "cat-file", "-e", f"{commit}^{{commit}}", doing=f"looking for {commit}")
+        git_of(module).output("cat-file", "-e", f"{commit}^{{commit}}", doing=f"looking for {commit}")
     except GitFailed:
         return False
     return True
@@ -104,11 +98,10 @@ def _has(module: Path, commit: str) -> bool:
 
 def _fetch(module: Path, address: str, commit: str, scheme: str) -> None:
     """The commit alone, or all branches and tags where the server gives no single commits."""
-    git = git_in(module, isolated=True)
-    git.update_environment(GIT_ALLOW_PROTOCOL=f"https:{scheme}", HOME=str(module), GIT_DIR=str(module))
+    git = git_for_remotes(module, protocols=f"https:{scheme}", anonymous=True)
     fetch = (*_PATIENCE, "fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head")
-    doing = f"fetching {_shown(address)}"
+    doing = f"fetching {without_password(address)}"
     try:
-        output(git, *fetch, "--depth=1", "--", address, f"{commit}:refs/commits/{commit}", doing=doing)
+        git.output(*fetch, "--depth=1", "--", address, f"{commit}:refs/commits/{commit}", doing=doing)
     except GitFailed:
-        output(git, *fetch, "--", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", doing=doing)
+        git.output(*fetch, "--", address, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", doing=doing)

@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from git import Git
-
 from data.errors import GitFailed
+from data.git import Git, git_of, given
 from data.records import Change
 from miners.blobs import read_blobs, sides
 from miners.diff import text
-from miners.git import git_of, given, output
 from miners.roles import language_of, role_of
 
 _LARGEST = 1024 * 1024
@@ -112,14 +110,11 @@ def _at(git: Git, sha: str, words: list[str], *options: str) -> frozenset[str]:
     """Those of the words that occur in the tree at `sha`."""
     if not words or not sha:
         return frozenset()
-    arguments = ["git", "grep", "-h", "-o", "-I", "-F", *options, "-f", "-", sha]
     with given(words) as lines:
-        status, found, error = git.execute(
-            arguments, istream=lines, with_extended_output=True, with_exceptions=False, stdout_as_string=False
-        )
-    if status > 1:
-        raise GitFailed(f"looking for words in the tree of {sha}: {error}")
-    return frozenset(text(line) for line in bytes(found).split(b"\n"))
+        done = git.run("grep", "-h", "-o", "-I", "-F", *options, "-f", "-", sha, istream=lines)
+    if done.code > 1:
+        raise GitFailed(f"looking for words in the tree of {sha}: {done.said}")
+    return frozenset(text(line) for line in done.out.split(b"\n"))
 
 
 class Size(NamedTuple):
@@ -135,16 +130,10 @@ def size_at(clone: Path, sha: str) -> Size:
     Raises:
         GitFailed: the tree cannot be read.
     """
-    git = git_of(clone)
-    status, found, error = git.execute(
-        ["git", "grep", "-I", "-c", "-z", "", sha],
-        with_extended_output=True,
-        with_exceptions=False,
-        stdout_as_string=False,
-    )
-    if status > 1:
-        raise GitFailed(f"counting the lines of {sha}: {error}")
-    counts = [line.rpartition(b"\0") for line in bytes(found).split(b"\n") if line]
+    done = git_of(clone).run("grep", "-I", "-c", "-z", "", sha)
+    if done.code > 1:
+        raise GitFailed(f"counting the lines of {sha}: {done.said}")
+    counts = [line.rpartition(b"\0") for line in done.out.split(b"\n") if line]
     sources = [int(count) for name, _, count in counts if role_of(text(name.partition(b":")[2])) == "source"]
     return Size(len(sources), sum(sources))
 
@@ -157,7 +146,7 @@ def content_at(clone: Path, sha: str, paths: Iterable[str]) -> dict[str, bytes]:
     """
     git = git_of(clone)
     asked = list(dict.fromkeys(paths))
-    listing = output(git, "ls-tree", "-r", "-z", sha, doing=f"listing the tree of {sha}")
+    listing = git.output("ls-tree", "-r", "-z", sha, doing=f"listing the tree of {sha}")
     wanted = set(asked)
     blobs = {}
     for line in listing.split(b"\0"):

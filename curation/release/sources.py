@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from data.errors import GitFailed, InputError
+from data.git import make_ours
 from harness.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
 from harness.git import MissingObjects, git
 
@@ -105,8 +106,7 @@ def unpack(file: Path, clone: Path) -> None:
     place = clone / "objects" / "pack" / f"pack-{file.stem}.pack"
     if place.with_suffix(".idx").is_file() and place.read_bytes() == file.read_bytes():
         return
-    clone.mkdir(parents=True, exist_ok=True)
-    git(clone, "init", "--bare", "--quiet", str(clone))
+    make_ours(clone)
     try:
         place.with_suffix(".idx").unlink(missing_ok=True)  # of another version of the release
         place.write_bytes(file.read_bytes())

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
-from curation.review.decisions import Conflict
+from curation.review.decisions import MOST_EVENTS, Conflict
 from curation.review.desk import Desk
 from curation.review.guard import COOKIE, Gate, Guard
 from curation.review.pages import Pages
@@ -124,8 +124,8 @@ def decide(
     wanted: Wanted,
     task_id: str,
     action: Annotated[Action, Form()],
-    seen: Annotated[int, Form(ge=0)],
-    reason: Annotated[str, Form()] = "",
+    seen: Annotated[int, Form(ge=0, le=MOST_EVENTS)],
+    reason: Annotated[str, Form(max_length=40)] = "",
     note: Annotated[str, Form()] = "",
 ) -> Response:
     """Records a decision and goes on to the next candidate, or shows the conflict."""

@@ -25,18 +25,22 @@ NOTE_LIMIT = 4000
 """Longest note, characters."""
 
 
+MOST_EVENTS = 2**31 - 1
+"""Largest number of an event or version: that of an integer in Postgres."""
+
+
 class Event(Record):
     """One line of the audit log."""
 
-    uid: str = Field(description="32 hexadecimal digits, unique over all databases.")
-    task_id: str
-    fingerprint: str = Field(default="", description="Of the patch and the figures that the reviewer saw.")
-    reviewer: str
+    uid: str = Field(pattern=r"^[0-9a-z]{1,32}$", description="32 hexadecimal digits, unique over all databases.")
+    task_id: str = Field(min_length=1, max_length=200)
+    fingerprint: str = Field(default="", max_length=40, description="Of the patch and the figures that were seen.")
+    reviewer: str = Field(max_length=80)
     action: Action
     reason: str | None = Field(default=None, description="Code of a rejection (`vocabulary.RejectReason`).")
-    note: str = ""
-    undoes: str | None = Field(default=None, description="`uid` of the event that an undo takes back.")
-    at: str = Field(description="ISO 8601, UTC.")
+    note: str = Field(default="", max_length=NOTE_LIMIT, pattern=r"^[^\x00]*$")
+    undoes: str | None = Field(default=None, max_length=32, description="`uid` of the event that an undo takes back.")
+    at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*\+00:00$", description="ISO 8601, UTC.")
 
 
 class Opinion(Record):
@@ -119,7 +123,7 @@ class Decisions:
             Conflict: others acted since then; notes never conflict.
             InputError: reason or note do not fit the action.
         """
-        note = note.strip()
+        note = note.strip().replace("\0", "\ufffd")
         if problem := _problem(action, reason, note):
             raise InputError(problem)
         with self.engine.begin() as connection:

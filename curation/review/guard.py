@@ -149,12 +149,41 @@ class Gate:
         if _without_port(headers.get("host", "")) not in self._hosts:
             answer = PlainTextResponse("This host name is not served here (--allow-host NAME allows it).\n", 421)
             await answer(scope, receive, guarded)
+        elif "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await PlainTextResponse("No address here has such a character.\n", 400)(scope, receive, guarded)
         elif not length.isdecimal():
             await PlainTextResponse("The length of the form is missing.\n", 411)(scope, receive, guarded)
-        elif int(length) > BODY_LIMIT:
-            await PlainTextResponse("The form is too long.\n", 413)(scope, receive, guarded)
+        elif (form := await _form(scope, receive, length)) is None:
+            await PlainTextResponse("The form is too long.\n", 413, {"connection": "close"})(scope, receive, guarded)
         else:
-            await self._app(scope, receive, guarded)
+            await self._app(scope, _again(form, receive), guarded)
+
+
+async def _form(scope: Scope, receive: Receive, length: str) -> bytes | None:
+    """The body, empty where none is read; None for one that says or shows that it is too long.
+
+    What a request says of its length need not be true: with `Transfer-Encoding: chunked` it does not count.
+    """
+    if len(length) > len(str(BODY_LIMIT)) or int(length) > BODY_LIMIT:
+        return None
+    body, more = bytearray(), scope["method"] not in ("GET", "HEAD")
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > BODY_LIMIT or message["type"] == "http.disconnect":
+            return None
+    return bytes(body)
+
+
+def _again(form: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read, then what else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": form, "more_body": False}]
+
+    async def received() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return received
 
 
 def _without_port(host: str) -> str:

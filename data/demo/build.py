@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -14,9 +11,10 @@ from filelock import FileLock
 from data.demo.commits import DemoCommit, read_commits, width_table
 from data.demo.expectations import expected
 from data.errors import GitFailed, InputError
+from data.git import Git, git_of, make_ours, plain_text
 
 _MARK = "perfquarry.demo"
-"""Set in the configuration of repositories made here: only those may be replaced."""
+"""A file in the repositories made here: only those may be replaced."""
 
 
 def build_demo(path: Path) -> str:
@@ -56,34 +54,35 @@ def write_history(path: Path) -> dict[str, str]:
     Raises:
         GitFailed: git is missing or failed.
     """
-    git = _Git(path)
-    git.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(path))
-    git.run("config", _MARK, "true")
+    make_ours(path)
+    (path / _MARK).touch()
+    index = path / "demo-index"
+    git = git_of(path).having(GIT_INDEX_FILE=str(index))
     shas: dict[str, str] = {}
     indexed = ""
     for commit in read_commits():
         if commit.parents and commit.parents[0] != indexed:
-            git.run("read-tree", shas[commit.parents[0]])
+            _run(git, "read-tree", shas[commit.parents[0]])
         shas[commit.label] = _commit(git, commit, [shas[parent] for parent in commit.parents])
         indexed = commit.label
-    git.run("update-ref", "refs/heads/main", shas[indexed])
-    git.index.unlink()
+    _run(git, "update-ref", "refs/heads/main", shas[indexed])
+    index.unlink()
     return shas
 
 
-def _commit(git: _Git, commit: DemoCommit, parents: list[str]) -> str:
+def _commit(git: Git, commit: DemoCommit, parents: list[str]) -> str:
     """Writes one commit; the index holds the tree of its first parent before and its own after."""
     if commit.patch:
-        git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=commit.patch)
+        _run(git, "apply", "--cached", "--whitespace=nowarn", "-", stdin=commit.patch)
     if commit.generated:
-        blob = git.run("hash-object", "-w", "--stdin", stdin=width_table())
-        git.run("update-index", "--add", "--cacheinfo", f"100644,{blob},{commit.generated}")
+        blob = _run(git, "hash-object", "-w", "--stdin", stdin=width_table())
+        _run(git, "update-index", "--add", "--cacheinfo", f"100644,{blob},{commit.generated}")
     people = {
         **_person("AUTHOR", commit.author, commit.date),
         **_person("COMMITTER", commit.committer or commit.author, commit.committed or commit.date),
     }
     links = [argument for parent in parents for argument in ("-p", parent)]
-    return git.run("commit-tree", *links, git.run("write-tree"), stdin=commit.message, env=people)
+    return _run(git.having(**people), "commit-tree", *links, _run(git, "write-tree"), stdin=commit.message)
 
 
 def _person(role: str, person: str, date: datetime) -> dict[str, str]:
@@ -91,41 +90,15 @@ def _person(role: str, person: str, date: datetime) -> dict[str, str]:
     return {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": mail, f"GIT_{role}_DATE": date.isoformat()}
 
 
-@dataclass(frozen=True)
-class _Git:
-    """Runs git in one bare repository; nothing the user or the machine has set can change a hash."""
-
-    path: Path
-
-    @property
-    def index(self) -> Path:
-        """The index the trees are made in."""
-        return self.path / "demo-index"
-
-    def run(self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        """Output of one command, without the white space at its ends.
-
-        Raises:
-            GitFailed: git is missing or ended with an error.
-        """
-        settings = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_DEFAULT_HASH": "sha1",
-            "GIT_DIR": str(self.path),
-            "GIT_INDEX_FILE": str(self.index),
-            **(env or {}),
-        }
-        try:
-            done = subprocess.run(["git", *arguments], input=stdin.encode(), capture_output=True, env=settings)
-        except FileNotFoundError as error:
-            raise GitFailed("building the demo history: git is not installed") from error
-        if done.returncode:
-            raise GitFailed(f"building the demo history: git {arguments[0]}: {done.stderr.decode(errors='replace')}")
-        return done.stdout.decode().strip()
+def _run(git: Git, *arguments: str, stdin: str = "") -> str:
+    """Output of one command, without the white space at its ends."""
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin.encode())
+        file.seek(0)
+        done = git.run(*arguments, istream=file)
+    if done.code:
+        raise GitFailed(f"building the demo history: git {arguments[0]}: {done.said}")
+    return done.out.decode().strip()
 
 
 def _head(path: Path) -> str | None:
@@ -133,7 +106,7 @@ def _head(path: Path) -> str | None:
     if not (path / "HEAD").is_file():
         return None
     try:
-        return _Git(path).run("rev-parse", "--verify", "--quiet", "refs/heads/main")
+        return _run(git_of(path), "rev-parse", "--verify", "--quiet", "refs/heads/main")
     except GitFailed:
         return None
 
@@ -142,9 +115,6 @@ def _refuse_foreign(path: Path) -> None:
     """Raises InputError if `path` holds anything but a demo of another version."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    try:
-        is_demo = _Git(path).run("config", "--get", _MARK) == "true"
-    except GitFailed:
-        is_demo = False
+    is_demo = (path / _MARK).is_file() or "[perfquarry]" in plain_text(path / "config", 4096)  # of older versions
     if not is_demo:
         raise InputError(f"the demo repository cannot be made at {path}: something else is there; move it away")

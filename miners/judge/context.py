@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import GitFailed, InputError
+from data.git import git_of
 from data.records import Change, Stamp, TouchedFunction
 from data.settings import MineSettings
 from llm.fences import Piece, fit
@@ -17,7 +18,6 @@ from llm.tokens import about_tokens
 from miners.blobs import sides
 from miners.diff import text
 from miners.functions import touched
-from miners.git import git_of, output
 from miners.history import crawl
 from miners.judge.hunks import Hunk, hunks_of
 from miners.pulls.discussion import Discussion
@@ -170,7 +170,7 @@ def _calls(clone: Path, sha: str, functions: Sequence[_Function]) -> list[str]:
     patterns = [word for name in asked for word in ("-e", name)]
     options = ("-n", "-I", "-w", "-F", "-z", *patterns, sha, "--", *_SEARCHED)
     try:
-        listing = output(git_of(clone), "grep", *options, doing=f"looking for calls in {sha}")
+        listing = git_of(clone).output("grep", *options, doing=f"looking for calls in {sha}")
     except GitFailed:  # nothing found, or the clone lacks blobs
         return []
     return list(_chosen(listing, asked, functions))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import GitFailed
+from data.git import git_of
 from miners.diff import text
-from miners.git import git_of, output
 from miners.revisions import Selection, select
 from miners.stream import HEADERS, LogReader
 
@@ -18,7 +18,7 @@ def titles_of(clone: Path, names: Iterable[str]) -> list[str]:
     git = git_of(clone)
     asked = list(names)
     try:
-        answer = output(git, "cat-file", "--batch-check", doing="looking up commits", lines=asked) if asked else b""
+        answer = git.output("cat-file", "--batch-check", doing="looking up commits", lines=asked) if asked else b""
     except GitFailed:  # a partial clone
         return []
     words = [line.split() for line in answer.decode("ascii", "replace").splitlines()]

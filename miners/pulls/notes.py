@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from data.errors import GitFailed
+from data.git import git_of
 from miners.blobs import read_blobs
 from miners.diff import text
-from miners.git import git_of, output
 
 _FILE = re.compile(
     r"(?:.*/)?(?:change[-_]?(?:log|s)|history|news|releases?|what'?s?[-_]?new|release[-_]?notes?)(?:[-_.v\d]*)"
@@ -53,7 +53,7 @@ class ReleaseNotes:
     def _files(self) -> list[tuple[str, str]]:
         git = git_of(self._clone)
         try:
-            listing = output(git, "ls-tree", "-r", "-l", "-z", self._ref, doing=f"listing the tree of {self._ref}")
+            listing = git.output("ls-tree", "-r", "-l", "-z", self._ref, doing=f"listing the tree of {self._ref}")
         except GitFailed:  # objects lack: no notes
             return []
         blobs: dict[str, bytes] = {}

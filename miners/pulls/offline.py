@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from data.git import git_of
 from data.records import Pull, PullCommit, Stamp
 from miners.diff import text
-from miners.git import git_of
 from miners.pulls.graph import Commit, Graph
 from miners.pulls.links import closing_words, commits_in, mentions, strongest
 from miners.pulls.results import quoted_results

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from data.git import git_of
 from data.records import Change, Reason, change_id_of
 from data.settings import MineSettings
 from miners.diff import Diff, read_names, read_patch
-from miners.git import DIFF_OPTIONS, PATCH, git_of, output
-from miners.stream import NAMES_OF_TREES, parse_entries
+from miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, parse_entries
 
 _PATCH_START = b"\0\0diff --git "
 
@@ -21,7 +21,7 @@ def widened(clone: Path, change: Change, base_sha: str, title: str, settings: Mi
         GitFailed: objects of one of them lack.
     """
     doing = f"reading the commits {base_sha}..{change.head_sha}"
-    answer = output(git_of(clone), *NAMES_OF_TREES, *PATCH, *DIFF_OPTIONS, base_sha, change.head_sha, doing=doing)
+    answer = git_of(clone).output(*NAMES_OF_TREES, *PATCH, *DIFF_OPTIONS, base_sha, change.head_sha, doing=doing)
     end = answer.find(_PATCH_START)
     names, patch = (answer, b"") if end < 0 else (answer[: end + 1], answer[end + 2 :])
     entries = parse_entries(names)

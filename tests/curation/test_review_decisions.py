@@ -28,6 +28,11 @@ from tests.review_home import desk_of, fill, finding, task_of
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/reviews.db"
+    return new_database(request)
+
+
+def new_database(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database on a server of Postgres."""
     server = make_url(request.getfixturevalue("postgres_url"))
     name = f"reviews_{uuid4().hex}"
     engine = create_engine(server, isolation_level="AUTOCOMMIT")

@@ -10,6 +10,8 @@ import pytest
 from git_repository import Repository, rows
 
 from data.errors import GitFailed, InputError
+from data.git import git_of, is_ours
+from harness.checkouts import git_folders
 from miners.clone import default_branch, ensure_clone
 
 
@@ -119,10 +121,11 @@ def test_hooks_of_the_source_do_not_run(source: Repository, home: Path, tmp_path
 
 
 def test_submodules_a_local_source_has_are_reachable(source: Repository, home: Path) -> None:
-    modules = source.folder / ".git" / "modules"
+    inner = Repository(home.parent.parent / "inner")
+    head = inner.commit("inner", {"inner.c": "int i;\n"})
+    source.git("submodule", "add", "-q", str(inner.folder), "vendor/inner")
     clone = ensure_clone(source.folder, home)
-    assert not (clone / "modules").is_symlink()
-    (modules / "vendor").mkdir(parents=True)
-    assert [path.name for path in (ensure_clone(source.folder, clone) / "modules").iterdir()] == ["vendor"]
-    shutil.rmtree(modules)
-    assert not (ensure_clone(source.folder, clone) / "modules").is_symlink()
+    module = clone / "modules" / "vendor" / "inner"
+    shutil.rmtree(source.folder)
+    assert is_ours(module) and git_of(module).output("cat-file", "blob", f"{head}:inner.c", doing="") == b"int i;\n"
+    assert git_folders(clone) == [clone, module]
