@@ -35,6 +35,7 @@ from data.records import (
 from data.registry import Repository, resolve
 from data.store import TableStore
 from flows.decisions import newest_decision
+from flows.layouts import places_of
 from flows.options import Options, as_given
 from flows.repair_model import ModelProposer
 from harness.builds import Builder
@@ -51,12 +52,12 @@ from testgen.generated import Generated
 from testgen.traced import candidate_files
 
 VERSIONS = {
-    "mine": "1",
+    "mine": "2",
     "pulls": "1",
     "pulls-git": "1",
     "judge": "1",
-    "build": "2",
-    "generate": "1",
+    "build": "3",
+    "generate": "2",
     "measure": "3",
     "select": "4",
     "screen": "2",
@@ -114,7 +115,7 @@ class Run:
 
     def close(self) -> None:
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""
-        for name in ("begun", "builder"):  # a builder remembers what could not be made
+        for name in ("begun", "builder", "places"):  # a builder remembers what could not be made
             self.__dict__.pop(name, None)
         if "claims" in self.__dict__:
             self.claims.close()
@@ -140,6 +141,11 @@ class Run:
         self.home.locks.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.locks / f"clone-{self.name}.lock"):
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """Folders and modules that are the package, as the branch's newest commit has them."""
+        return places_of(self.clone, self.repository)
 
     @cached_property
     def sandbox(self) -> Sandbox:

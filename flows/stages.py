@@ -128,6 +128,7 @@ def _mine(run: Run, _: Batch) -> None:
         until=run.options.until,
         only=run.options.changes or None,
         branch=run.repository.branch or None,
+        places=run.places,
     )
     joined = Joined(run)
     append_in_parts(run, joined.rows(_counted(changes)))

@@ -19,7 +19,7 @@ from testgen.pytest_config import is_test_name, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
 _SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
-_SKIPPED_AT_TOP = {"build", "dist"}
+_BUILT = ("build", "dist")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def reachable_tests(
 
 def module_files(tree: Path) -> Iterator[str]:
     """Relative paths of files that can be modules (Python, Cython, C), without hidden, virtual or built folders."""
-    return (path for path in files_below(tree, _SKIPPED_AT_TOP) if path.endswith(MODULE_ENDINGS))
+    built = {name for name in _BUILT if not (tree / name / "__init__.py").exists()}
+    return (path for path in files_below(tree, built) if path.endswith(MODULE_ENDINGS))
 
 
 class ImportGraph:
