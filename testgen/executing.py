@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from data.records import Reason, Side
 from harness.contracts import ProbeItem, ProbeReport
@@ -50,6 +50,11 @@ class Executing:
                 self._judge(candidate)
                 found.append(candidate)
         return found
+
+    def missed(self, candidates: Iterable[Candidate]) -> frozenset[str]:
+        """Changed functions that no usable test of these executes."""
+        usable = (one.hits for one in candidates if one.reason is None)
+        return self._trace.wanted.difference(*map(self._trace.executed, usable))
 
     def nothing(self) -> tuple[Reason, str]:
         """Why there is no candidate at all, with the words for it."""

@@ -26,6 +26,13 @@ def is_test_name(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
+def may_hold_tests(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a file may hold tests, also those that only nose or unittest find by its name."""
+    name = PurePosixPath(path).name
+    named = name in ("test.py", "tests.py") or name.endswith(("_tests.py", "_unittest.py"))
+    return path.endswith(".py") and (named or is_test_path(path, patterns)) and name != "conftest.py"
+
+
 def is_test_path(path: str, patterns: Sequence[str]) -> bool:
     """Whether a relative path is part of the tests: a test file, a conftest, or in a folder of tests."""
     pure = PurePosixPath(path)

@@ -309,3 +309,24 @@ def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, 
         assert len(kept(rows)) == 2
         assert "test_heap.py::test_both" in kept(rows)
     assert {row.workload_id for row in first} & {row.workload_id for row in second}
+
+
+def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Path, prober: SandboxProber) -> None:
+    """Usable tests of one function do not end it: the test of the other one is the last of seven files."""
+    two = "def near(n):\n    return sum(range(n))\n\ndef far(n):\n    return sum(range(n + 1))\n"
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": two,
+        "pkg/late.py": "from . import core\nhidden = getattr(core, 'fa' + 'r')\n",
+        **{
+            f"tests/test_{name}.py": "from pkg.core import near\n\n"
+            + "".join(f"def test_{number}():\n    assert near({number}) >= 0\n\n" for number in range(4))
+            for name in "abcdef"
+        },
+        "tests/test_g.py": "from pkg.late import hidden\n\ndef test_hidden():\n    assert hidden(2) == 3\n",
+    }
+    changed = {
+        "pkg/core.py": two.replace("sum(range(n))", "n * (n - 1) // 2").replace("sum(range(n + 1))", "n * (n + 1) // 2")
+    }
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert "tests/test_g.py::test_hidden" in kept(rows)
