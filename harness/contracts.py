@@ -257,6 +257,9 @@ class ProbeReport(Record):
     outcome: Literal["finished", "timeout", "crashed"]
     items: list[ProbeItem] = Field(default_factory=list)
     collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
+    collect_skips: dict[str, str] = Field(
+        default_factory=dict, description="Message by test file that was skipped as a whole."
+    )
     recorded: list[Recorded] = Field(default_factory=list)
     unrecorded: list[Unrecorded] = Field(default_factory=list)
     python: str = ""

@@ -214,6 +214,7 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
         outcome=outcome,
         items=list(entries.items.values()),
         collect_errors=entries.collect_errors,
+        collect_skips=entries.collect_skips,
         recorded=entries.recorded,
         unrecorded=entries.unrecorded,
         python=entries.python,
@@ -256,6 +257,7 @@ class _Entries:
 
     items: dict[str, ProbeItem]
     collect_errors: dict[str, str]
+    collect_skips: dict[str, str] = field(default_factory=dict)
     recorded: list[Recorded] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
     running: str | None = None
@@ -295,6 +297,9 @@ class _Entries:
 
     def _take_collect(self, value: dict[str, str]) -> None:
         self.collect_errors.update({str(node): str(text) for node, text in value.items()})
+
+    def _take_skipped(self, value: dict[str, str]) -> None:
+        self.collect_skips.update({str(node): str(text) for node, text in value.items()})
 
     def _take_recorded(self, value: dict[str, Any]) -> None:
         self.recorded.append(Recorded.model_validate(value))

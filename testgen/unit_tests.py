@@ -22,6 +22,7 @@ from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, wi
 from testgen.case import Case
 from testgen.definitions import NodeId, definitions_of
 from testgen.executing import Executing
+from testgen.needs import NEEDS
 from testgen.pytest_config import is_test_path, python_files
 from testgen.reach import TestFile
 from testgen.runs import Results, Runner
@@ -50,6 +51,7 @@ _TELLING = (
     Reason.FLAKY,
     Reason.TEST_TIMEOUT,
     Reason.FAILS_ON_BASE,
+    *NEEDS,
     Reason.TEST_CHANGED,
 )
 

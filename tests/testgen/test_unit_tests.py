@@ -330,3 +330,32 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
     }
     rows = Trial(tmp_path, base, changed, prober).select()
     assert "tests/test_g.py::test_hidden" in kept(rows)
+
+
+@pytest.mark.parametrize(
+    ("test", "reason", "word"),
+    [
+        ("import pytest\npytest.importorskip('a_module_nobody_has')\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
+        ("import a_module_nobody_has\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
+        ("    open('data/numbers.txt')\n", Reason.NEEDS_FILE, "numbers.txt"),
+        ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
+        ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
+        ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
+    ],
+)
+def test_what_tests_need_is_a_reason_of_its_own(
+    tmp_path: Path, prober: SandboxProber, test: str, reason: Reason, word: str
+) -> None:
+    """Such a test does not come to the change: that is no sign that none executes it."""
+    above, inside = ("", test) if test.startswith(" ") else (test, "")
+    fixture = "mocker" if "mocker" in test else ""
+    call = "    assert work(2) == 1\n" if test else "    assert work\n"
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
+        "tests/test_core.py": f"{above}from pkg.core import work\n\ndef test_it({fixture}):\n{inside}{call}",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert (rows[0].code, rows[0].reason) == ("", reason)
+    assert word in rows[0].detail
