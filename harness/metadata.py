@@ -105,8 +105,23 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     found.name = found.name or _text(legacy.get("dist-name")) or _text(legacy.get("module"))
     found.runtime = found.runtime or _texts(legacy.get("requires"))
     found.requires_python = found.requires_python or _text(legacy.get("requires-python"))
+    _read_groups_of_tools(tool, found)
     for name, lines in _table(legacy, "requires-extra").items():
         found.extras.setdefault(name, _texts(lines))
+
+
+def _read_groups_of_tools(tool: dict[str, Any], found: Metadata) -> None:
+    """Lists of development requirements under the names of pdm, uv and hatch."""
+    groups = dict(_table(_table(tool, "pdm"), "dev-dependencies"))
+    groups["dev"] = [*_texts(groups.get("dev")), *_texts(_table(tool, "uv").get("dev-dependencies"))]
+    for name, table in _table(_table(tool, "hatch"), "envs").items():
+        wanted = table if isinstance(table, dict) else {}
+        features = [line for one in _texts(wanted.get("features")) for line in found.extras.get(one, [])]
+        lines = [*_texts(wanted.get("dependencies")), *_texts(wanted.get("extra-dependencies")), *features]
+        groups["dev" if name == "default" else name] = lines + _texts(groups.get(name))
+    for name, lines in groups.items():
+        if lines := _texts(lines):
+            found.extras.setdefault(name, lines)
 
 
 def _group(groups: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> list[str]:
