@@ -157,6 +157,7 @@ def _judge_todo(run: Run) -> list[Batch]:
 def _judge(run: Run, keys: Batch) -> None:
     wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
     append_in_parts(run, _counted(verdicts(run, wanted)))
+    run.judged()
 
 
 # build, generate, measure: one change a batch, most probable first

@@ -145,7 +145,7 @@ def _command(
     return Command(
         argv=(*prefix, str(built.python), "-s", str(PROBE), str(asked)),
         cwd=built.tree,
-        env={**_environment(outbox, hash_seed), **env},
+        env={**built.variables, **_environment(outbox, hash_seed), **env},
         writable=(outbox,),
         readable=(folder, PROBE.parent, *_visible(built), *map(Path, request.extra_paths), *seen),
         limits=limits,
@@ -168,6 +168,7 @@ def _message(built: BuiltSide, request: ProbeRequest, folder: Path) -> dict[str,
     return {
         **request.model_dump(mode="json", exclude={"references"}),
         "tree": str(built.tree),
+        "test_arguments": list(built.test_arguments),
         "source_roots": [str(root) for root in built.source_roots],
         "result": str(folder / "out" / "result.jsonl"),
         "store": str(folder / "out" / STORE) if request.store else "",

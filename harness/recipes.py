@@ -46,6 +46,9 @@ class Recipe(Record):
         default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
     )
     packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
+    test_variables: dict[str, str] = Field(default_factory=dict, description="Environment variables of the tests.")
+    test_arguments: list[str] = Field(default_factory=list, description="Options of pytest.")
+    test_paths: list[str] = Field(default_factory=list, description="Folders and globs that hold test files.")
     guessed: bool = Field(default=False, description="Only folders speak for the packages: one that imports will do.")
     tested: list[str] = Field(default_factory=list, description="Minor versions the project tested with, '3.10'.")
     declared: list[str] = Field(default_factory=list, description="Requirements named anywhere; not installed as such.")
@@ -92,6 +95,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     if build and not fits:
         runtime += _for_building(metadata, build)
     tests = repository.test_requirements or testing_needs(tree, metadata, ci)
+    tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
     return Recipe(
         name=metadata.name,
@@ -103,6 +107,9 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         source_roots=list(layout.roots),
         packages=list(layout.packages),
         guessed=layout.guessed,
+        test_variables=repository.environment,
+        test_arguments=repository.test_arguments,
+        test_paths=repository.test_paths,
         tested=tested_pythons(tree, metadata, ci, conda),
         declared=_clean(declared_needs(tree, metadata, ci, conda), own, []),
         system_packages=ci.system_packages,

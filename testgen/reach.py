@@ -45,6 +45,7 @@ def reachable_tests(
     changed: Iterable[str],
     limit: int | None = None,
     names: Iterable[str] = (),
+    test_paths: Sequence[str] = (),
 ) -> list[TestFile]:
     """Test files that may reach a changed file: named after it, then naming what changed, then the nearest.
 
@@ -54,6 +55,7 @@ def reachable_tests(
         changed: paths relative to the tree; those it lacks are passed over.
         limit: most files returned; None for all.
         names: changed functions and classes, 'Class.method'.
+        test_paths: folders and globs of files that are tests whatever their names.
 
     Files that this Python cannot parse, and files without a test, are left out.
     """
@@ -61,7 +63,7 @@ def reachable_tests(
     goals = [path for path in changed if path in files or not path.endswith(".py")]
     distances = _distances(ImportGraph(files, source_roots), goals)
     patterns = python_files(tree)
-    tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns)]
+    tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
     words = _words(names, goals)
     said = _said({test.path: files[test.path].read_bytes() for test in tests}, words) if words else {}
     tests = [test for test in tests if test.distance < FAR or said.get(test.path)]

@@ -104,7 +104,7 @@ def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) ->
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
         roots = relative_roots(side_built)
-        tests = reachable_tests(side_built.tree, roots, changed, limit, names)
+        tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths)
         found |= {test.path: test for test in tests if test.path not in found}
     return list(found.values())[:limit]
 

@@ -198,4 +198,4 @@ def pytest_arguments(request, files):
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
     for name in UNWANTED:
         options += ["-p", "no:" + name]
-    return options + files
+    return options + request.get("test_arguments", []) + files
