@@ -57,7 +57,7 @@ VERSIONS = {
     "mine": "2",
     "pulls": "1",
     "pulls-git": "1",
-    "judge": "1",
+    "judge": "2",
     "build": "3",
     "generate": "2",
     "measure": "3",

@@ -20,6 +20,7 @@ from harness.testing_needs import declared_needs, requirement_lines, tested_pyth
 
 # versions that stand for those the probe works with; a range without any of them is too old
 _PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
+_OF_PYTEST = re.compile(r"(?:py|pluggy|pytest-[\w-]+)(?![\w-])")
 SITE = ".perfquarry-site"
 """Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
 
@@ -197,6 +198,7 @@ def _range(own: str | None, registered: str, notes: list[str]) -> str | None:
 def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
     """Requirements in one spelling, sorted, each once."""
     kept: set[str] = set()
+    aged = False
     for line in lines:
         try:
             requirement = Requirement(line.strip())
@@ -212,7 +214,10 @@ def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
         if requirement.name == "pytest" and not any(map(requirement.specifier.contains, _PROBED)):
             notes.append(f"range of pytest ignored, too old for the probe: {line[:200]!r}")
             requirement.specifier = SpecifierSet()
+            aged = True
         kept.add(str(requirement))
+    if aged:  # pinned together with that pytest, they would keep it
+        kept = {Requirement(line).name if _OF_PYTEST.match(line) else line for line in kept}
     bare = {r for r in kept if re.fullmatch(r"[a-z0-9-]+", r)}
     narrowed = {Requirement(r).name for r in kept - bare if Requirement(r).marker is None}
     return sorted(kept - (bare & narrowed))

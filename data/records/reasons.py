@@ -29,6 +29,7 @@ class Reason(StrEnum):
     UNLIKELY = "unlikely_performance"
     IN_DISGUISE = "in_disguise"
     NOT_ON_CPU = "not_on_cpu"
+    SAME_PATCH = "same_patch_as_a_commit"
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head"
@@ -39,6 +40,7 @@ class Reason(StrEnum):
     IMPORT_FAILED = "import_failed"
     SYSTEM_PACKAGE_MISSING = "system_package_missing"
     # generate
+    EXPECTATIONS_CHANGED = "tests_expect_other_results"
     NO_TESTS = "no_tests"
     NO_TEST_EXECUTES_CHANGE = "no_test_executes_change"
     TEST_CHANGED = "test_modified_by_change"
@@ -114,6 +116,7 @@ MEANING: dict[Reason, str] = {
     Reason.UNLIKELY: "the judge's probability is below the threshold",
     Reason.IN_DISGUISE: "it speaks of performance and is a fix, a feature or a refactoring",
     Reason.NOT_ON_CPU: "its gain cannot be shown on a CPU",
+    Reason.SAME_PATCH: "the merge brought one commit, which is a change of its own with the same patch",
     Reason.SYNTAX_ERROR_BASE: "a changed source file does not parse at the base",
     Reason.SYNTAX_ERROR_HEAD: "a changed source file does not parse at the head",
     Reason.NO_INTERPRETER: "no installed interpreter fits the commit's range of Python versions",
@@ -122,6 +125,7 @@ MEANING: dict[Reason, str] = {
     Reason.BUILD_TIMEOUT: "a build command did not end within its limit",
     Reason.IMPORT_FAILED: "the built package cannot be imported",
     Reason.SYSTEM_PACKAGE_MISSING: "a header, library or program is missing; the log names the Debian package",
+    Reason.EXPECTATIONS_CHANGED: "the change edits the values that its tests expect: it alters behaviour",
     Reason.NO_TESTS: "the repository has no test file at that commit that can reach the change",
     Reason.NO_TEST_EXECUTES_CHANGE: "tests ran, but none executes a changed line",
     Reason.TEST_CHANGED: "the tests that execute the change are themselves modified by it",
@@ -193,6 +197,7 @@ HELP: dict[Reason, str] = {
     Reason.UNLIKELY: "a lower [judge] keep_from in --settings, or --judge cascade",
     Reason.IN_DISGUISE: "another --judge",
     Reason.NOT_ON_CPU: "another --judge",
+    Reason.SAME_PATCH: "nothing: look at the commit's own row",
     Reason.SYNTAX_ERROR_BASE: "`python` in a recipe: another interpreter",
     Reason.SYNTAX_ERROR_HEAD: "`python` in a recipe: another interpreter",
     Reason.NO_INTERPRETER: "an interpreter of that version (uv python install), or `python` in a recipe",
@@ -201,6 +206,7 @@ HELP: dict[Reason, str] = {
     Reason.BUILD_TIMEOUT: "a larger [build] timeout in --settings",
     Reason.IMPORT_FAILED: "`packages`, `source_dirs` and `requirements` in a recipe",
     Reason.SYSTEM_PACKAGE_MISSING: "apt-get install what the log names, or [build] system_packages in --settings",
+    Reason.EXPECTATIONS_CHANGED: "nothing: the change alters behaviour",
     Reason.NO_TESTS: "`test_paths` in a recipe, or --workloads asv,replay,generated",
     Reason.NO_TEST_EXECUTES_CHANGE: "a larger [generate] max_test_files in --settings, or --workloads generated",
     Reason.TEST_CHANGED: "--workloads replay,generated",
@@ -219,6 +225,7 @@ HELP: dict[Reason, str] = {
 
 TELLING: tuple[Reason, ...] = (
     # what unit tests say of the change itself
+    Reason.EXPECTATIONS_CHANGED,
     Reason.FAILS_ON_HEAD,
     Reason.FAILS_ON_BASE,
     Reason.FLAKY,

@@ -253,6 +253,12 @@ def test_pytest_is_never_older_than_the_probe_can(recipe: Any, wanted: str, kept
     assert recipe({"setup.py": f"setup(tests_require=[{wanted!r}])"}).test_requirements == [kept]
 
 
+def test_what_was_pinned_with_an_old_pytest_does_not_keep_it(recipe: Any) -> None:
+    pins = "pytest==2.9.2\npluggy==0.3.1\npy==1.4.31\npytest-cov==2.3.0\npytz==2016.1\n"
+    made = recipe({"requirements-test.txt": pins, "lib/__init__.py": ""})
+    assert made.test_requirements == ["pluggy", "py", "pytest", "pytest-cov", "pytz==2016.1"]
+
+
 def test_the_registry_says_it_better(recipe: Any) -> None:
     made = recipe(
         {
