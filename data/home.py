@@ -39,6 +39,11 @@ class Home:
         return self.root / "repositories"
 
     @property
+    def recipes(self) -> Path:
+        """The user's own recipes, one file a repository; they come before the registry."""
+        return self.root / "recipes"
+
+    @property
     def environments(self) -> Path:
         """Virtual environments, shared between changes."""
         return self.root / "environments"

@@ -34,7 +34,7 @@ class Repository(Record):
         description="Folders that have held the packages, relative: those a commit has go on sys.path; empty: found.",
     )
     test_paths: list[str] = Field(
-        default_factory=list, description="Folders or globs that hold test files, relative; empty: found by name."
+        default_factory=list, description="Folders or globs that hold test files, relative; others are found by name."
     )
     test_globs: list[str] = Field(
         default_factory=lambda: ["test_*.py", "*_test.py"], description="Names of test files."
@@ -58,6 +58,15 @@ class Repository(Record):
     test_requirements: list[str] = Field(
         default_factory=list,
         description="Installed besides pytest, for all of the history; empty: those the tree names.",
+    )
+    extras: list[str] = Field(
+        default_factory=list, description="Extras and dependency groups of the package that its tests need, too."
+    )
+    environment: dict[str, str] = Field(
+        default_factory=dict, description="Environment variables of the tests, beside those that measuring needs."
+    )
+    test_arguments: list[str] = Field(
+        default_factory=list, description="Options of pytest, such as '-p', 'no:doctest': the tree's own do not count."
     )
     test_command: str = Field(default="python -m pytest", description="How its developers run the tests, for people.")
     test_kind: Literal["pytest"] = Field(default="pytest", description="What collects the tests.")
@@ -109,14 +118,14 @@ def _folder() -> resources.abc.Traversable:
     return resources.files("data") / "repositories"
 
 
-def parse(name: str, text: str, where: str) -> Repository:
-    """The entry that a TOML text describes; `where` names it in errors.
+def parse(name: str, text: str, where: str, **known: str) -> Repository:
+    """The entry that a TOML text describes; `where` names it in errors, `known` is what the text need not say.
 
     Raises:
         InputError: it is no TOML, or has an unknown key or a wrong value.
     """
     try:
-        return Repository.model_validate({"name": name, **tomllib.loads(text)})
+        return Repository.model_validate({"name": name, **known, **tomllib.loads(text)})
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where} is no TOML: {error}") from error
     except ValidationError as error:
@@ -124,7 +133,50 @@ def parse(name: str, text: str, where: str) -> Repository:
         raise InputError(f"{where}: {'; '.join(found)}") from error
 
 
-def resolve(text: str) -> Repository:
+def resolve(text: str, recipes: Path | None = None) -> Repository:
+    """What a person means by a name of the registry or of a recipe, a git URL, or a local folder.
+
+    What the recipe of that repository says (`NAME.toml` in `recipes`) takes precedence; the rest stays as it was.
+
+    Raises:
+        UnknownRepository: none of these; lists names that are near.
+        InputError: the recipe is no TOML, or has an unknown key or a wrong value.
+    """
+    own = named(text)
+    if recipes is None:
+        return _resolve(text)
+    try:
+        found = _resolve(text)
+    except UnknownRepository:
+        if own is None or not (recipes / f"{own.name}.toml").is_file():
+            raise
+        found = own
+    return with_recipe(found, recipes / f"{found.name}.toml")
+
+
+def with_recipe(entry: Repository, file: Path) -> Repository:
+    """The entry with what a recipe says in its place; the entry itself where there is no such file.
+
+    Raises:
+        InputError: it cannot be read, is no TOML, or has an unknown key or a wrong value.
+    """
+    if not file.is_file():
+        return entry
+    try:
+        said = parse(entry.name, file.read_text(encoding="utf-8"), str(file), codebase=entry.codebase)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the recipe {file}: {error}") from error
+    given = said.model_dump(include=said.model_fields_set - {"name"})
+    return Repository.model_validate(entry.model_dump(include=entry.model_fields_set) | given)
+
+
+def named(text: str) -> Repository | None:
+    """An entry that has only a name of the user's own, as tables and folders spell it; None for what can be no name."""
+    text = text.strip()
+    return Repository(name=_safe(text), codebase=text) if re.fullmatch(r"[\w.-]*\w[\w.-]*", text) else None
+
+
+def _resolve(text: str) -> Repository:
     """What a person means by a name of the registry, a git URL, or a local folder.
 
     A URL of a registered repository is that entry. The name of any other is made from host,

@@ -22,6 +22,7 @@ from llm import By
 COMMANDS: tuple[str, ...] = (
     "count",
     "pulls",
+    "recipe",
     "release",
     "revalidate",
     "review",
@@ -30,6 +31,9 @@ COMMANDS: tuple[str, ...] = (
     "status",
 )
 """Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
+
+INTERRUPTED = 130
+"""Exit code of Ctrl-C."""
 
 STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "screen", "count")
 
@@ -50,7 +54,9 @@ ForOption = Annotated[
     str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
 ]
 TasksOption = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the N most probable changes are built and timed.")]
+LimitOption = Annotated[
+    int | None, typer.Option(min=1, help="This run is about the N most probable changes that are not finished.")
+]
 JudgeOption = Annotated[
     str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
 ]
@@ -74,7 +80,24 @@ def _aware(date: datetime | None) -> datetime | None:
 
 
 def _parts(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if text is not None and not found:
+        raise InputError("--changes names no commit: give hashes, SHA,SHA, or leave it out for all changes")
+    return found
+
+
+def _dates(since: datetime | None, until: datetime | None) -> tuple[datetime | None, datetime | None]:
+    """Both dates as aware ones.
+
+    Raises:
+        InputError: no change can lie between them.
+    """
+    begin, end = _aware(since), _aware(until)
+    if begin and begin > datetime.now(UTC):
+        raise InputError(f"--since {begin:%Y-%m-%d} is in the future: no change is as new as that")
+    if begin and end and begin >= end:
+        raise InputError(f"--since {begin:%Y-%m-%d} is not before --until {end:%Y-%m-%d}: no change lies between them")
+    return begin, end
 
 
 def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
@@ -105,11 +128,12 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             Console().print(f"{name:<9} {escape(repo)}, home {escape(str(home_of(home).root))}", highlight=False)
         from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
 
+        begin, end = _dates(since, until)
         options = Options(
             repo=repo,
             source=source,
-            since=_aware(since),
-            until=_aware(until),
+            since=begin,
+            until=end,
             changes=_parts(changes),
             limit=limit,
             home=str(home_of(home).root),
@@ -160,11 +184,12 @@ def judge(
         llm = llm or "exchange:nobody"
     if (repo is None) == (evaluate is None) or (plot and not evaluate):
         raise InputError("give a repository to judge, or --evaluate LABELS.parquet (with --plot FILE.svg)")
+    begin, end = _dates(since, until)
     options = Options(
         repo=repo or "",
         source=source,
-        since=_aware(since),
-        until=_aware(until),
+        since=begin,
+        until=end,
         changes=_parts(changes),
         limit=limit,
         home=str(home_of(home).root),
@@ -339,9 +364,15 @@ def main() -> None:
         logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
         errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        errors.print("interrupted; run the same command again to go on from here", highlight=False)
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as ended:  # typer makes an exit of Ctrl-C
+        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+            raise
+        errors.print(
+            "interrupted: what is done is kept; run the same command again to go on from here",
+            highlight=False,
+            soft_wrap=True,
+        )
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

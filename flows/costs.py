@@ -11,8 +11,8 @@ from rich.table import Table
 
 from data.home import Home
 from data.records import LlmCall
-from data.registry import resolve
 from data.store import TableStore
+from flows.names import repository_of
 from llm import By
 from llm.costs import Cost, costs
 
@@ -29,7 +29,7 @@ def report(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
     store = TableStore(home.tables)
     names = store.repositories(LlmCall)
     if repo is not None:
-        name = resolve(repo).name
+        name = repository_of(home, repo).name
         names = [name] if name in names else []
     found = costs(store, names, by)
     usd, unpriced = sum(cost.usd for cost in found), sum(cost.unpriced for cost in found)

@@ -19,10 +19,10 @@ from curation.samples import analyse, read_cases
 from data.errors import InputError, UnknownTask
 from data.home import Home
 from data.records import Change, Evidence, Task, Timing, Workload
-from data.registry import resolve
 from data.store import TableStore
 from flows.count_lines import count_lines, facts_of
 from flows.decisions import newest_tasks
+from flows.names import repository_of
 from flows.reports import (
     evidence_panel,
     explain,
@@ -46,7 +46,7 @@ def _known(home: Home, repo: str) -> tuple[TableStore, str]:
     Raises:
         InputError: the tables hold nothing of it.
     """
-    store, name = _store(home), resolve(repo).name
+    store, name = _store(home), repository_of(home, repo).name
     if name not in store.repositories(Change):
         raise InputError(f"nothing of {name} in {home.tables}: run `perfquarry curate {repo}` first")
     return store, name

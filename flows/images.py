@@ -10,11 +10,12 @@ from rich.console import Console
 from data.errors import InputError
 from data.home import Home
 from data.records import Build, Stamp, Task
-from data.registry import names, resolve
+from data.registry import names
 from data.settings import BuildSettings
 from data.store import TableStore
 from flows.decisions import made_of
 from flows.facts import find_task
+from flows.names import repository_of
 from flows.reports import size
 from harness.builds import Builder
 from harness.contracts import BuiltSide
@@ -57,7 +58,7 @@ def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltS
     builds = {row.side: row for row in made_of(store, Build, task.repo, [task])}
     if not builds or not clone.is_dir():
         raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
-    repository = resolve(task.repo if task.repo in names() else task.url)
+    repository = repository_of(home, task.repo if task.repo in names() or not task.url else task.url)
     stamp = Stamp.model_validate(builds["base"].model_dump(include=set(Stamp.model_fields)))
     sandbox = choose_sandbox(private=(home.compiled,))
     builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)

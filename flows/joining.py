@@ -50,7 +50,7 @@ def joining(run: Run) -> Joining:
     settings, graph = run.options.settings.pulls, graph_of(run)
     there = plain_pulls(run, JOIN_COLUMNS)
     lacking = (row.model_dump(include=set(JOIN_COLUMNS)) for row in from_git(run, graph))
-    return Joining(graph, chain(there, lacking), settings.policy, settings.labels)
+    return Joining(graph, chain(there, lacking), settings.policy, settings.labels, run.places)
 
 
 class Joined:

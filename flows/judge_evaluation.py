@@ -143,7 +143,7 @@ def _judge_repository(run: Run, by_sha: dict[str, Label], found: _Found) -> None
     settings = run.options.settings
     changes = {
         change.change_id: change
-        for change in crawl(run.clone, run.stamp("mine"), settings.mine, only=sorted(by_sha))
+        for change in crawl(run.clone, run.stamp("mine"), settings.mine, only=sorted(by_sha), places=run.places)
         if change.status == "kept"
     }
     prices = Prices(settings.llm.prices)

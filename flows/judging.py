@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 import pyarrow.compute as pc
 
-from data.records import Change, Verdict
+from data.records import MEANING, Change, Reason, Verdict
 from flows.joining import discussions
 from flows.run import Run
 from llm.client import ModelSpec, open_client
 from miners.functions import touched
 from miners.judge import Judge, make_judge, spec_of
+from miners.judge.heuristic import NAME as HEURISTIC
 
 AT_ONCE = 200
 """Changes whose questions are made before the first of them is asked, where answers come at once."""
@@ -43,10 +44,15 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
         BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
     """
     changes: dict[str, Change] = {}
+    commits = _patches_of_commits(run)
+    again: list[Change] = []
 
     def mined() -> Iterator[Change]:
         where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
         for change in run.store.records(Change, run.name, where=where, **run.where("mine")):
+            if change.kind == "merge" and change.patch_id in commits:
+                again.append(change)
+                continue
             changes[change.change_id] = change
             yield change
 
@@ -56,3 +62,22 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
             if verdict.status == "kept":
                 verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
             yield verdict
+    stamp = run.stamp("judge")
+    for change in again:
+        yield Verdict(
+            **stamp.fields(),
+            status="rejected",
+            reason=Reason.SAME_PATCH,
+            change_id=change.change_id,
+            judge=HEURISTIC,
+            is_performance="no",
+            probability=0.0,
+            why=MEANING[Reason.SAME_PATCH],
+        )
+
+
+def _patches_of_commits(run: Run) -> frozenset[str]:
+    """Patch ids of the kept changes that are no merges: a merge of one commit has that commit's."""
+    where = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
+    found = run.store.scan(Change, run.name, columns=["patch_id"], where=where, **run.where("mine"))
+    return frozenset(found["patch_id"].to_pylist())

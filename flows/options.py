@@ -37,7 +37,9 @@ class Options(Record):
     since: datetime | None = Field(default=None, description="Changes that reached the branch at or after it.")
     until: datetime | None = Field(default=None, description="Changes that reached the branch before it.")
     changes: tuple[str, ...] = Field(default=(), description="Only these heads (hashes or unique prefixes).")
-    limit: int | None = Field(default=None, ge=1, description="Only the N most probable changes go to the build.")
+    limit: int | None = Field(
+        default=None, ge=1, description="Only the N most probable changes that are not finished go to the build."
+    )
     home: str = Field(description="Folder of the whole state.")
     jobs: int = Field(ge=1, description="Changes that are worked on at once; each core times one at a time.")
     seconds: float | None = Field(default=None, gt=0, description="No further change is begun after so many seconds.")

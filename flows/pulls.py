@@ -196,7 +196,7 @@ def summary(run: Run) -> Summary:
         origins[row["origin"]] += 1
         measured += bool(row["results"])
         for policy, counts in policies.items():
-            counts[str(rejection(row, policy, labels) or "kept")] += 1
+            counts[str(rejection(row, policy, labels, run.places) or "kept")] += 1
     return Summary(
         repository=run.name,
         states=dict(states.most_common()),

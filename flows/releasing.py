@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -18,7 +19,7 @@ from curation.release.manifest import Family, Manifest, Source
 from curation.release.selection import Candidate, read_reviews, select
 from curation.release.sources import tree_of
 from curation.revalidation import fallen
-from data.errors import InputError
+from data.errors import InputError, UnknownRepository
 from data.funnel import Provenance, funnel
 from data.home import Home
 from data.records import (
@@ -33,9 +34,9 @@ from data.records import (
     Verdict,
     Workload,
 )
-from data.registry import resolve
 from data.store import TableStore
 from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
+from flows.names import repository_of
 from harness.checkouts import Checkouts
 
 
@@ -86,12 +87,13 @@ def release(
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
-    name = resolve(repo).name
     for home in homes:
-        if any(task.status == "kept" for task in newest_tasks(TableStore(home.tables), name)):
-            return name, home
+        with suppress(UnknownRepository):
+            name = repository_of(home, repo).name
+            if any(task.status == "kept" for task in newest_tasks(TableStore(home.tables), name)):
+                return name, home
     where = ", ".join(str(home.root) for home in homes)
-    raise InputError(f"no accepted task of {name} in {where}: run `perfquarry curate {repo}` first")
+    raise InputError(f"no accepted task of {repo} in {where}: run `perfquarry curate {repo}` first")
 
 
 def _clone(home: Home, repo: str) -> Path:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from curation.blocks import Session, sessions_of
 from data.funnel import Funnel, SourceCount
-from data.records import MEANING, Evidence, Reason, Task, Timing
+from data.records import HELP, MEANING, Evidence, Reason, Task, Timing
 
 PLOT_WIDTH = 48
 
@@ -175,9 +175,10 @@ def task_head(task: Task) -> RenderableType:
 
 
 def explain(console: Console, seen: Collection[str]) -> None:
-    """Says what each of the reasons means."""
+    """Says what each of the reasons means, and what would help."""
     table = Table.grid(padding=(0, 2))
     for reason in Reason:
         if reason.value in seen:
-            table.add_row(f"[dim]{reason.value}[/]", MEANING[reason])
+            helps = HELP.get(reason, "nothing")
+            table.add_row(f"[dim]{reason.value}[/]", MEANING[reason], "" if helps == "nothing" else escape(helps))
     console.print(table)

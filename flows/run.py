@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +15,9 @@ from filelock import FileLock
 
 from data.claims import Claims
 from data.demo import build_demo
-from data.errors import InputError
+from data.errors import GitFailed, InputError
 from data.funnel import Provenance
+from data.git import commit_of
 from data.home import Home
 from data.records import (
     Attempt,
@@ -33,9 +34,11 @@ from data.records import (
     Workload,
     content_id,
 )
-from data.registry import Repository, resolve
+from data.registry import Repository
 from data.store import TableStore
 from flows.decisions import newest_decision
+from flows.layouts import places_of
+from flows.names import repository_of
 from flows.options import Options, as_given
 from flows.repair_model import ModelProposer
 from harness.builds import Builder
@@ -52,12 +55,12 @@ from testgen.generated import Generated
 from testgen.traced import candidate_files
 
 VERSIONS = {
-    "mine": "1",
+    "mine": "2",
     "pulls": "1",
     "pulls-git": "1",
-    "judge": "1",
-    "build": "2",
-    "generate": "1",
+    "judge": "2",
+    "build": "3",
+    "generate": "2",
     "measure": "3",
     "select": "4",
     "screen": "2",
@@ -72,6 +75,10 @@ class Run:
     """A run of one repository in one home."""
 
     options: Options
+    stages: list[str] = field(default_factory=list, compare=False)
+    """Names of the stages it is to do; none: all."""
+    _chosen: frozenset[str] | None = field(default=None, compare=False)
+    """With a limit: the changes it is about, once the judge is done."""
 
     @classmethod
     @functools.lru_cache(maxsize=8)
@@ -87,7 +94,7 @@ class Run:
     @cached_property
     def repository(self) -> Repository:
         """The registry's entry, or one made from the URL or path."""
-        return resolve(self.options.repo)
+        return repository_of(self.home, self.options.repo, self.options.source)
 
     @property
     def name(self) -> str:
@@ -128,7 +135,9 @@ class Run:
 
     def close(self) -> None:
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""
-        for name in ("begun", "_deadline", "builder"):  # a builder remembers what could not be made
+        self.stages.clear()
+        self.judged()
+        for name in ("begun", "_deadline", "builder", "places"):  # a builder remembers what could not be made
             self.__dict__.pop(name, None)
         if "claims" in self.__dict__:
             self.claims.close()
@@ -163,6 +172,22 @@ class Run:
         self.home.locks.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.locks / f"clone-{self.name}.lock"):
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
+
+    def newest_commit(self) -> str:
+        """Id of the newest commit of the branch.
+
+        Raises:
+            InputError: there is none.
+        """
+        try:
+            return commit_of(self.clone, self.repository.branch or "HEAD")
+        except GitFailed as error:
+            raise InputError(f"{self.source} has no commit: there is no history to read") from error
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """Folders and modules that are the package, as the branch's newest commit has them."""
+        return places_of(self.clone, self.repository)
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -288,6 +313,10 @@ class Run:
             raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
         return found
 
+    def judged(self) -> None:
+        """The ranking is another one: what a limit chooses is to be chosen anew."""
+        object.__setattr__(self, "_chosen", None)
+
     def asked_for(self) -> set[str]:
         """Ids of the mined changes that the options name by date or hash: all without these options."""
         options = self.options
@@ -305,6 +334,20 @@ class Run:
         return wanted
 
     def in_scope(self) -> list[str]:
+        """Ids of the changes this run is about, most probable first.
+
+        With a limit, those that were still open when this was first asked.
+        """
+        ranked = self.ranked()
+        if self.options.limit is None:
+            return ranked
+        if self._chosen is None:
+            from flows.scope import open_changes  # which knows runs
+
+            object.__setattr__(self, "_chosen", frozenset(open_changes(self, ranked)[: self.options.limit]))
+        return [one for one in ranked if one in (self._chosen or ())]
+
+    def ranked(self) -> list[str]:
         """Ids of the changes the options ask for that the judge kept, most probable first."""
         wanted = self.asked_for()
         verdicts = self.store.scan(
@@ -314,5 +357,4 @@ class Run:
             where=pc.field("status") == "kept",
             **self.where("judge"),
         ).sort_by([("probability", "descending"), ("change_id", "ascending")])
-        ranked = [one for one in verdicts["change_id"].to_pylist() if one in wanted]
-        return ranked[: self.options.limit]
+        return [one for one in verdicts["change_id"].to_pylist() if one in wanted]

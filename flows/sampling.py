@@ -15,8 +15,8 @@ from rich.table import Table
 
 from data.home import Home
 from data.records import MEANING, Reason, Workload
-from data.registry import resolve
 from data.store import TableStore
+from flows.names import repository_of
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def report(home: Home, repo: str, *, as_json: bool) -> None:
     Raises:
         InputError: no such repository.
     """
-    name = resolve(repo).name
+    name = repository_of(home, repo).name
     rounds = by_round(_newest(TableStore(home.tables), name))
     if as_json:
         print(json.dumps({"repository": name, "rounds": rounds}, indent=2))

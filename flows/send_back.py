@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import pyarrow.compute as pc
@@ -19,9 +20,9 @@ import pyarrow.compute as pc
 from data.children import Need, environment
 from data.errors import InfrastructureError, InputError, PerfquarryError
 from data.records import Renewal, Task, Timing
-from data.registry import resolve
 from flows.decisions import newest_tasks
-from flows.options import Options
+from flows.names import repository_of
+from flows.options import Options, home_of
 from flows.reports import times
 from flows.run import Run
 from flows.sources import SOURCES
@@ -86,9 +87,10 @@ class SendBackRunner:
 
     def _name_of(self, task: Task) -> str:
         """What names the repository on the command line."""
-        for name in (task.repo, task.url):
+        home = home_of(Path(self._options.home))
+        for name in filter(None, (task.repo, task.url)):
             with suppress(InputError):
-                if name and resolve(name).name == task.repo:
+                if repository_of(home, name).name == task.repo:
                     return name
         raise InputError(f"{task.repo} is neither in the registry nor to be found at {task.url or 'its path'}")
 

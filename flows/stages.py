@@ -130,6 +130,7 @@ def _mine(run: Run, _: Batch) -> None:
         until=run.options.until,
         only=run.options.changes or None,
         branch=run.repository.branch or None,
+        places=run.places,
     )
     joined = Joined(run)
     append_in_parts(run, joined.rows(_counted(changes)))
@@ -158,6 +159,7 @@ def _judge_todo(run: Run) -> list[Batch]:
 def _judge(run: Run, keys: Batch) -> None:
     wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
     append_in_parts(run, _counted(verdicts(run, wanted)))
+    run.judged()
 
 
 # build, generate, measure: one change a batch, most probable first

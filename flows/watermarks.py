@@ -19,6 +19,7 @@ from data.git import commit_of
 from data.records import Record, content_id
 from flows import again
 from flows.run import VERSIONS, Run
+from flows.scope import open_changes
 from flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")
@@ -71,6 +72,8 @@ class Watermark:
         run = self._run
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
+            return
+        if run.options.limit and open_changes(run, run.ranked()):
             return
         if again.left(run, [stage.name for stage in self._stages]):
             return

@@ -11,10 +11,10 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import git
 import numpy as np
 import numpy.typing as npt
 
+from data.git import git_of
 from data.records import Build, Change, Verdict, Workload
 from flows.decisions import newest_tasks
 from flows.display import current
@@ -209,8 +209,8 @@ class Neighbours:
 
 def _tree_bytes(run: Run) -> int:
     """Bytes of the files at the end of the branch."""
-    listed = git.Repo(run.clone).git.ls_tree("-r", "-l", "HEAD").splitlines()
-    return sum(int(size) for line in listed if (size := line.split(None, 4)[3]).isdigit())
+    listed = git_of(run.clone).output("ls-tree", "-r", "-l", "HEAD", doing=f"listing the files of {run.name}")
+    return sum(int(size) for line in listed.splitlines() if (size := line.split(None, 4)[3]).isdigit())
 
 
 def _time(seconds: float) -> str:

@@ -17,6 +17,7 @@ from data.errors import GitFailed, InputError
 from data.funnel import Funnel, funnel
 from data.git import commit_of
 from data.home import Home
+from data.records import Build, Change, Row, Timing, Verdict, Workload
 from flows.decisions import newest_tasks
 from flows.display import current, showing
 from flows.gc import tidy
@@ -83,6 +84,7 @@ def perform(
         RunFailed: some batches could not be done.
     """
     run.begin()
+    run.stages[:] = stages
     name = run_name(run.name)
     log_to(run.home.logs, console, name, run.name)
     with (
@@ -105,6 +107,7 @@ def perform(
                 if not silent and not run.is_cloned:
                     console.print(f"clone     {escape(run.source)}", highlight=False, soft_wrap=True)
                 _check(run, stages)
+                _check_before(run, stages)
                 watermark.begin()
                 tidy(run)
                 with showing(console, silent=silent, also=record):
@@ -163,6 +166,7 @@ def _check(run: Run, stages: Sequence[str]) -> None:
     if "generate" in stages:
         sources_of(run)
     spec_of(run.options.settings.judge)
+    run.newest_commit()
     if "judge" in stages:
         with judging(run):  # whoever answers is there
             pass
@@ -171,6 +175,31 @@ def _check(run: Run, stages: Sequence[str]) -> None:
             commit_of(run.clone, change)
         except GitFailed as error:
             raise InputError(f"no commit {change!r} in {run.source}: give hashes of its default branch") from error
+
+
+_BEFORE: dict[str, tuple[str, type[Row]]] = {
+    "judge": ("mine", Change),
+    "build": ("judge", Verdict),
+    "generate": ("build", Build),
+    "measure": ("generate", Workload),
+    "select": ("measure", Timing),
+}
+"""By stage: the one before it, and the table that it fills."""
+
+
+def _check_before(run: Run, stages: Sequence[str]) -> None:
+    """Looks whether the first of the stages has anything to begin with.
+
+    Raises:
+        InputError: the stage before it was not run with these settings.
+    """
+    if stages[0] in _BEFORE:
+        before, table = _BEFORE[stages[0]]
+        if not run.store.count(table, run.name, **run.where(before)):
+            raise InputError(
+                f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
+                f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
+            )
 
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
@@ -189,7 +218,11 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
     console.print(funnel_table(counts))
     explain(console, counts.reasons)
     console.print()
-    console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted)))
+    if accepted:
+        console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted)))
+    else:
+        console.print(_without_tasks(run, counts), highlight=False, markup=False, soft_wrap=True)
+        return
     console.print(
         f"\nParquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)\n"
         f"One task in full: perfquarry show TASK. One file: perfquarry export {run.options.repo} --to tasks.parquet",
@@ -197,6 +230,16 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
         soft_wrap=True,
         markup=False,
     )
+
+
+def _without_tasks(run: Run, counts: Funnel) -> str:
+    """What to do where no task was accepted."""
+    rejected = [(number, stage.stage, reason) for stage in counts.stages for reason, number in stage.rejected.items()]
+    late = [one for one in rejected if one[1] not in ("mine", "judge")] or rejected
+    pending = sum(stage.pending for stage in counts.stages)
+    why = f"most changes that came so far fell at {max(late)[1]} ({max(late)[2]})" if late else "nothing was rejected"
+    more = f"; {pending} changes wait for stages that were not run, or for a larger --limit" if pending else ""
+    return f"No task was accepted: {why}{more}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
 
 
 def serve(home: Home) -> None:

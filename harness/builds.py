@@ -32,7 +32,7 @@ from harness.repair import LOG_BYTES, Proposer, Repair, Trial, rows_of
 from harness.rules import Situation
 from harness.use import in_use
 
-STAGE_VERSION = "2"
+STAGE_VERSION = "3"
 _SIDES: tuple[Side, Side] = ("base", "head")
 _CHECK_SECONDS = 300.0
 
@@ -250,7 +250,8 @@ class Builder:
             assert draft.environment is not None and draft.tree is not None
             checker = self._checker(draft.environment)
             checker.compile_bytecode(draft.tree, _tag(draft.environment))
-            failed = checker.imports(draft.tree, draft.built().source_roots, draft.packages_to_import())
+            roots, packages = draft.built().source_roots, draft.packages_to_import()
+            failed = checker.imports(draft.tree, roots, packages, guessed=draft.recipe.guessed)
             if failed:
                 draft.reject(failed)
                 return

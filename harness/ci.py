@@ -1,10 +1,11 @@
-"""What CI configuration and environment.yml say: Python versions, Debian packages, requirements. Nothing is run.
+"""What CI configuration, noxfile.py and environment.yml say: Pythons, Debian packages, requirements. Nothing is run.
 
 Conditions are not evaluated: what any job of the tests installs counts.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ class Ci:
 
 
 def read_ci(tree: Path) -> Ci:
-    """What Travis, CircleCI and GitHub Actions are told; workflows that are not about tests only where no other is."""
+    """What Travis, CircleCI, GitHub Actions and nox are told; workflows not about tests only where no other is."""
     paths = [path for pattern in _FILES for path in sorted(tree.glob(pattern))]
     about_tests = [path for path in paths if not _NOT_TESTS.search(path.stem)]
     found = Ci()
@@ -61,9 +62,33 @@ def read_ci(tree: Path) -> Ci:
             _Reader(found).visit(_load(path), "")
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             found.notes.append(f"{path.relative_to(tree)} ignored: {str(error)[:200]}")
+    _read_nox(read_text(tree / "noxfile.py"), found)
     for values in (found.pythons, found.requirements, found.files, found.extras, found.system_packages):
         values[:] = dict.fromkeys(values)
     return found
+
+
+def _read_nox(text: str, found: Ci) -> None:
+    """What sessions about tests install, and with which Pythons, by the syntax of a noxfile.py."""
+    try:
+        sessions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        found.notes.append(f"noxfile.py ignored: it does not parse ({error})")
+        return
+    reader = _Reader(found)
+    for session in sessions:
+        if "test" not in session.name or _NOT_TESTS.search(session.name):
+            continue
+        for decorator in session.decorator_list:
+            found.pythons += [version for word in _words(decorator) for version in _VERSION.findall(word)]
+        for call in ast.walk(session):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "install":
+                reader.take_pip([word for argument in call.args for word in _words(argument)])
+
+
+def _words(node: ast.expr) -> list[str]:
+    """The literal texts below an expression, in order."""
+    return [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
 def read_conda(tree: Path) -> Ci:
@@ -141,7 +166,7 @@ class _Reader:
         for at, (name, verb) in enumerate(pairwise(names)):
             rest = words[at + 2 :]
             if re.fullmatch(r"pip[\d.]*", name) and verb == "install":
-                self._take_pip(rest)
+                self.take_pip(rest)
             elif name in ("apt", "apt-get", "aptitude") and "install" in words[at + 1 :]:
                 self._found.system_packages += [word for word in rest if _DEBIAN_NAME.fullmatch(word)]
             elif name in ("conda", "mamba") and verb == "install":
@@ -150,7 +175,8 @@ class _Reader:
                 continue
             return
 
-    def _take_pip(self, words: Sequence[str]) -> None:
+    def take_pip(self, words: Sequence[str]) -> None:
+        """Takes the arguments of `pip install`."""
         waiting = iter(words)
         for word in waiting:
             if word in ("-r", "--requirement"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from data.records import Side
 from harness.contracts import BuiltSide, Limits, Prober, ProbeRequest
 
+_LACKS = re.compile(r"could not import|No module named")
 _NOTHING = "::(nothing)"
 """Ending of an argument that names no test of the file: it is collected, and nothing is run."""
 
@@ -44,7 +46,9 @@ class Collection:
             return ""
         request = ProbeRequest(mode="check", arguments=[name + _NOTHING for name in there])
         report = self.prober.run(side, request, limits=self.limits)
-        errors = [f"{name}:\n{text}" for name, text in sorted(report.collect_errors.items())]
+        # pytest.importorskip: with the module the file would be collected
+        lacking = {name: text for name, text in report.collect_skips.items() if _LACKS.search(text)}
+        errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **lacking}.items())]
         if report.outcome != "finished":  # a conftest that fails ends pytest
             errors.append(f"pytest {report.outcome}:\n{report.output}")
         return "\n".join(errors)

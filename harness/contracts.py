@@ -128,6 +128,12 @@ class BuiltSide:
     environment_id: str
     source_roots: tuple[Path, ...]
     """Folders put first on sys.path."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of its tests, beside those of every probe."""
+    test_arguments: tuple[str, ...] = ()
+    """Options of pytest."""
+    test_paths: tuple[str, ...] = ()
+    """Folders and globs that hold test files whatever their names, relative to the tree."""
     held: object = field(default=None, compare=False, repr=False)
     """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
 
@@ -257,6 +263,9 @@ class ProbeReport(Record):
     outcome: Literal["finished", "timeout", "crashed"]
     items: list[ProbeItem] = Field(default_factory=list)
     collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
+    collect_skips: dict[str, str] = Field(
+        default_factory=dict, description="Message by test file that was skipped as a whole."
+    )
     recorded: list[Recorded] = Field(default_factory=list)
     unrecorded: list[Unrecorded] = Field(default_factory=list)
     python: str = ""

@@ -68,6 +68,9 @@ class Draft:
             python=self.environment.python,
             environment_id=self.environment.environment_id,
             source_roots=tuple(self.tree / root for root in self.recipe.source_roots),
+            variables=self.recipe.test_variables,
+            test_arguments=tuple(self.recipe.test_arguments),
+            test_paths=tuple(self.recipe.test_paths),
             held=current_use(),
         )
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.setup_script import SetupScript, folders_of, read_setup_script
+from harness.backends import modules_of
+from harness.setup_script import SetupScript, folders_of, setup_script_of
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
 _CLASSIFIED = re.compile(r"Programming Language :: Python :: (\d\.\d{1,2})\b")
+
+Texts = Callable[[str], str]
+"""The text of a file by its name; empty when there is none."""
 
 
 @dataclass
@@ -28,6 +33,8 @@ class Metadata:
     backend: str | None = None
     package_folders: list[str] = field(default_factory=list)
     """Folders that hold the packages, where the metadata names them ('src')."""
+    modules: list[str] = field(default_factory=list)
+    """Paths of packages and modules without an ending, where the build backend's own settings name them ('src/lib')."""
     packages: list[str] = field(default_factory=list)
     """Top-level import names, where the metadata lists them."""
     native: bool = False
@@ -37,16 +44,19 @@ class Metadata:
 
 
 def read_metadata(tree: Path) -> Metadata:
-    """Reads the files of a tree; what cannot be read is left out and noted.
+    """Reads the files of a tree, as `metadata_of` does."""
+    return metadata_of(lambda name: read_text(tree / name))
+
+
+def metadata_of(texts: Texts) -> Metadata:
+    """What the files say; what cannot be read is left out and noted.
 
     Where several files say something, pyproject.toml wins over setup.cfg, and that over setup.py.
     """
     found = Metadata()
-    _read_pyproject(tree, found)
-    _read_setup_cfg(tree, found)
-    script = read_setup_script(tree / "setup.py")
-    if script is not None:
-        _merge_script(script, found)
+    _read_pyproject(texts("pyproject.toml"), found)
+    _read_setup_cfg(texts("setup.cfg"), found)
+    _merge_script(setup_script_of(texts("setup.py")), found)
     return found
 
 
@@ -60,8 +70,7 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def _read_pyproject(tree: Path, found: Metadata) -> None:
-    text = read_text(tree / "pyproject.toml")
+def _read_pyproject(text: str, found: Metadata) -> None:
     if not text:
         return
     try:
@@ -78,8 +87,9 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     found.requires_python = _text(project.get("requires-python"))
     found.runtime = _texts(project.get("dependencies"))
     found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
-    for name, lines in _table(data, "dependency-groups").items():
-        found.extras.setdefault(name, _texts(lines))
+    groups = _table(data, "dependency-groups")
+    for name in groups:
+        found.extras.setdefault(name, _group(groups, name))
     _read_classifiers("\n".join(_texts(project.get("classifiers"))), found)
     tool = _table(data, "tool")
     _read_poetry(_table(tool, "poetry"), found)
@@ -88,6 +98,46 @@ def _read_pyproject(tree: Path, found: Metadata) -> None:
     found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
     package_dir = _table(found_setuptools, "package-dir")
     found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
+    found.modules = modules_of(tool)
+    listed = [*_texts(found_setuptools.get("packages")), *_texts(found_setuptools.get("py-modules"))]
+    found.packages = _top_names(listed)
+    legacy = _table(_table(tool, "flit"), "metadata")
+    found.name = found.name or _text(legacy.get("dist-name")) or _text(legacy.get("module"))
+    found.runtime = found.runtime or _texts(legacy.get("requires"))
+    found.requires_python = found.requires_python or _text(legacy.get("requires-python"))
+    _read_groups_of_tools(tool, found)
+    for name, lines in _table(legacy, "requires-extra").items():
+        found.extras.setdefault(name, _texts(lines))
+
+
+def _read_groups_of_tools(tool: dict[str, Any], found: Metadata) -> None:
+    """Lists of development requirements under the names of pdm, uv and hatch."""
+    groups = dict(_table(_table(tool, "pdm"), "dev-dependencies"))
+    groups["dev"] = [*_texts(groups.get("dev")), *_texts(_table(tool, "uv").get("dev-dependencies"))]
+    for name, table in _table(_table(tool, "hatch"), "envs").items():
+        wanted = table if isinstance(table, dict) else {}
+        features = [line for one in _texts(wanted.get("features")) for line in found.extras.get(one, [])]
+        lines = [*_texts(wanted.get("dependencies")), *_texts(wanted.get("extra-dependencies")), *features]
+        groups["dev" if name == "default" else name] = lines + _texts(groups.get(name))
+    for name, lines in groups.items():
+        if lines := _texts(lines):
+            found.extras.setdefault(name, lines)
+
+
+def _group(groups: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> list[str]:
+    """Requirement lines of a dependency group and of those that it includes (PEP 735)."""
+    found: list[str] = []
+    for entry in groups[name] if isinstance(groups.get(name), list) else []:
+        included = entry.get("include-group") if isinstance(entry, dict) else None
+        if isinstance(entry, str):
+            found.append(entry)
+        elif isinstance(included, str) and included not in (*above, name):
+            found += _group(groups, included, (*above, name))
+    return found
+
+
+def _top_names(names: list[str]) -> list[str]:
+    return sorted({name.partition(".")[0] for name in names if re.fullmatch(r"[\w.]+", name)})
 
 
 def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
@@ -137,8 +187,7 @@ def _caret(version: str, sign: str) -> str:
     return f">={version},<{'.'.join(map(str, upper))}"
 
 
-def _read_setup_cfg(tree: Path, found: Metadata) -> None:
-    text = read_text(tree / "setup.cfg")
+def _read_setup_cfg(text: str, found: Metadata) -> None:
     if not text:
         return
     parser = configparser.RawConfigParser(strict=False)
@@ -159,6 +208,8 @@ def _read_setup_cfg(tree: Path, found: Metadata) -> None:
     found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
+    listed = [*_lines(options.get("packages", "")), *_lines(options.get("py_modules", ""))]
+    found.packages = found.packages or _top_names(listed)
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
             found.extras.setdefault(name, _lines(lines))
@@ -183,8 +234,7 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
     for name, lines in script.extras().items():
         found.extras.setdefault(name, lines)
     found.package_folders += script.package_folders()
-    names = [*script.texts("packages"), *script.texts("py_modules")]
-    found.packages = found.packages or sorted({name.partition(".")[0] for name in names})
+    found.packages = found.packages or _top_names([*script.texts("packages"), *script.texts("py_modules")])
 
 
 def _lines(text: str) -> list[str]:

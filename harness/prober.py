@@ -145,7 +145,7 @@ def _command(
     return Command(
         argv=(*prefix, str(built.python), "-s", str(PROBE), str(asked)),
         cwd=built.tree,
-        env={**_environment(outbox, hash_seed), **env},
+        env={**built.variables, **_environment(outbox, hash_seed), **env},
         writable=(outbox,),
         readable=(folder, PROBE.parent, *_visible(built), *map(Path, request.extra_paths), *seen),
         limits=limits,
@@ -168,6 +168,7 @@ def _message(built: BuiltSide, request: ProbeRequest, folder: Path) -> dict[str,
     return {
         **request.model_dump(mode="json", exclude={"references"}),
         "tree": str(built.tree),
+        "test_arguments": list(built.test_arguments),
         "source_roots": [str(root) for root in built.source_roots],
         "result": str(folder / "out" / "result.jsonl"),
         "store": str(folder / "out" / STORE) if request.store else "",
@@ -214,6 +215,7 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
         outcome=outcome,
         items=list(entries.items.values()),
         collect_errors=entries.collect_errors,
+        collect_skips=entries.collect_skips,
         recorded=entries.recorded,
         unrecorded=entries.unrecorded,
         python=entries.python,
@@ -256,6 +258,7 @@ class _Entries:
 
     items: dict[str, ProbeItem]
     collect_errors: dict[str, str]
+    collect_skips: dict[str, str] = field(default_factory=dict)
     recorded: list[Recorded] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
     running: str | None = None
@@ -295,6 +298,9 @@ class _Entries:
 
     def _take_collect(self, value: dict[str, str]) -> None:
         self.collect_errors.update({str(node): str(text) for node, text in value.items()})
+
+    def _take_skipped(self, value: dict[str, str]) -> None:
+        self.collect_skips.update({str(node): str(text) for node, text in value.items()})
 
     def _take_recorded(self, value: dict[str, Any]) -> None:
         self.recorded.append(Recorded.model_validate(value))

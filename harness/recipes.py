@@ -14,16 +14,13 @@ from pydantic import Field
 from data.records import Amendment, Record
 from data.registry import Repository
 from harness.ci import read_ci, read_conda
+from harness.layout import read_layout
 from harness.metadata import Metadata, read_metadata, read_text
 from harness.testing_needs import declared_needs, requirement_lines, tested_pythons, testing_needs
 
-_NOT_PACKAGES = {
-    "asv_bench", "bench", "benchmark", "benchmarks", "build", "contrib", "demo", "demos", "dist", "doc", "docs",
-    "doc-src", "example", "examples", "maint", "scripts", "site", "src", "test", "tests", "testing", "tools", "util",
-    "utils", "website",
-}  # fmt: skip
 # versions that stand for those the probe works with; a range without any of them is too old
 _PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
+_OF_PYTEST = re.compile(r"(?:py|pluggy|pytest-[\w-]+)(?![\w-])")
 SITE = ".perfquarry-site"
 """Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
 
@@ -50,6 +47,10 @@ class Recipe(Record):
         default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
     )
     packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
+    test_variables: dict[str, str] = Field(default_factory=dict, description="Environment variables of the tests.")
+    test_arguments: list[str] = Field(default_factory=list, description="Options of pytest.")
+    test_paths: list[str] = Field(default_factory=list, description="Folders and globs that hold test files.")
+    guessed: bool = Field(default=False, description="Only folders speak for the packages: one that imports will do.")
     tested: list[str] = Field(default_factory=list, description="Minor versions the project tested with, '3.10'.")
     declared: list[str] = Field(default_factory=list, description="Requirements named anywhere; not installed as such.")
     system_packages: list[str] = Field(default_factory=list, description="Debian packages that its CI installs.")
@@ -88,14 +89,14 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         advice = "in a source on this machine, run: git submodule update --init --recursive"
         notes.append(f"submodules that the clone lacks: {', '.join(absent)} ({advice})")
     fits = _fits(repository, metadata)
-    build = repository.build if fits else _build_commands(tree, metadata)
-    roots = [folder for folder in repository.source_dirs if (tree / folder).is_dir()]
-    roots = roots or _source_roots(tree, metadata, repository.packages)
+    build = repository.build if fits else _build_commands(tree, metadata, notes)
+    layout = read_layout(tree, metadata, repository.packages, repository.source_dirs)
     runtime = _runtime(tree, metadata, notes)
     runtime = runtime + (repository.requirements if fits or not repository.build else [])
     if build and not fits:
         runtime += _for_building(metadata, build)
     tests = repository.test_requirements or testing_needs(tree, metadata, ci)
+    tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
     return Recipe(
         name=metadata.name,
@@ -104,8 +105,12 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         test_requirements=_clean(tests, own, notes),
         build=build,
         variables=_variables(repository, absent) if build else {},
-        source_roots=roots,
-        packages=repository.packages or _packages(tree, roots, metadata),
+        source_roots=list(layout.roots),
+        packages=list(layout.packages),
+        guessed=layout.guessed,
+        test_variables=repository.environment,
+        test_arguments=repository.test_arguments,
+        test_paths=repository.test_paths,
         tested=tested_pythons(tree, metadata, ci, conda),
         declared=_clean(declared_needs(tree, metadata, ci, conda), own, []),
         system_packages=ci.system_packages,
@@ -161,9 +166,11 @@ def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
     return requirement_lines(tree, tree / "requirements.txt")
 
 
-def _build_commands(tree: Path, metadata: Metadata) -> list[str]:
+def _build_commands(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
     if not metadata.native:
         return []
+    if _backend(metadata) == "maturin":
+        notes.append("maturin is not supported: its builds fetch crates, which no sandbox allows")
     if _backend(metadata) == "mesonpy":
         return [_MESON]
     # in place, setuptools-rust builds without optimisation
@@ -191,6 +198,7 @@ def _range(own: str | None, registered: str, notes: list[str]) -> str | None:
 def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
     """Requirements in one spelling, sorted, each once."""
     kept: set[str] = set()
+    aged = False
     for line in lines:
         try:
             requirement = Requirement(line.strip())
@@ -206,39 +214,10 @@ def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
         if requirement.name == "pytest" and not any(map(requirement.specifier.contains, _PROBED)):
             notes.append(f"range of pytest ignored, too old for the probe: {line[:200]!r}")
             requirement.specifier = SpecifierSet()
+            aged = True
         kept.add(str(requirement))
+    if aged:  # pinned together with that pytest, they would keep it
+        kept = {Requirement(line).name if _OF_PYTEST.match(line) else line for line in kept}
     bare = {r for r in kept if re.fullmatch(r"[a-z0-9-]+", r)}
     narrowed = {Requirement(r).name for r in kept - bare if Requirement(r).marker is None}
     return sorted(kept - (bare & narrowed))
-
-
-def _source_roots(tree: Path, metadata: Metadata, packages: Sequence[str]) -> list[str]:
-    for folder in [*metadata.package_folders, ".", "src", "lib", "python"]:
-        path = (tree / folder).resolve()
-        if path.is_relative_to(tree.resolve()) and path.is_dir():
-            names = _importable(path)
-            if names & set(packages) if packages else names:
-                return [str(path.relative_to(tree.resolve()))]
-    return ["."]
-
-
-def _packages(tree: Path, roots: Sequence[str], metadata: Metadata) -> list[str]:
-    """Import names: the one that is called like the distribution, else those the metadata lists, else all."""
-    there = sorted({n for root in roots for n in _importable(tree / root)})
-    alike = [n for n in there if metadata.name and canonicalize_name(n) == canonicalize_name(metadata.name)]
-    listed = [n for n in there if n in metadata.packages]
-    return alike or listed or there
-
-
-def _importable(folder: Path) -> set[str]:
-    """Packages with an `__init__` and, where there is none, modules of a folder."""
-    names = {path.parent.name for path in folder.glob("*/__init__.py")} - _NOT_PACKAGES
-    modules = {p.stem for p in folder.glob("*.py")} - {
-        "setup",
-        "conftest",
-        "versioneer",
-        "tasks",
-        "fabfile",
-        "ez_setup",
-    }
-    return names or {m for m in modules if m.isidentifier() and not m.startswith(("test_", "_"))}

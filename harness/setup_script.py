@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 _KEYS = {
@@ -65,7 +65,8 @@ class SetupScript:
     def package_folders(self) -> list[str]:
         """Folders that hold packages."""
         value = self.values.get("package_dir")
-        return folders_of({k: v for k, v in value.items() if isinstance(v, str)}) if isinstance(value, dict) else []
+        named = folders_of({k: v for k, v in value.items() if isinstance(v, str)}) if isinstance(value, dict) else []
+        return list(dict.fromkeys([*named, *self.texts("where")]))
 
 
 def folders_of(package_dir: Mapping[str, str]) -> list[str]:
@@ -78,14 +79,10 @@ def folders_of(package_dir: Mapping[str, str]) -> list[str]:
     return found
 
 
-def read_setup_script(path: Path) -> SetupScript | None:
-    """The literal facts of a setup.py; None when there is none."""
+def setup_script_of(text: str) -> SetupScript:
+    """The literal facts of a setup.py's text."""
     try:
-        if path.is_symlink() or not path.is_file():
-            return None
-        tree = ast.parse(path.read_bytes())
-    except OSError:
-        return None
+        tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return SetupScript(notes=[f"setup.py ignored: it does not parse ({error})"])
     reader = _Reader()
@@ -141,10 +138,18 @@ class _Reader(ast.NodeVisitor):
             value = self._value(node.args[0])
             if name in ("append", "extend"):
                 self._extend(function.value.id, [value] if name == "append" else value)
+        if name in ("find_packages", "find_namespace_packages"):
+            self._take_where(node)
         if name in ("setup", "dict"):
             for keyword in node.keywords:
                 self._record(keyword.arg or "", keyword.value)
         self.generic_visit(node)
+
+    def _take_where(self, node: ast.Call) -> None:
+        named = [keyword.value for keyword in node.keywords if keyword.arg == "where"]
+        for value in [*node.args[:1], *named]:
+            if isinstance(where := self._value(value), str):
+                self.found.setdefault("where", []).append(where)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):

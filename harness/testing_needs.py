@@ -62,7 +62,7 @@ def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
     """Requirement lines for the tests, as written; declared ones first, then what options and imports show."""
     found = _first_extras(metadata, _EXTRAS)
     found += _from_files(tree, _FILES)
-    found += _from_tox(tree, every=False)
+    found += _from_tox(tree, metadata, every=False)
     if not found:
         found = _first_extras(metadata, (*ci.extras, *_EXTRAS_ELSE))
         found = found or _from_named(tree, ci.files) or _from_files(tree, _FILES_ELSE)
@@ -74,7 +74,7 @@ def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[st
     """Every requirement line the tree has anywhere: what a module that turns out to be missing is looked up in."""
     found = [line for lines in metadata.extras.values() for line in lines]
     found += _from_files(tree, (*_FILES, *_FILES_ELSE, "requirements*.txt", "requirements/*.txt"))
-    found += _from_named(tree, ci.files) + _from_tox(tree, every=True)
+    found += _from_named(tree, ci.files) + _from_tox(tree, metadata, every=True)
     return list(dict.fromkeys([*found, *ci.requirements, *conda.requirements]))
 
 
@@ -124,12 +124,17 @@ def _tox(tree: Path) -> configparser.RawConfigParser | None:
     return parser
 
 
-def _from_tox(tree: Path, *, every: bool) -> list[str]:
-    """Unconditional lines of `[testenv] deps`; `every`: also those of other environments and under conditions."""
+def _from_tox(tree: Path, metadata: Metadata, *, every: bool) -> list[str]:
+    """Unconditional lines of `[testenv] deps`, its extras and dependency groups.
+
+    `every`: also those of other environments and under conditions.
+    """
     parser = _tox(tree)
     if parser is None:
         return []
     lines: list[str] = []
+    for name in _lists_of_tox(parser):
+        lines += metadata.extras.get(name, [])
     for section in [name for name in parser.sections() if name == "testenv" or (every and name.startswith("testenv"))]:
         for raw in parser.get(section, "deps", fallback="").splitlines():
             line = re.sub(r"^[\w\-{},!]+:\s+", "", raw.strip()) if every else raw.strip()
@@ -138,6 +143,12 @@ def _from_tox(tree: Path, *, every: bool) -> list[str]:
             elif line and not re.match(r"[\w\-{},!]+:\s|[-#{]", line):
                 lines.append(line)
     return lines
+
+
+def _lists_of_tox(parser: configparser.RawConfigParser) -> list[str]:
+    """Names of the extras and dependency groups that `[testenv]` installs."""
+    texts = (parser.get("testenv", key, fallback="") for key in ("extras", "dependency_groups"))
+    return [name for text in texts for name in re.findall(r"^\s*([\w-]+)\s*$", text.replace(",", "\n"), re.M)]
 
 
 def _plugins(tree: Path) -> Iterator[str]:

@@ -38,16 +38,21 @@ class Diff:
     patch_id: str | None = None
 
 
-def read_names(entries: Sequence[Entry], counts: dict[bytes, tuple[int, int, bool]] | None = None) -> list[FileChange]:
+def read_names(
+    entries: Sequence[Entry],
+    counts: dict[bytes, tuple[int, int, bool]] | None = None,
+    places: tuple[str, ...] = (),
+) -> list[FileChange]:
     """Files of a change whose patch is not read; `counts` are (added, deleted, binary) by path."""
     known = counts or {}
-    return [_file(entry, *known.get(entry.path, (0, 0, False)), role_of(text(entry.path))) for entry in entries]
+    return [_file(one, *known.get(one.path, (0, 0, False)), role_of(text(one.path), places)) for one in entries]
 
 
-def read_patch(entries: Sequence[Entry], patch: bytes, limit: int) -> Diff:
+def read_patch(entries: Sequence[Entry], patch: bytes, limit: int, places: tuple[str, ...] = ()) -> Diff:
     """Files, functions, patch of the source files (at most `limit` bytes, whole hunks) and patch id.
 
-    `entries` are the raw entries of the same commit: git writes both in one order.
+    `entries` are the raw entries of the same commit: git writes both in one order. `places` are those of the
+    package (`miners.roles`).
     """
     diff = Diff()
     sections = patch[len(_START) :].removesuffix(b"\n").split(b"\n" + _START)
@@ -61,7 +66,7 @@ def read_patch(entries: Sequence[Entry], patch: bytes, limit: int) -> Diff:
         width = 2 if entry.status == b"T" else 1
         added = deleted = 0
         binary = False
-        role = role_of(text(entry.path))
+        role = role_of(text(entry.path), places)
         for section in sections[at : at + width]:
             pieces = _HUNK.split(section)
             head, body = pieces[0], b"".join(pieces[2::2])

@@ -18,7 +18,7 @@ from miners.references import issue_numbers, pull_number, squash_number
 from miners.revisions import Selection, select
 from miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 
-STAGE_VERSION = "1"
+STAGE_VERSION = "2"
 _FEW = 64
 """Below that many commits a second git process costs more than it saves."""
 _NUMSTAT = re.compile(rb"(?:\A|(?<=\0))(\d+|-)\t(\d+|-)\t(?:\0[^\0]+\0)?([^\0]+)\0")
@@ -35,6 +35,7 @@ def crawl(
     until: datetime | None = None,
     only: Sequence[str] | None = None,
     branch: str | None = None,
+    places: tuple[str, ...] = (),
 ) -> Iterator[Change]:
     """Yields one row a commit, newest first: commits, merges and squash-merged pull requests.
 
@@ -47,6 +48,7 @@ def crawl(
         until: See `since`.
         only: Ids or unique prefixes of commits, of any branch; the other limits still hold.
         branch: Branch to read; the clone's HEAD when not given.
+        places: Folders and modules that are the package (`miners.roles`).
 
     A commit that can be no change is a rejected row: ROOT_COMMIT, EMPTY_DIFF, MISSING_OBJECTS (partial,
     shallow or damaged clones), DIFF_TOO_LARGE.
@@ -67,10 +69,10 @@ def crawl(
             commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
         elif b"\nBinary files " in commit.patch:
             commit.oversized = _has_huge_text(git, commit)
-        yield _change(git, commit, stamp, settings)
+        yield _change(git, commit, stamp, settings, places)
 
 
-def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings) -> Change:
+def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings, places: tuple[str, ...]) -> Change:
     message = text(commit.message).strip("\n")
     title = message.partition("\n")[0].strip()
     base = commit.parents[0] if commit.parents else ""
@@ -96,17 +98,17 @@ def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings) -
         patch_bytes=commit.patch_bytes,
         pull_number=pull,
         issues=issue_numbers(message, pull),
-        **_diff_columns(git, commit, settings),
+        **_diff_columns(git, commit, settings, places),
     )
 
 
-def _diff_columns(git: Git, commit: RawCommit, settings: MineSettings) -> dict[str, Any]:
+def _diff_columns(git: Git, commit: RawCommit, settings: MineSettings, places: tuple[str, ...]) -> dict[str, Any]:
     if commit.oversized:
-        diff = Diff(files=read_names(commit.entries, _line_counts(git, commit)), patch_truncated=True)
+        diff = Diff(files=read_names(commit.entries, _line_counts(git, commit), places), patch_truncated=True)
     elif commit.lacking or not commit.patch:
-        diff = Diff(files=read_names(commit.entries))
+        diff = Diff(files=read_names(commit.entries, places=places))
     else:
-        diff = read_patch(commit.entries, commit.patch, settings.patch_limit)
+        diff = read_patch(commit.entries, commit.patch, settings.patch_limit, places)
     return {
         "files": diff.files,
         "functions": diff.functions,

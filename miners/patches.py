@@ -47,10 +47,12 @@ def split(clone: Path, change: Change) -> Patches:
     if any(not _is_utf8(section) for _, section in sections):
         exact = dict(_sections(git, change, "-c", f"core.attributesFile={ALL_BINARY}"))
         sections = [(entry, section if _is_utf8(section) else exact[entry]) for entry, section in sections]
+    roles = {file.path: file.role for file in change.files}
     parts: dict[bool, list[bytes]] = {False: [], True: []}
     for entry, section in sections:
         if SUBMODULE not in (entry.old_mode, entry.new_mode):
-            parts[role_of(text(entry.path)) == "test"].append(section)
+            path = text(entry.path)
+            parts[roles.get(path, role_of(path)) == "test"].append(section)
     return Patches(b"".join(parts[False]).decode(), b"".join(parts[True]).decode())
 
 

@@ -1,5 +1,8 @@
 """What a file is for, and in which language, from its path and a glance at its diff.
 
+A file of the package's own folder or module (`places`) has its role by what it is inside of it: the folder's
+name says nothing, be it `docs`, `build` or `testing`.
+
 Choices: benchmarks (`benchmarks/`, `asv_bench/`) count as tests, since like tests they exercise the
 code and are no part of it; examples count as docs; CI, packaging and compiler set-up count as build.
 """
@@ -82,11 +85,15 @@ _BUILD = re.compile(
     r"(^|/)(setup\.py|setup\.cfg|setupegg\.py|setup_[^/]*\.py|setupscons[^/]*\.py|pyproject\.toml|tox\.ini|noxfile\.py"
     r"|Makefile[^/]*|GNUmakefile|CMakeLists\.txt|meson\.build|meson[._]options(\.txt)?|MANIFEST\.in|Dockerfile[^/]*"
     r"|SConstruct|SConscript|bento\.info|bscript|configure(\.ac|\.in)?|requirements[^/]*\.txt|environment[^/]*\.ya?ml"
-    r"|pytest\.ini|mypy[^/]*\.ini|ruff\.toml|runtests\.py|spin|dodo\.py|tasks\.py|pavement\.py|appveyor\.yml|shippable\.yml"
+    r"|pytest\.ini|mypy[^/]*\.ini|ruff\.toml|spin|appveyor\.yml|shippable\.yml"
     r"|azure-pipelines[^/]*|codecov\.yml|Vagrantfile|Justfile|\.[^/]+)$"
-    r"|^(\.[^/]+|ci|tools|build_tools|building|requirements|maint|scripts|packaging|conda|vendored-meson)/"
     r"|\.(cmake|mk|bat|ps1|gyp|spec|lock)$",
 )
+_AROUND = re.compile(
+    r"^(\.[^/]+|ci|tools|build_tools|building|requirements|maint|scripts|packaging|conda|vendored-meson)/"
+    r"|(^|/)(runtests|dodo|tasks|pavement)\.py$",
+)
+"""What builds a package, but is a part of it when it lies inside."""
 
 _MARK = re.compile(
     rb"(?i)\n[+ ][ \t]*(?:#|//|/?\*|<!--|;|--|!|\.\.|%)[^\n]*"
@@ -108,14 +115,32 @@ def language_of(path: str) -> str | None:
 
 
 @lru_cache(maxsize=65536)
-def role_of(path: str) -> FileRole:
-    """The role as far as the path tells: source is code that is none of the others."""
+def role_of(path: str, places: tuple[str, ...] = ()) -> FileRole:
+    """The role as far as the path tells: source is code that is none of the others.
+
+    Args:
+        path: relative to the tree.
+        places: folders and modules that are the package, relative to the tree.
+    """
+    inside = max((place for place in places if _is_below(path, place)), key=len, default=None)
+    if inside == path:
+        return "source"
+    if inside is not None:
+        return _role(path[len(inside) + 1 :], inside=True)
+    return _role(path, inside=False)
+
+
+def _is_below(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
+
+
+def _role(path: str, *, inside: bool) -> FileRole:
     language = language_of(path)
     if _GENERATED.search(path):
         return "generated"
     if TESTS.search(path):
         return "test"
-    if _BUILD.search(path):
+    if _BUILD.search(path) or (not inside and _AROUND.search(path)):
         return "build"
     # A module of code may be called history.py or release.py; a folder of docs holds docs only.
     if _DOCS_FOLDER.search(path) or (language not in _CODE and _DOCS.search(path)):

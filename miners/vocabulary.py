@@ -138,6 +138,16 @@ def size_at(clone: Path, sha: str) -> Size:
     return Size(len(sources), sum(sources))
 
 
+def paths_at(clone: Path, sha: str) -> list[str]:
+    """Paths of all files of a tree.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    listing = git_of(clone).output("ls-tree", "-r", "-z", "--name-only", sha, doing=f"listing the tree of {sha}")
+    return [text(name) for name in listing.split(b"\0") if name]
+
+
 def content_at(clone: Path, sha: str, paths: Iterable[str]) -> dict[str, bytes]:
     """Contents of the files of a tree that exist.
 

@@ -11,6 +11,7 @@ from statistics import median
 from data.records import Hit, Reason, Side
 from harness.contracts import ProbeItem
 from testgen.definitions import NodeId
+from testgen.needs import NEEDS, need_of
 
 TOO_SHORT_SECONDS = 20e-6
 """A test below it cannot be timed well: the clock and the loop around the call show."""
@@ -67,7 +68,7 @@ class Candidate:
     def may_be_better(self, all_failures: bool) -> bool:
         """Whether its first run failed in a way that others can refute: at the head only, or in any."""
         only_head = self.reason == Reason.FAILS_ON_HEAD
-        return len(self.first) == 2 and (only_head or (all_failures and self.reason == Reason.FAILS_ON_BASE))
+        return len(self.first) == 2 and (only_head or (all_failures and self.reason in (Reason.FAILS_ON_BASE, *NEEDS)))
 
     def reject(self, reason: Reason, detail: str) -> None:
         """Records why it is no workload."""
@@ -89,7 +90,7 @@ class Candidate:
         if any(item.outcome == "timeout" for _, item in failed):
             reason = Reason.TEST_TIMEOUT
         elif not any(passed["base"]):
-            reason = Reason.FAILS_ON_BASE
+            reason = need_of(failed[0][1].message) or Reason.FAILS_ON_BASE
         elif all(passed["base"]) and not any(passed["head"]):
             reason = Reason.FAILS_ON_HEAD
         side, item = failed[0]

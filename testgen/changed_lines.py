@@ -123,6 +123,25 @@ def functions_around(source: bytes, lines: Container[int]) -> set[str]:
     return found
 
 
+def owners_of(source: bytes, lines: Container[int]) -> dict[int, str]:
+    """Qualified name of the innermost function around each of the given lines that has one."""
+    found: dict[int, str] = {}
+
+    def walk(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = prefix
+            if isinstance(child, Function | ast.ClassDef):
+                inner = f"{prefix}{child.name}."
+            if isinstance(child, Function):
+                found.update((line, inner[:-1]) for line in _range(child) if line in lines)
+            walk(child, inner)
+
+    tree = parse(source)
+    if tree is not None:
+        walk(tree, "")
+    return found
+
+
 def _functions(tree: ast.Module) -> list[Function]:
     """Outer functions before the ones nested in them."""
     return [node for node in ast.walk(tree) if isinstance(node, Function)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from data.records import Reason, Side
 from harness.contracts import ProbeItem, ProbeReport
 from testgen.candidates import Candidate
 from testgen.definitions import NodeId, definitions_of
+from testgen.needs import need_of
 from testgen.runs import Runner, missing_item
 from testgen.traced import SIDES, Trace, content_of
 
@@ -51,6 +53,11 @@ class Executing:
                 found.append(candidate)
         return found
 
+    def missed(self, candidates: Iterable[Candidate]) -> frozenset[str]:
+        """Changed functions that no usable test of these executes."""
+        usable = (one.hits for one in candidates if one.reason is None)
+        return self._trace.wanted.difference(*map(self._trace.executed, usable))
+
     def nothing(self) -> tuple[Reason, str]:
         """Why there is no candidate at all, with the words for it."""
         tried = f"{len(self.files)} test files tried: {', '.join(self.files)}"
@@ -59,7 +66,7 @@ class Executing:
             other = self._collected("head" if side == "base" else "base")
             if errors and (not self._items[side] or errors.keys() & other):
                 path, text = next(iter(errors.items()))
-                return _FAILS[side], f"{path} cannot be collected at the {side}: {text}\n{tried}"
+                return need_of(text) or _FAILS[side], f"{path} cannot be collected at the {side}: {text}\n{tried}"
         for side in SIDES:
             ended = next((report for report in self._reports[side] if report.outcome != "finished"), None)
             if ended is not None:  # the lines its tests executed are not known
@@ -67,7 +74,22 @@ class Executing:
                 reason = Reason.TEST_TIMEOUT if late else _FAILS[side]
                 return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
-        return Reason.NO_TEST_EXECUTES_CHANGE, f"{count} tests ran; {tried}"
+        reason, lacking = self._lacking()
+        missed = ", ".join(sorted(self.missed(())))
+        return reason, "; ".join(
+            filter(None, [f"{count} tests ran", lacking, missed and f"not executed: {missed}", tried])
+        )
+
+    def _lacking(self) -> tuple[Reason, str]:
+        """What the tests that did not run to their end lack most often, with the first such test's words."""
+        said = {node: item.message for node, item in self._items["base"].items() if item.outcome != "passed"}
+        said |= {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
+        needs = {node: need for node, text in said.items() if (need := need_of(text))}
+        if not needs:
+            return Reason.NO_TEST_EXECUTES_CHANGE, f"{len(said)} failed or were skipped" if said else ""
+        most, number = Counter(needs.values()).most_common(1)[0]
+        first = next(node for node, need in needs.items() if need == most)
+        return most, f"{number} of {len(said)} that failed or were skipped lack something, first {first}: {said[first]}"
 
     def _collected(self, side: Side) -> set[str]:
         return {NodeId.parse(node).path for node in self._items[side]}

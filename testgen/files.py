@@ -7,6 +7,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from harness.layout import read_layout
+from harness.metadata import read_metadata
 from testgen.pytest_config import is_test_path, python_files
 
 _AROUND = frozenset(
@@ -35,7 +37,7 @@ _AROUND = frozenset(
         "vendored-meson",
     ]
 )
-"""Folders at the top of a tree that hold no package."""
+"""Folders at the top of a tree that hold no package, unless they are one."""
 _NEVER = frozenset(["node_modules", "__pycache__", "site-packages"])
 _ENDINGS = (
     ".py", ".pyx", ".pxd", ".pxi", ".pyx.in", ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".src",
@@ -47,7 +49,8 @@ _LARGEST = 2 * 1024 * 1024
 def source_files(tree: Path) -> Iterator[str]:
     """Relative paths of Python, Cython, C and C++ files of the package, in order."""
     patterns = python_files(tree)
-    for path in files_below(tree, _AROUND):
+    own = {name.partition(".")[0] for name in read_layout(tree, read_metadata(tree)).packages}
+    for path in files_below(tree, _AROUND - own):
         around = path in ("setup.py", "conftest.py") or is_test_path(path, patterns)
         if path.endswith(_ENDINGS) and not around and is_readable(tree / path):
             yield path

@@ -1,5 +1,8 @@
 """Which test files can reach the changed modules, by the static graph of imports.
 
+Those whose text names what changed come first, the rarer the name the earlier; what no import
+shows (plugins, names made at run time) is found by such names alone.
+
 A step is one import. `from package import name` leads to the package's `__init__` and, through
 its re-exports, straight to the file that defines `name`, so that a test which names what
 changed is nearer than one that merely imports the package.
@@ -7,19 +10,24 @@ changed is nearer than one that merely imports the package.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from testgen.files import files_below
 from testgen.imports import Import, defined_in, holds_tests, imports_of
-from testgen.pytest_config import is_test_name, python_files
+from testgen.pytest_config import may_hold_tests, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
 _SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
-_SKIPPED_AT_TOP = {"build", "dist"}
+_BUILT = ("build", "dist")
+FAR = 1000
+"""Imports to a test file that no import leads to."""
+_SHORTEST = 3
+"""Characters; shorter names are in every file."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +40,22 @@ class TestFile:
 
 
 def reachable_tests(
-    tree: Path, source_roots: Sequence[str], changed: Iterable[str], limit: int | None = None
+    tree: Path,
+    source_roots: Sequence[str],
+    changed: Iterable[str],
+    limit: int | None = None,
+    names: Iterable[str] = (),
+    test_paths: Sequence[str] = (),
 ) -> list[TestFile]:
-    """Test files from which imports lead to a changed file, those named after it first, then the nearest.
+    """Test files that may reach a changed file: named after it, then naming what changed, then the nearest.
 
     Args:
         tree: root of the checked-out tree.
         source_roots: folders of the tree on sys.path, relative to it ('' or '.' for the tree).
         changed: paths relative to the tree; those it lacks are passed over.
         limit: most files returned; None for all.
+        names: changed functions and classes, 'Class.method'.
+        test_paths: folders and globs of files that are tests whatever their names.
 
     Files that this Python cannot parse, and files without a test, are left out.
     """
@@ -48,9 +63,12 @@ def reachable_tests(
     goals = [path for path in changed if path in files or not path.endswith(".py")]
     distances = _distances(ImportGraph(files, source_roots), goals)
     patterns = python_files(tree)
-    tests = [TestFile(path, steps) for path, steps in distances.items() if is_test_name(path, patterns)]
+    tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
+    words = _words(names, goals)
+    said = _said({test.path: files[test.path].read_bytes() for test in tests}, words) if words else {}
+    tests = [test for test in tests if test.distance < FAR or said.get(test.path)]
     found: list[TestFile] = []
-    for test in sorted(tests, key=lambda test: _rank(test, goals)):
+    for test in sorted(tests, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
         if limit is not None and len(found) >= limit:
             break
         if holds_tests(files[test.path].read_bytes()):
@@ -60,7 +78,8 @@ def reachable_tests(
 
 def module_files(tree: Path) -> Iterator[str]:
     """Relative paths of files that can be modules (Python, Cython, C), without hidden, virtual or built folders."""
-    return (path for path in files_below(tree, _SKIPPED_AT_TOP) if path.endswith(MODULE_ENDINGS))
+    built = {name for name in _BUILT if not (tree / name / "__init__.py").exists()}
+    return (path for path in files_below(tree, built) if path.endswith(MODULE_ENDINGS))
 
 
 class ImportGraph:
@@ -207,14 +226,30 @@ def _neighbours(path: str, files: Iterable[str]) -> list[str]:
     return next((by_folder[folder] for folder in _folders_above(path) if folder and folder in by_folder), [])
 
 
-def _rank(test: TestFile, goals: Sequence[str]) -> tuple[bool, int, bool, int, float, str]:
-    """Sort key: named after a changed file, then nearest, not slow by name, in a near folder, of a similar name."""
+def _words(names: Iterable[str], goals: Sequence[str]) -> set[str]:
+    """Names by which a test's text would speak of the change; empty where none of them tells anything."""
+    parts = {part for name in names for part in name.split(".") if not part.startswith("__")}
+    parts |= {_bare(goal) for goal in goals} if parts else set()
+    return {part for part in parts if len(part) >= _SHORTEST}
+
+
+def _said(texts: Mapping[str, bytes], words: set[str]) -> dict[str, float]:
+    """How much each text speaks of the words: one that few texts have counts most."""
+    pattern = re.compile(rb"\b(?:%s)\b" % b"|".join(re.escape(word.encode()) for word in sorted(words)))
+    found = {path: frozenset(pattern.findall(text)) for path, text in texts.items()}
+    common = Counter(word for some in found.values() for word in some)
+    return {path: sum(1 / common[word] for word in some) for path, some in found.items()}
+
+
+def _rank(test: TestFile, goals: Sequence[str], said: float) -> tuple[bool, float, int, bool, int, float, str]:
+    """Sort key: named after a changed file, speaking of the change, nearest, not slow by name, near, of a like name."""
     name = _bare(test.path)
     others = [_bare(goal) for goal in goals]
     apart = min((_apart(test.path, goal) for goal in goals), default=0)
     likeness = max((_likeness(name, other) for other in others), default=0.0)
     slow = any(word in name for word in _SLOW_WORDS)
-    return (name not in others, test.distance, slow, apart, -likeness, test.path)
+    named = name in others or not {*others}.isdisjoint(part.strip("_") for part in test.path.split("/")[:-1])
+    return (not named, -said, test.distance, slow, apart, -likeness, test.path)
 
 
 def _bare(path: str) -> str:

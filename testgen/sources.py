@@ -7,6 +7,10 @@ from typing import Protocol
 
 from data.records import TELLING, Reason, Source, Workload
 from testgen.case import Case
+from testgen.expectations import edited_expectations
+
+_TOLD = 5
+"""Tests named in a row."""
 
 
 class WorkloadSource(Protocol):
@@ -31,10 +35,20 @@ def gather(case: Case, sources: Sequence[WorkloadSource]) -> list[Workload]:
 
     Where a source has shown that the change alters behaviour (the summary row of unit tests that only
     the head fails), the sources after it are not asked: what the head saves may be work it no longer does.
+    For the same reason none is asked where the change edits nothing of a test but the values it expects.
 
     Raises:
         SandboxUnavailable: the sandbox itself could not start.
     """
+    if edited := edited_expectations(case.change, case.base.tree, case.head.tree):
+        row = Workload.of(
+            case.stamp,
+            case.change.change_id,
+            sources[0].name,
+            reason=Reason.EXPECTATIONS_CHANGED,
+            detail="; ".join(edited[:_TOLD]),
+        )
+        return [row]
     rows: list[Workload] = []
     for source in sources:
         rows += source.workloads(case)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from data.records import Change, FileChange, Hit, Side, Verdict
 from harness.contracts import BuiltSide
-from testgen.changed_lines import Targets, differing_lines, functions_around, in_functions, standing_for
+from testgen.changed_lines import (
+    Targets,
+    differing_lines,
+    functions_around,
+    in_functions,
+    owners_of,
+    standing_for,
+)
 from testgen.reach import TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
@@ -22,6 +29,8 @@ class Trace:
     head: tuple[Targets, ...]
     functions: frozenset[str]
     """Functions that hold these lines, 'path::Class.method' with the base's paths."""
+    owners: Mapping[tuple[Side, str], Mapping[int, str]] = field(default_factory=dict)
+    """By file and changed line: the innermost of these functions."""
 
     def __bool__(self) -> bool:
         """Whether there is a line to trace."""
@@ -35,6 +44,16 @@ class Trace:
         """Changed lines among the executed ones of each file."""
         found = [(target.path, target.hit_by(executed.get(target.path, ()))) for target in self.of(side)]
         return [Hit(path=path, side=side, lines=lines) for path, lines in found if lines]
+
+    def executed(self, hits: Iterable[Hit]) -> frozenset[str]:
+        """Innermost functions in which a changed line was hit."""
+        lines = ((self.owners.get((hit.side, hit.path), {}), line) for hit in hits for line in hit.lines)
+        return frozenset(owners[line] for owners, line in lines if line in owners)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Innermost functions that changed."""
+        return frozenset(name for owners in self.owners.values() for name in owners.values())
 
 
 def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
@@ -53,7 +72,13 @@ def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
         for (file, old, new, *_), before, after in zip(changed, olds, news, strict=True)
         for name in functions_around(old, before.spans) | functions_around(new, after.spans)
     }
-    return Trace(tuple(one for one in olds if one.spans), tuple(one for one in news if one.spans), frozenset(functions))
+    owners: dict[tuple[Side, str], dict[int, str]] = {}
+    for (file, old, new, *_), before, after in zip(changed, olds, news, strict=True):
+        for side, text, target in zip(SIDES, (old, new), (before, after), strict=True):
+            around = owners_of(text, target.spans)
+            owners[side, target.path] = {line: f"{path_at(file, 'base')}::{name}" for line, name in around.items()}
+    bases, heads = (tuple(one for one in targets if one.spans) for targets in (olds, news))
+    return Trace(bases, heads, frozenset(functions), owners)
 
 
 def is_python_source(file: FileChange) -> bool:
@@ -74,13 +99,24 @@ def path_at(file: FileChange, side: Side) -> str:
 def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[TestFile]:
     """Test files that can reach the changed source on either side, most promising first."""
     found: dict[str, TestFile] = {}
+    names = changed_names(change, built["base"].tree, built["head"].tree)
     for side in ("head", "base"):
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
         roots = relative_roots(side_built)
-        tests = reachable_tests(side_built.tree, roots, changed, limit)
+        tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths)
         found |= {test.path: test for test in tests if test.path not in found}
     return list(found.values())[:limit]
+
+
+def changed_names(change: Change, base: Path, head: Path) -> set[str]:
+    """Functions that hold changed lines, 'Class.method'; of files that are not parsed, those that git names."""
+    named = {entry.partition("::")[2] for entry in change.functions}
+    for file in filter(is_python_source, change.files):
+        old, new = _contents(file, base, head)
+        removed, added = differing_lines(old, new)
+        named |= functions_around(old, removed) | functions_around(new, added)
+    return named
 
 
 def relative_roots(built: BuiltSide) -> Sequence[str]:

@@ -22,6 +22,7 @@ from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, wi
 from testgen.case import Case
 from testgen.definitions import NodeId, definitions_of
 from testgen.executing import Executing
+from testgen.needs import NEEDS
 from testgen.pytest_config import is_test_path, python_files
 from testgen.reach import TestFile
 from testgen.runs import Results, Runner
@@ -50,6 +51,7 @@ _TELLING = (
     Reason.FLAKY,
     Reason.TEST_TIMEOUT,
     Reason.FAILS_ON_BASE,
+    *NEEDS,
     Reason.TEST_CHANGED,
 )
 
@@ -116,14 +118,18 @@ class UnitTests:
 
 
 def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:
-    """Runs ever more test files until enough tests execute the change; fewer are enough before going farther."""
+    """Runs ever more test files until enough tests execute the change, and each changed function is executed.
+
+    Fewer tests are enough before going farther.
+    """
     nearest = min(test.distance for test in files)
     near = max(index for index, test in enumerate(files) if test.distance == nearest) + 1
     start, size = 0, FIRST_FILES
     candidates: list[Candidate] = []
     while start < len(files):
         usable = sum(one.reason is None for one in candidates)
-        if start and usable >= min(wanted, FAR_FROM if start >= near else NEAR_FROM):
+        enough = usable >= min(wanted, FAR_FROM if start >= near else NEAR_FROM)
+        if start and enough and not executing.missed(candidates):
             break
         end = min(start + size, near if start < near else len(files))
         executing.run([test.path for test in files[start:end]])

@@ -21,7 +21,7 @@ from data.records.pull import (
     QuotedResult,
     Remark,
 )
-from data.records.reasons import MEANING, TELLING, Reason
+from data.records.reasons import HELP, MEANING, TELLING, Reason
 from data.records.release import Recipe, ReleasedTask, ReleasedTiming, ReleasedWorkload
 from data.records.renewal import Renewal
 from data.records.revalidation import RevalidatedWorkload, Revalidation
@@ -32,6 +32,7 @@ from data.records.verdict import Signal, TouchedFunction, Verdict
 from data.records.workload import Hit, Role, Source, Workload, node_of, workload_id_of
 
 __all__ = [
+    "HELP",
     "LATE",
     "MEANING",
     "MOST_TRIES",

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     UNLIKELY = "unlikely_performance"
     IN_DISGUISE = "in_disguise"
     NOT_ON_CPU = "not_on_cpu"
+    SAME_PATCH = "same_patch_as_a_commit"
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head"
@@ -39,6 +40,7 @@ class Reason(StrEnum):
     IMPORT_FAILED = "import_failed"
     SYSTEM_PACKAGE_MISSING = "system_package_missing"
     # generate
+    EXPECTATIONS_CHANGED = "tests_expect_other_results"
     NO_TESTS = "no_tests"
     NO_TEST_EXECUTES_CHANGE = "no_test_executes_change"
     TEST_CHANGED = "test_modified_by_change"
@@ -46,6 +48,8 @@ class Reason(StrEnum):
     FAILS_ON_HEAD = "tests_fail_at_head"
     FLAKY = "flaky"
     TEST_TIMEOUT = "test_timeout"
+    NEEDS_FILE = "test_needs_a_file"
+    NEEDS_SERVICE = "test_needs_a_service"
     UNPARSABLE = "does_not_parse"
     CONTRACT_BROKEN = "contract_broken"
     UNDEFINED_NAME = "undefined_name"
@@ -112,6 +116,7 @@ MEANING: dict[Reason, str] = {
     Reason.UNLIKELY: "the judge's probability is below the threshold",
     Reason.IN_DISGUISE: "it speaks of performance and is a fix, a feature or a refactoring",
     Reason.NOT_ON_CPU: "its gain cannot be shown on a CPU",
+    Reason.SAME_PATCH: "the merge brought one commit, which is a change of its own with the same patch",
     Reason.SYNTAX_ERROR_BASE: "a changed source file does not parse at the base",
     Reason.SYNTAX_ERROR_HEAD: "a changed source file does not parse at the head",
     Reason.NO_INTERPRETER: "no installed interpreter fits the commit's range of Python versions",
@@ -120,6 +125,7 @@ MEANING: dict[Reason, str] = {
     Reason.BUILD_TIMEOUT: "a build command did not end within its limit",
     Reason.IMPORT_FAILED: "the built package cannot be imported",
     Reason.SYSTEM_PACKAGE_MISSING: "a header, library or program is missing; the log names the Debian package",
+    Reason.EXPECTATIONS_CHANGED: "the change edits the values that its tests expect: it alters behaviour",
     Reason.NO_TESTS: "the repository has no test file at that commit that can reach the change",
     Reason.NO_TEST_EXECUTES_CHANGE: "tests ran, but none executes a changed line",
     Reason.TEST_CHANGED: "the tests that execute the change are themselves modified by it",
@@ -127,6 +133,8 @@ MEANING: dict[Reason, str] = {
     Reason.FAILS_ON_HEAD: "the tests that execute the change pass at the base and fail at the head",
     Reason.FLAKY: "the tests do not pass every time",
     Reason.TEST_TIMEOUT: "the tests did not end within their limit",
+    Reason.NEEDS_FILE: "the tests that may execute the change look for a file that is not there",
+    Reason.NEEDS_SERVICE: "the tests that may execute the change need the network or a server",
     Reason.UNPARSABLE: "the script does not parse",
     Reason.CONTRACT_BROKEN: "the script lacks one of the six functions, or one has other parameters",
     Reason.UNDEFINED_NAME: "the script uses a name that it does not define",
@@ -135,7 +143,7 @@ MEANING: dict[Reason, str] = {
     Reason.USES_RANDOMNESS: "the script draws random numbers without a seed",
     Reason.USES_PRIVATE_API: "the script uses private names of the package",
     Reason.USES_PICKLE: "the script stores or loads results in a format that can run code",
-    Reason.MODULE_MISSING: "the script imports what the environment lacks",
+    Reason.MODULE_MISSING: "the test or script imports what the environment lacks",
     Reason.SCRIPT_FAILS_ON_BASE: "the script fails at the base",
     Reason.SCRIPT_FAILS_ON_HEAD: "the script passes at the base and fails at the head",
     Reason.CHECKS_NOTHING: "the script's check accepts any result",
@@ -169,13 +177,62 @@ MEANING: dict[Reason, str] = {
 }
 """One line a reason, for people: what the funnel and `show` print."""
 
+HELP: dict[Reason, str] = {
+    Reason.ROOT_COMMIT: "nothing",
+    Reason.EMPTY_DIFF: "nothing",
+    Reason.MISSING_OBJECTS: "a full clone as --source (git fetch --unshallow, no --filter)",
+    Reason.DIFF_TOO_LARGE: "a larger [mine] diff_limit in --settings",
+    Reason.PART_OF_PULL: "nothing: look at the pull request's own row",
+    Reason.NO_PULL: "[pulls] policy = 'all' in --settings",
+    Reason.NOT_MERGED: "[pulls] policy = 'all' in --settings",
+    Reason.NO_ISSUE: "another [pulls] policy in --settings",
+    Reason.NO_LABEL: "other [pulls] labels in --settings",
+    Reason.NO_PATCH: "`packages` and `source_dirs` in a recipe, if the package was taken for something else",
+    Reason.NO_TEST_PATCH: "[pulls] policy = 'sweperf' in --settings",
+    Reason.NO_SUCH_ISSUE: "nothing",
+    Reason.NO_SOURCE_CHANGE: "`packages` and `source_dirs` in a recipe, if the package was taken for something else",
+    Reason.RENAME_ONLY: "nothing",
+    Reason.COMMENTS_ONLY: "nothing",
+    Reason.REVERT: "nothing",
+    Reason.UNLIKELY: "a lower [judge] keep_from in --settings, or --judge cascade",
+    Reason.IN_DISGUISE: "another --judge",
+    Reason.NOT_ON_CPU: "another --judge",
+    Reason.SAME_PATCH: "nothing: look at the commit's own row",
+    Reason.SYNTAX_ERROR_BASE: "`python` in a recipe: another interpreter",
+    Reason.SYNTAX_ERROR_HEAD: "`python` in a recipe: another interpreter",
+    Reason.NO_INTERPRETER: "an interpreter of that version (uv python install), or `python` in a recipe",
+    Reason.RESOLUTION_FAILED: "`requirements` and `python` in a recipe; the log names what excludes what",
+    Reason.BUILD_FAILED: "`build`, `build_env` and `requirements` in a recipe",
+    Reason.BUILD_TIMEOUT: "a larger [build] timeout in --settings",
+    Reason.IMPORT_FAILED: "`packages`, `source_dirs` and `requirements` in a recipe",
+    Reason.SYSTEM_PACKAGE_MISSING: "apt-get install what the log names, or [build] system_packages in --settings",
+    Reason.EXPECTATIONS_CHANGED: "nothing: the change alters behaviour",
+    Reason.NO_TESTS: "`test_paths` in a recipe, or --workloads asv,replay,generated",
+    Reason.NO_TEST_EXECUTES_CHANGE: "a larger [generate] max_test_files in --settings, or --workloads generated",
+    Reason.TEST_CHANGED: "--workloads replay,generated",
+    Reason.FAILS_ON_BASE: "`requirements`, `test_requirements` and `python` in a recipe, if the tests pass elsewhere",
+    Reason.FAILS_ON_HEAD: "nothing: the change alters behaviour",
+    Reason.FLAKY: "--workloads replay,generated",
+    Reason.TEST_TIMEOUT: "larger [generate] timeout and test_timeout in --settings",
+    Reason.NEEDS_FILE: "`build` in a recipe, if a command makes the file",
+    Reason.NEEDS_SERVICE: "--workloads replay,generated: tests have no network",
+    Reason.MODULE_MISSING: "`test_requirements` or `extras` in a recipe",
+    Reason.NO_WORKLOADS: "other --workloads",
+    Reason.NOT_RECORDED: "--workloads generated",
+    Reason.NOT_REPLAYED: "--workloads generated",
+}
+"""What a person can do about the reasons of mine, judge and build, and about those that end a change in generate."""
+
 TELLING: tuple[Reason, ...] = (
     # what unit tests say of the change itself
+    Reason.EXPECTATIONS_CHANGED,
     Reason.FAILS_ON_HEAD,
     Reason.FAILS_ON_BASE,
     Reason.FLAKY,
     Reason.TEST_TIMEOUT,
     Reason.TEST_CHANGED,
+    Reason.NEEDS_SERVICE,
+    Reason.NEEDS_FILE,
     # scripts: those that came farthest first
     Reason.SURPLUS,
     Reason.DUPLICATE,

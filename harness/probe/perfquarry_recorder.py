@@ -25,6 +25,7 @@ set_profile, set_trace = sys.setprofile, sys.settrace
 LEVELS = 3  # public callers of a changed function that are recorded, nearest first
 REASONS = 500
 REASON_CHARACTERS = 300
+LEAVING = ("RETURN_", "YIELD_", "SEND")  # names of the operations that leave a frame with a value
 
 
 class Call(object):
@@ -167,7 +168,11 @@ class Record(object):
     def capture(self, frame, event, argument):
         """Profile function: describes arguments before calls, and looks at what became of them after."""
         if event == "return" and self.opened and self.opened[-1].frame is frame:
-            self.close(self.opened.pop(), argument)
+            call = self.opened.pop()
+            if argument is None and has_raised(frame):
+                self.miss(call.function.name, "the call raised while it was recorded")
+            else:
+                self.close(call, argument)
         if event != "call" or threading.current_thread() is not self.thread:
             return
         function = self.functions.of(frame)
@@ -248,6 +253,11 @@ class Record(object):
             more = {"function": name, "level": level, "lazy": lazy, "digest": digest, "hits": hits, "node": self.node}
             self.saved.setdefault(name, []).append(dict(call.described, **more))
             self.taken[name] = self.taken.get(name, 0) + 1
+
+
+def has_raised(frame):
+    """Whether a frame that ends with None was left by an exception: profilers see both as a return."""
+    return not dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(LEAVING)
 
 
 def class_of(first, function):

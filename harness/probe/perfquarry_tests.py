@@ -141,8 +141,9 @@ def make_plugin(loop):
                 self.extra_failure = text_of(report)
 
         def pytest_collectreport(self, report):
-            if report.failed:
-                journal.write(collect={report.nodeid.replace("::()", ""): readable(text_of(report))})
+            kind = "collect" if report.failed else "skipped" if report.skipped else ""
+            if kind:
+                journal.write(**{kind: {report.nodeid.replace("::()", ""): readable(text_of(report))}})
 
     return Probe()
 
@@ -197,4 +198,4 @@ def pytest_arguments(request, files):
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
     for name in UNWANTED:
         options += ["-p", "no:" + name]
-    return options + files
+    return options + request.get("test_arguments", []) + files

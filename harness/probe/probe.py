@@ -4,7 +4,7 @@ It runs in the target's environment: Python 3.6 to 3.14, pytest 3.6 to 9 (none w
 nothing else of ours but the modules beside it. The request is `harness.contracts.ProbeRequest`
 plus 'tree', 'source_roots', 'result', and the folders 'store' and 'references' (empty: none). The
 result file gets one JSON object a line, as things happen, so that a process that dies tells how
-far it came: {"begin": node}, {"item": ProbeItem}, {"lines": ..}, {"collect": ..}, and {"end": ..}
+far it came: {"begin": node}, {"item": ProbeItem}, {"lines": ..}, {"collect": ..}, {"skipped": ..} and {"end": ..}
 as the last one.
 
 Only the call itself is timed: the test function, or the test method of a TestCase, without

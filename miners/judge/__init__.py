@@ -16,7 +16,7 @@ from miners.pulls.discussion import Discussions
 
 __all__ = ["CASCADE", "STAGE_VERSION", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 
-STAGE_VERSION = "1"
+STAGE_VERSION = "2"
 """To be raised whenever equal changes may get other verdicts: new weights, a new version of the prompt."""
 
 CASCADE = "cascade"

@@ -14,6 +14,7 @@ MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
     "title_hint": "the title has words that often go with savings",
     "measured": "the message gives measurements",
     "perf_prefix": "the title is marked as performance",
+    "slowdown": "the title says that it becomes slower",
     "speed_elsewhere": "the speed is that of tests, builds or documents",
     "sync": "a branch is only brought up to date",
     "title_fix": "the title speaks of a fix",

@@ -117,6 +117,16 @@ SYNC = re.compile(
     r"^merge (?:remote-tracking )?branch\W+(?:[\w.-]+/)?(?:master|main|trunk|develop|maintenance|v?\d[\w.]*)\b"
     r"|^merged? (?:with|from|in|commit)\b|^merge\.?$"
 )
+# what makes a thing slower, said in a title; what also speaks of a gain is none of these
+_SLOWER = re.compile(
+    r"^\W*(?:[\w ]{1,20}:\s)?(?:(?:mak|slow|turn|render|get)\w*|made|got|introduc\w+|add\w*)\b[^\n]{0,80}"
+    r"\bslow(?:er|ness|downs?|(?:ed)?\sdown)\b|^\W*slow(?:s|ed|ing)?\s(?:down|every\w*|it|things|the)\b"
+)
+_GAIN = re.compile(
+    r"\b(?:fast(?:er)?|speed\w*|quick\w*|avoid\w*|fix\w*|less|not?|n't|never|without|reduc\w+|remov\w+|optimi[sz]\w*|perf\w*"
+    r"|improv\w+|prevent\w*|revert\w*|workaround|was|were|tests?|mark\w*|skip\w*|warn\w*)\b|n't\b"
+)
+_MARK = re.compile(r"^\W*[\w ]{1,20}:")
 _BRANCH = re.compile(r"^merge (?:pull request #\d+ from|branch) (\S+)")
 _TRAILER = re.compile(
     r"^\s*(?:signed-off-by|co-authored-by|reviewed-by|git-svn-id|change-id|--hg--|\(?cherry picked)[^\n]*|https?://\S+",
@@ -147,6 +157,9 @@ def find(title: str, message: str, comments: str) -> Iterator[Finding]:
         yield Finding("sync", 1.0, title[:80])
     if head != said and STRONG.search(said) and not STRONG.search(head):
         yield Finding("speed_elsewhere", 1.0, said[:80])
+    if _SLOWER.search(head) and not _GAIN.search(_MARK.sub("", head)):
+        yield Finding("slowdown", 1.0, said[:80])
+        return  # the words of speed tell how much is lost
     if prefix := PREFIX.search(head):
         yield Finding("perf_prefix", 1.0, prefix.group(0).strip())
     for name, pattern, text, full in (

@@ -43,10 +43,18 @@ class Joining:
             merge is not on the branch, the second tells where it is.
         policy: which of them go on; with 'all', commits without any go on, too.
         labels: see `policies.rejection`.
+        places: folders and modules that are the package (`miners.roles`).
     """
 
-    def __init__(self, graph: Graph, pulls: Iterable[Mapping[str, Any]], policy: Policy, labels: str) -> None:
-        self._graph, self._policy = graph, policy
+    def __init__(
+        self,
+        graph: Graph,
+        pulls: Iterable[Mapping[str, Any]],
+        policy: Policy,
+        labels: str,
+        places: tuple[str, ...] = (),
+    ) -> None:
+        self._graph, self._policy, self._places = graph, policy, places
         self._pulls: dict[str, _Known] = {}
         elsewhere: dict[int, Mapping[str, Any]] = {}
         placed: set[int] = set()
@@ -84,7 +92,7 @@ class Joining:
             yield self._joined(change, known)
         if known and base:
             try:
-                yield self._joined(widened(clone, change, base, known.title, settings), known)
+                yield self._joined(widened(clone, change, base, known.title, settings, self._places), known)
             except GitFailed:  # objects lack: the parts are rejected, so the series is, too
                 yield _decided(change, Reason.MISSING_OBJECTS, pull_number=known.number)
 
@@ -99,7 +107,9 @@ class Joining:
         single = len(self._graph.commits[sha].parents) == 1
         titles = [one["title"] for one in pull["commits"]] if single else []
         resolves = [one["number"] for one in pull["issues"] if one["kind"] in RESOLVING and not one["codebase"]]
-        return _Known(pull["number"], pull["title"], rejection(pull, self._policy, labels), resolves, titles)
+        return _Known(
+            pull["number"], pull["title"], rejection(pull, self._policy, labels, self._places), resolves, titles
+        )
 
     def _find_series(self, last: str, known: _Known) -> None:
         """A rebase put the pull request's commits on the branch one by one: their titles tell.

@@ -14,7 +14,7 @@ COLUMNS = ("number", "state", "labels", "files", "issues")
 """Columns of `pulls` that `rejection` looks at."""
 
 
-def rejection(pull: Mapping[str, Any], policy: Policy, labels: str) -> Reason | None:
+def rejection(pull: Mapping[str, Any], policy: Policy, labels: str, places: tuple[str, ...] = ()) -> Reason | None:
     """Why a pull request does not go on, or None.
 
     'sweperf': merged, resolves an issue, changes source files; tests are not asked for (SWE-Perf §3.2, phase 1:
@@ -24,6 +24,7 @@ def rejection(pull: Mapping[str, Any], policy: Policy, labels: str) -> Reason | 
         pull: `COLUMNS` of its row, as plain values.
         policy: see `PullSettings.policy`.
         labels: expression that a label must match for 'labelled', in any case.
+        places: folders and modules that are the package (`miners.roles`).
     """
     if policy in ("off", "all"):
         return None
@@ -34,7 +35,7 @@ def rejection(pull: Mapping[str, Any], policy: Policy, labels: str) -> Reason | 
         return None if found else Reason.NO_LABEL
     if policy == "merged":
         return None
-    return _of_benchmarks(pull["issues"], {role_of(path) for path in pull["files"]}, policy)
+    return _of_benchmarks(pull["issues"], {role_of(path, places) for path in pull["files"]}, policy)
 
 
 def _of_benchmarks(issues: Iterable[Mapping[str, Any]], roles: set[str], policy: Policy) -> Reason | None:

@@ -14,7 +14,9 @@ from miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, parse_entries
 _PATCH_START = b"\0\0diff --git "
 
 
-def widened(clone: Path, change: Change, base_sha: str, title: str, settings: MineSettings) -> Change:
+def widened(
+    clone: Path, change: Change, base_sha: str, title: str, settings: MineSettings, places: tuple[str, ...] = ()
+) -> Change:
     """The change from `base_sha` to the head of `change`; kept, or rejected as the crawl would.
 
     Raises:
@@ -27,11 +29,11 @@ def widened(clone: Path, change: Change, base_sha: str, title: str, settings: Mi
     entries = parse_entries(names)
     reason: Reason | None = None if entries else Reason.EMPTY_DIFF
     if len(patch) > settings.diff_limit:
-        reason, diff = Reason.DIFF_TOO_LARGE, Diff(files=read_names(entries), patch_truncated=True)
+        reason, diff = Reason.DIFF_TOO_LARGE, Diff(files=read_names(entries, places=places), patch_truncated=True)
     elif patch:
-        diff = read_patch(entries, patch, settings.patch_limit)
+        diff = read_patch(entries, patch, settings.patch_limit, places)
     else:
-        diff = Diff(files=read_names(entries))
+        diff = Diff(files=read_names(entries, places=places))
     columns: dict[str, Any] = {name: getattr(diff, name) for name in Diff.__slots__}
     return change.model_copy(
         update={

@@ -253,6 +253,12 @@ def test_pytest_is_never_older_than_the_probe_can(recipe: Any, wanted: str, kept
     assert recipe({"setup.py": f"setup(tests_require=[{wanted!r}])"}).test_requirements == [kept]
 
 
+def test_what_was_pinned_with_an_old_pytest_does_not_keep_it(recipe: Any) -> None:
+    pins = "pytest==2.9.2\npluggy==0.3.1\npy==1.4.31\npytest-cov==2.3.0\npytz==2016.1\n"
+    made = recipe({"requirements-test.txt": pins, "lib/__init__.py": ""})
+    assert made.test_requirements == ["pluggy", "py", "pytest", "pytest-cov", "pytz==2016.1"]
+
+
 def test_the_registry_says_it_better(recipe: Any) -> None:
     made = recipe(
         {
@@ -289,3 +295,38 @@ def test_tail_keeps_the_end_within_its_bytes() -> None:
     cut = tail("é" * LOG_BYTES + "end")
     assert len(cut.encode()) <= LOG_BYTES
     assert cut.startswith("[...]") and cut.endswith("end")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": "[dependency-groups]\ntest = ['mock', {include-group = 'more'}]\nmore = ['pretend']"},
+        {
+            "pyproject.toml": "[project]\noptional-dependencies.checks = ['mock', 'pretend']",
+            "tox.ini": "[testenv]\nextras = checks\n",
+        },
+        {
+            "pyproject.toml": "[dependency-groups]\nchecks = ['mock', 'pretend']",
+            "tox.ini": "[testenv]\ndependency_groups =\n    checks\n",
+        },
+        {"pyproject.toml": "[tool.pdm.dev-dependencies]\ntest = ['mock', 'pretend']"},
+        {"pyproject.toml": "[tool.uv]\ndev-dependencies = ['mock', 'pretend']"},
+        {"pyproject.toml": "[tool.hatch.envs.default]\ndependencies = ['mock', 'pretend']"},
+        {
+            "pyproject.toml": "[project]\noptional-dependencies.x = ['pretend']\n"
+            "[tool.hatch.envs.test]\ndependencies = ['mock']\nfeatures = ['x']"
+        },
+        {
+            "noxfile.py": "import nox\n@nox.session(python=['3.11'])\ndef tests(session):\n"
+            "    session.install('-r', 'needs/of-tests.txt')\n    session.run('pytest')\n"
+            "@nox.session\ndef docs(session):\n    session.install('-r', 'docs.txt')\n",
+            "needs/of-tests.txt": "mock\npretend\n",
+            "docs.txt": "sphinx-of-theirs\n",
+        },
+        {"tox.ini": "[testenv]\ndeps =\n    -r needs/of-tests.txt\n", "needs/of-tests.txt": "mock\npretend\n"},
+    ],
+)  # fmt: skip
+def test_where_projects_say_what_their_tests_need(recipe: Any, files: dict[str, str]) -> None:
+    made = recipe({**files, "lib/__init__.py": ""})
+    assert made.test_requirements == ["mock", "pretend"]
+    assert made.tested == (["3.11"] if "noxfile.py" in files else [])

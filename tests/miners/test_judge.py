@@ -222,3 +222,21 @@ def test_hostile_texts_are_judged_quickly(judge: Judge, kind: str) -> None:
     spent = time.process_time() - start
     assert 0 <= verdict.probability <= 1
     assert spent < 1.0, "an expression is not linear"  # 20 times the budget: only a blow-up gets there
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Make everything 5x slower", "Slow down the parser", "perf: made lookups 30% slower", "Introduce a slowdown"],
+)
+def test_what_becomes_slower_does_not_rank_high(judge: Judge, title: str) -> None:
+    lines = {"lib/core.py": "-    return cache[key]\n+    return compute(key)"}
+    slower, neutral, gain = (judge.judge(change(one, lines)) for one in (title, "Tidy work()", "Speed up lookups"))
+    assert slower.probability <= neutral.probability < gain.probability
+
+
+@pytest.mark.parametrize(
+    "title", ["Make slow path faster", "Fix 5x slower import", "Avoid slowdown in parse", "Make lookups no longer slow"]
+)
+def test_a_gain_may_speak_of_what_was_slow(judge: Judge, title: str) -> None:
+    lines = {"lib/core.py": "-    return compute(key)\n+    return other(key)"}
+    assert judge.judge(change(title, lines)).probability > judge.judge(change("Tidy work()", lines)).probability

@@ -199,3 +199,27 @@ def test_facts_are_shared_by_equal_contents(tmp_path: Path) -> None:
         write(tmp_path / side, {"m.py": "", "test_m.py": "import m\n" + TEST})
     assert reachable_tests(tmp_path / "base", [""], ["m.py"]) == [TestFile("test_m.py", 1)]
     assert imports_of(b"import m\n" + TEST.encode()) is imports_of(b"import m\n" + TEST.encode())
+
+
+def test_the_text_of_a_test_says_what_it_is_about(tmp_path: Path) -> None:
+    crowd = {f"tests/test_{number:03}.py": "from pkg import heap\n" + TEST for number in range(80)}
+    write(
+        tmp_path,
+        {
+            "pkg/__init__.py": "",
+            "pkg/heap.py": "class Pile:\n    def push_down(self): ...\n",
+            "pkg/all.py": "from . import heap\n",
+            **crowd,
+            "tests/test_zoo.py": "from pkg import all\n\ndef test_it():\n    all.heap.Pile().push_down()\n",
+            "tests/test_plugin.py": "def test_it():\n    run('push_down')\n",
+            "tests/heap/test_zz.py": "from pkg import all\n" + TEST,
+        },
+    )
+    tests = reachable_tests(tmp_path, [""], ["pkg/heap.py"], 3, ["Pile.push_down"])
+    assert [test.path for test in tests] == ["tests/heap/test_zz.py", "tests/test_zoo.py", "tests/test_plugin.py"]
+
+
+@pytest.mark.parametrize("name", ["tests.py", "pkg/tests/heap.py", "test.py", "heap_tests.py", "test/check_heap.py"])
+def test_names_that_nose_and_unittest_find(tmp_path: Path, name: str) -> None:
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/heap.py": "", name: "import pkg.heap\n" + TEST})
+    assert reached(tmp_path, "pkg/heap.py") == [(name, 1)]

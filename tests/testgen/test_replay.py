@@ -376,3 +376,35 @@ def test_nested_descriptions_have_a_limit() -> None:
         value = [value]
     with pytest.raises(Unwritable):
         Writer().value(value)
+
+
+def test_calls_that_raised_are_left_out(tmp_path: Path, prober: SandboxProber) -> None:
+    """A profiler sees them return None, as calls that do return it."""
+    base = """\
+        def check(items):
+            for item in sorted(items):
+                if item < 0:
+                    raise ValueError(item)
+
+        def outer(items):
+            return check(items)
+        """
+    tests = """\
+        import pytest
+        from shop import check, outer
+
+        def test_raises():
+            with pytest.raises(ValueError):
+                check([3, -1])
+            with pytest.raises(ValueError):
+                outer([-7])
+
+        def test_returns():
+            assert check([3, 1]) is None
+            assert outer([4]) is None
+        """
+    changed = base.replace("sorted(items)", "list(items)")
+    case = case_of(tmp_path, prober, changed, base, tests)
+    found = record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree))
+    assert {call.node.partition("::")[2] for call in found.calls} == {"test_returns"}
+    assert sum(one.count for one in found.missed if "raised" in one.reason) == 3

@@ -309,3 +309,53 @@ def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, 
         assert len(kept(rows)) == 2
         assert "test_heap.py::test_both" in kept(rows)
     assert {row.workload_id for row in first} & {row.workload_id for row in second}
+
+
+def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Path, prober: SandboxProber) -> None:
+    """Usable tests of one function do not end it: the test of the other one is the last of seven files."""
+    two = "def near(n):\n    return sum(range(n))\n\ndef far(n):\n    return sum(range(n + 1))\n"
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": two,
+        "pkg/late.py": "from . import core\nhidden = getattr(core, 'fa' + 'r')\n",
+        **{
+            f"tests/test_{name}.py": "from pkg.core import near\n\n"
+            + "".join(f"def test_{number}():\n    assert near({number}) >= 0\n\n" for number in range(4))
+            for name in "abcdef"
+        },
+        "tests/test_g.py": "from pkg.late import hidden\n\ndef test_hidden():\n    assert hidden(2) == 3\n",
+    }
+    changed = {
+        "pkg/core.py": two.replace("sum(range(n))", "n * (n - 1) // 2").replace("sum(range(n + 1))", "n * (n + 1) // 2")
+    }
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert "tests/test_g.py::test_hidden" in kept(rows)
+
+
+@pytest.mark.parametrize(
+    ("test", "reason", "word"),
+    [
+        ("import pytest\npytest.importorskip('a_module_nobody_has')\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
+        ("import a_module_nobody_has\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
+        ("    open('data/numbers.txt')\n", Reason.NEEDS_FILE, "numbers.txt"),
+        ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
+        ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
+        ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
+    ],
+)
+def test_what_tests_need_is_a_reason_of_its_own(
+    tmp_path: Path, prober: SandboxProber, test: str, reason: Reason, word: str
+) -> None:
+    """Such a test does not come to the change: that is no sign that none executes it."""
+    above, inside = ("", test) if test.startswith(" ") else (test, "")
+    fixture = "mocker" if "mocker" in test else ""
+    call = "    assert work(2) == 1\n" if test else "    assert work\n"
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
+        "tests/test_core.py": f"{above}from pkg.core import work\n\ndef test_it({fixture}):\n{inside}{call}",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert (rows[0].code, rows[0].reason) == ("", reason)
+    assert word in rows[0].detail

@@ -1,0 +1,96 @@
+"""Drafts of recipes: what is found in the newest commit, as a file that a person completes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from data.errors import InputError
+from data.registry import Repository
+from flows.options import Options
+from flows.run import Run
+from harness.checkouts import Checkouts
+from harness.recipes import Recipe, read_recipe
+from harness.rejections import Rejection
+
+_FIELDS = (
+    "packages",
+    "source_dirs",
+    "python",
+    "requirements",
+    "build",
+    "build_env",
+    "extras",
+    "test_requirements",
+    "test_paths",
+    "test_arguments",
+    "environment",
+)
+"""Those of `Repository` that a recipe is likely to need, in the order of the file."""
+
+Value = str | list[str] | dict[str, str]
+
+
+def draft(options: Options, to: Path | None) -> None:
+    """Writes the draft and says where it lies.
+
+    Every line is commented out: what it says is found in each commit anew, until a person decides it for all.
+
+    Raises:
+        InputError: the file is there already, or the repository has no commit.
+    """
+    run = Run(options)
+    file = to or run.home.recipes / f"{run.name}.toml"
+    if file.exists():
+        raise InputError(f"{file} is there already: edit it, or remove it to have a new draft")
+    sha = run.newest_commit()
+    tree = Checkouts(run.home, run.clone, run.name).tree(sha)
+    if isinstance(tree, Rejection):
+        raise InputError(f"the newest commit {sha} cannot be checked out: {tree.log}")
+    text = text_of(run.repository, read_recipe(tree, run.repository), sha)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    Console().print(
+        f"{file}\nUncomment and correct what is wrong; then run perfquarry again.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def text_of(repository: Repository, found: Recipe, sha: str) -> str:
+    """The file: each field with what it means and what was found."""
+    tests = [line for line in found.test_requirements if line not in found.requirements]
+    values: dict[str, Value] = {
+        "packages": found.packages,
+        "source_dirs": found.source_roots,
+        "python": found.requires_python or "",
+        "requirements": [line for line in found.requirements if line != "pytest"],
+        "build": found.build,
+        "build_env": found.variables,
+        "extras": repository.extras,
+        "test_requirements": tests,
+        "test_paths": repository.test_paths,
+        "test_arguments": repository.test_arguments,
+        "environment": repository.environment,
+    }
+    lines = [
+        f"# Recipe of {repository.name}, drafted from {sha}.",
+        "# What is not commented out holds for all commits, before the registry and what a commit itself says.",
+        *(f"# Found: {note}" for note in found.notes),
+        "# Only folders speak for these packages: are they right?" if found.guessed else "",
+    ]
+    for name in _FIELDS:
+        said = Repository.model_fields[name].description
+        lines += ["", f"# {said}", f"# {name} = {_toml(values[name])}"]
+    return "\n".join(line for at, line in enumerate(lines) if line or at > len(found.notes) + 2) + "\n"
+
+
+def _toml(value: Value) -> str:
+    """A value as TOML, whose texts and lists are written as JSON's."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {json.dumps(one)}" for key, one in value.items()) + "}"
+    return json.dumps(value)

@@ -1,0 +1,18 @@
+"""Every reason has its words."""
+
+from __future__ import annotations
+
+from data.records import HELP, MEANING, TELLING, Reason
+
+
+def test_every_reason_has_a_meaning() -> None:
+    assert set(MEANING) == set(Reason)
+
+
+def test_every_rejection_before_measuring_says_what_would_help() -> None:
+    """Those of scripts are about one script among many: what helps is another one."""
+    reasons = list(Reason)
+    early = set(reasons[: reasons.index(Reason.UNPARSABLE)]) | {Reason.NO_WORKLOADS, Reason.MODULE_MISSING}
+    assert early <= set(HELP)
+    assert all(HELP.values())
+    assert set(TELLING) <= set(Reason)

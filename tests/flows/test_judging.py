@@ -1,0 +1,36 @@
+"""Verdicts on the changes of a whole repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data.records import Change, Reason
+from data.settings import MineSettings
+from flows.judging import verdicts
+from flows.options import Options
+from flows.run import Run
+from miners.history import crawl
+from tests.miners.git_repository import Repository as Git
+
+
+def test_a_merge_and_its_only_commit_are_one_change(tmp_path: Path) -> None:
+    git = Git(tmp_path / "lib")
+    slow = "def work(n):\n    return sum([one for one in range(n)])\n"
+    git.commit("start", {"lib/core.py": slow, "lib/other.py": slow})
+    for branch, paths in (("one", ["lib/core.py"]), ("two", ["lib/core.py", "lib/other.py"])):
+        git.git("checkout", "-q", "-b", branch)
+        for number, path in enumerate(paths):
+            git.commit(
+                f"Speed up {branch} {number}",
+                {path: slow.replace("[one for one in range(n)]", f"range(n - {branch == 'two'})")},
+            )
+        git.git("checkout", "-q", "main")
+        git.merge(f"Merge branch '{branch}'", branch)
+    run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
+    changes = list(crawl(run.clone, run.stamp("mine"), MineSettings()))
+    run.store.append(changes)
+    titles = {change.change_id: change.title for change in changes}
+    found = {titles[one.change_id]: one.reason for one in verdicts(run, titles.keys())}
+    assert found["Merge branch 'one'"] == Reason.SAME_PATCH
+    assert Reason.SAME_PATCH not in {found["Speed up one 0"], found["Merge branch 'two'"]}
+    assert len(found) == sum(Change.model_validate(one.model_dump()).status == "kept" for one in changes)

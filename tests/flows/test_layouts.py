@@ -1,0 +1,229 @@
+"""Small repositories, one a layout, through what decides of roles, packages, imports and tests."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from data.records import Change, Reason, Side, Stamp
+from data.registry import Repository
+from data.settings import MineSettings
+from flows.layouts import places_of
+from harness.checks import Checker
+from harness.contracts import BuiltSide
+from harness.recipes import read_recipe
+from harness.sandbox import choose_sandbox
+from miners.history import crawl
+from miners.judge.diff import parse
+from miners.judge.rules import rejection
+from miners.patches import split
+from testgen.traced import candidate_files
+from tests.miners.git_repository import Repository as Git
+
+STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
+CODE = "def work(n):\n    return {}\n"
+TEST = "from {} import work\n\ndef test_work():\n    assert work(3) == 3\n"
+BROKEN = "import a_module_that_nobody_has\n"
+TOOLS = {"noxfile.py": BROKEN, "tasks/__init__.py": BROKEN, "docs/conf.py": BROKEN, "benchmarks/__init__.py": BROKEN}
+SETUP = "from setuptools import setup, find_packages\nsetup({})\n"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A repository: its files, and what is to be found in it."""
+
+    changed: str
+    """The module that a change of it improves."""
+    packages: list[str]
+    root: str
+    files: dict[str, str]
+    test: str | None = None
+    """Files: this one is a test of `packages[0]`; None: `files` hold it, and it is found first."""
+
+    @property
+    def all_files(self) -> dict[str, str]:
+        """With the changed module, tools around it, and a test."""
+        module = self.packages[0]
+        name = self.test or "tests/test_work.py"
+        above = Path(self.changed).parent
+        inits = {} if above == Path(self.root) or "ns" in self.changed else {f"{above}/__init__.py": ""}
+        test = {} if self.test and self.test in self.files else {name: TEST.format(_module(self))}
+        tools = {path: text for path, text in TOOLS.items() if self.root != "." or not path.startswith(module)}
+        return {**tools, **inits, **test, self.changed: CODE.format("sum([1 for _ in range(n)])"), **self.files}
+
+
+def _module(layout: Layout) -> str:
+    path = Path(layout.changed).relative_to(layout.root).with_suffix("")
+    return ".".join(path.parts).removesuffix(".__init__")
+
+
+def _setup(keywords: str) -> dict[str, str]:
+    return {"setup.py": SETUP.format(keywords)}
+
+
+def _project(name: str, backend: str = "", more: str = "") -> dict[str, str]:
+    build = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n' if backend else ""
+    return {"pyproject.toml": f'{build}[project]\nname = "{name}"\nversion = "1"\n{more}'}
+
+
+LAYOUTS = {
+    "src and flit": Layout("src/lib/core.py", ["lib"], "src", _project("lib", "flit_core.buildapi")),
+    "a package called packaging": Layout(
+        "src/packaging/core.py", ["packaging"], "src", _project("packaging", "flit_core.buildapi")
+    ),
+    "packaging without src": Layout("packaging/core.py", ["packaging"], ".", _setup("name='packaging'")),
+    "a package called build": Layout("src/build/core.py", ["build"], "src", _project("build", "flit_core.buildapi")),
+    "build without src": Layout("build/core.py", ["build"], ".", _setup("name='build'")),
+    "a package called docs": Layout(
+        "docs/core.py", ["docs"], ".", {"setup.cfg": "[metadata]\nname = docs\n", "docs/conf.py": ""}
+    ),
+    "a package called tools": Layout("tools/core.py", ["tools"], ".", _project("tools", "hatchling.build")),
+    "a package called testing": Layout("testing/core.py", ["testing"], ".", _project("testing")),
+    "a package called benchmarks": Layout(
+        "src/benchmarks/core.py", ["benchmarks"], "src", _project("benchmarks", "pdm.backend")
+    ),
+    "a package called scripts": Layout("scripts/tasks.py", ["scripts"], ".", _project("scripts")),
+    "a module called tasks": Layout(
+        "tasks.py", ["tasks"], ".", _project("tasks"),
+    ),
+    "flat with setuptools": Layout("lib/core.py", ["lib"], ".", _setup("name='lib', packages=find_packages()")),
+    "a single module with flit": Layout("lib.py", ["lib"], ".", _project("lib", "flit_core.buildapi")),
+    "flit's module of another name": Layout(
+        "libcore.py", ["libcore"], ".", _project("lib", "flit_core.buildapi", '[tool.flit.module]\nname = "libcore"\n')
+    ),
+    "flit of old": Layout(
+        "lib/core.py", ["lib"], ".", {"pyproject.toml": '[tool.flit.metadata]\nmodule = "lib"\ndist-name = "libx"\n'}
+    ),
+    "poetry": Layout(
+        "code/lib/core.py", ["lib"], "code",
+        {"pyproject.toml": '[tool.poetry]\nname = "other"\npackages = [{include = "lib", from = "code"}]\n'},
+    ),
+    "hatch": Layout(
+        "source/lib/core.py", ["lib"], "source",
+        _project("lib-of-ours", "hatchling.build", '[tool.hatch.build.targets.wheel]\npackages = ["source/lib"]\n'),
+    ),
+    "pdm": Layout(
+        "code/lib/core.py", ["lib"], "code", _project("x", "pdm.backend", '[tool.pdm.build]\nincludes = ["code/lib"]\n')
+    ),
+    "uv": Layout(
+        "lib/core.py", ["lib"], ".",
+        _project("x", "uv_build", '[tool.uv.build-backend]\nmodule-name = "lib"\nmodule-root = ""\n'),
+    ),
+    "uv with its default": Layout(
+        "src/lib/core.py", ["lib"], "src", _project("x", "uv_build", '[tool.uv.build-backend]\nmodule-name = "lib"\n')
+    ),
+    "scikit-build": Layout(
+        "python/lib/core.py", ["lib"], "python",
+        _project("x", "scikit_build_core.build", '[tool.scikit-build]\nwheel.packages = ["python/lib"]\n'),
+    ),
+    "meson": Layout("lib/core.py", ["lib"], ".", _project("lib", "mesonpy")),
+    "setuptools' where": Layout(
+        "source/lib/core.py", ["lib"], "source",
+        _project("x", "setuptools.build_meta", '[tool.setuptools.packages.find]\nwhere = ["source"]\n'),
+    ),
+    "find_packages('source')": Layout(
+        "source/lib/core.py", ["lib"], "source", _setup("name='x', packages=find_packages('source')")
+    ),
+    "py_modules": Layout(
+        "alone.py", ["alone"], ".", {"setup.cfg": "[metadata]\nname = x\n[options]\npy_modules = alone\n"}
+    ),
+    "two packages": Layout(
+        "one/core.py", ["one", "two"], ".",
+        {**_setup("name='both', packages=['one', 'two', 'tests']"), "two/__init__.py": "",
+         "tests/__init__.py": ""},
+    ),
+    "a distribution of another name": Layout("libcore/core.py", ["libcore"], ".", _setup("name='PyOther'")),
+    "python- before the name": Layout("lib/core.py", ["lib"], ".", _setup("name='python-lib'")),
+    "a namespace": Layout(
+        "src/ns/lib/core.py", ["ns.lib"], "src", {**_project("ns.lib"), "src/ns/lib/__init__.py": ""}
+    ),
+    "a namespace with dashes": Layout(
+        "ns/cloud/lib/core.py", ["ns.cloud.lib"], ".", {**_project("ns-cloud-lib"), "ns/cloud/lib/__init__.py": ""}
+    ),
+    "a package without __init__": Layout("src/nslib/core.py", ["nslib"], "src", _project("nslib")),
+    "tests inside the package": Layout("lib/core.py", ["lib"], ".", _project("lib"), "lib/tests/test_core.py"),
+    "unittest": Layout(
+        "lib/core.py", ["lib"], ".",
+        {
+            **_project("lib"),
+            "tests/checks.py": "",
+            "tests/test_it.py": "import unittest\nfrom lib.core import work\n\nclass It(unittest.TestCase):\n"
+            "    def test(self):\n        self.assertEqual(work(3), 3)\n",
+        },
+        "tests/test_it.py",
+    ),
+    "documentation within": Layout("lib/docs/core.py", ["lib"], ".", {**_project("lib"), "lib/__init__.py": ""}),
+    "no metadata at all": Layout("lib/core.py", ["lib"], ".", {}),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    """A layout as a real repository, with both sides of a change as trees."""
+
+    layout: Layout
+    change: Change
+    places: tuple[str, ...]
+    clone: Path
+    trees: dict[Side, Path]
+
+
+@pytest.fixture(params=LAYOUTS, ids=list(LAYOUTS))
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+    layout = LAYOUTS[request.param]
+    git = Git(tmp_path / "work")
+    shas = {"base": git.commit("start", dict(layout.all_files))}  # type: ignore[arg-type]
+    shas["head"] = git.commit("faster", {layout.changed: CODE.format("n")})
+    trees: dict[Side, Path] = {}
+    for side in ("base", "head"):
+        trees[side] = tmp_path / side
+        git.git("worktree", "add", "-q", "--detach", str(trees[side]), shas[side])
+    places = places_of(git.folder, Repository(name="x", codebase="x"))
+    change = next(crawl(git.folder, STAMP, MineSettings(), only=[shas["head"]], places=places))
+    return Made(layout, change, places, git.folder, trees)
+
+
+def test_every_layout_is_understood(made: Made) -> None:
+    layout, recipe = made.layout, read_recipe(made.trees["base"], Repository(name="x", codebase="x"))
+    roots = [made.trees["base"] / root for root in recipe.source_roots]
+    checker = Checker(choose_sandbox("process"), Path(sys.executable), 2**30, 60.0)
+    assert (recipe.packages, recipe.source_roots) == (layout.packages, [layout.root])
+    assert checker.imports(made.trees["base"], roots, recipe.packages) is None
+    assert [file.role for file in made.change.files] == ["source"]
+    assert rejection(made.change, parse(made.change.patch)) is None
+    patches = split(made.clone, made.change)
+    assert (bool(patches.patch), patches.test_patch) == (True, "")
+    built: dict[Side, BuiltSide] = {
+        side: BuiltSide(side, "0", tree, Path(sys.executable), "e", tuple(tree / root for root in recipe.source_roots))
+        for side, tree in made.trees.items()
+    }
+    found = [test.path for test in candidate_files(made.change, built, 5)]
+    assert found[:1] == [layout.test or "tests/test_work.py"]
+
+
+def test_what_only_folders_speak_for_may_be_something_else(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "__init__.py").write_text(BROKEN)
+    (tmp_path / "other" / "__init__.py").write_text("")
+    recipe = read_recipe(tmp_path, Repository(name="x", codebase="x"))
+    checker = Checker(choose_sandbox("process"), Path(sys.executable), 2**30, 60.0)
+    assert recipe.guessed
+    assert checker.imports(tmp_path, [tmp_path], recipe.packages, guessed=True) is None
+    failed = checker.imports(tmp_path, [tmp_path], ["one"], guessed=True)
+    assert failed is not None and failed.reason is Reason.IMPORT_FAILED
+
+
+def test_a_package_keeps_its_roles_where_it_lay_before(tmp_path: Path) -> None:
+    git = Git(tmp_path / "work")
+    git.commit("start", {"packaging/__init__.py": "", "packaging/core.py": CODE.format("1")})
+    old = git.commit("faster", {"packaging/core.py": CODE.format("n")})
+    git.git("rm", "-rq", "packaging")
+    moved = {"src/packaging/__init__.py": "", "src/packaging/core.py": "", **_project("packaging")}
+    git.commit("move", dict(moved))  # type: ignore[arg-type]
+    places = places_of(git.folder, Repository(name="x", codebase="x"))
+    change = next(crawl(git.folder, STAMP, MineSettings(), only=[old], places=places))
+    assert [file.role for file in change.files] == ["source"]

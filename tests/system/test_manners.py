@@ -1,0 +1,103 @@
+"""What the program says when there is nothing to do, or it is stopped; names and recipes of the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.demo import build_demo
+from data.home import Home
+from flows.names import repository_of
+from tests.system.commands import command
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "source"
+    build_demo(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("curate", "EMPTY", "--no-server"), "has no commit"),
+        (("curate", "demo", "--no-server", "--changes", ""), "--changes names no commit"),
+        (("curate", "demo", "--no-server", "--since", "2199-01-01"), "is in the future"),
+        (("mine", "demo", "--no-server", "--since", "2020-02-01", "--until", "2020-01-01"), "no change lies between"),
+        (("build", "demo", "--no-server"), "run `perfquarry judge demo` first"),
+        (("measure", "demo", "--no-server"), "run `perfquarry generate demo` first"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    tmp_path: Path, perfquarry: Program, arguments: tuple[str, ...], words: str
+) -> None:
+    empty = tmp_path / "empty"
+    subprocess.run(["git", "init", "-q", str(empty)], check=True)
+    named = [str(empty) if one == "EMPTY" else one for one in arguments]
+    done = perfquarry(tmp_path / "home", *named, code=2)
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_name_of_ones_own_a_recipe_and_limits(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
+    home = tmp_path / "home"
+    perfquarry(home, "recipe", "of-mine", "--source", str(demo))
+    recipe = home / "recipes" / "of-mine.toml"
+    assert "# packages = [" in recipe.read_text()
+    assert "is there already" in perfquarry(home, "recipe", "of-mine", "--source", str(demo), code=2).stderr
+    for stage in ("mine", "judge"):
+        perfquarry(home, stage, "of-mine", "--source", str(demo), "--no-server")
+    for number in (1, 2):
+        done = perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", "--limit", "1", "--json")
+        (build,) = [one for one in json.loads(done.stdout)["funnel"]["stages"] if one["stage"] == "build"]
+        assert build["kept"] + sum(build["rejected"].values()) == number
+    done = perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", "--limit", "1")
+    assert "No task was accepted" in done.stdout
+    perfquarry(home, "funnel", "of-mine")
+    recipe.write_text('packages = ["lib"]\nno_such_key = 1\n')
+    assert "no_such_key" in perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", code=2).stderr
+
+
+def test_a_recipe_comes_before_the_registry(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.recipes.mkdir()
+    (home.recipes / "tornado.toml").write_text('packages = ["other"]\nextras = ["test"]\nenvironment = {A = "1"}\n')
+    found, registered = repository_of(home, "tornado"), repository_of(Home(tmp_path / "none"), "tornado")
+    assert (found.packages, found.extras, found.environment) == (["other"], ["test"], {"A": "1"})
+    assert (found.url, found.test_paths) == (registered.url, registered.test_paths)
+    assert found.recipe_hash() != registered.recipe_hash()
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, demo: Path) -> None:
+    arguments = command(tmp_path / "home", "curate", "demo", "--no-server")
+    process = subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+        start_new_session=True,
+    )
+    mined = tmp_path / "home" / "tables" / "verdicts"
+    try:
+        while process.poll() is None and not mined.exists():
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        said: tuple[Any, Any] = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 130
+    assert "interrupted: what is done is kept" in said[1] and "Traceback" not in said[1]
