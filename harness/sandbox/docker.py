@@ -21,10 +21,10 @@ from harness.contracts import Command, Completed, Exceeded
 from harness.sandbox.attached import Attached, attached
 from harness.sandbox.disk import DiskMeter
 from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
-from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.hidden import PRIVATE, within
 from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.limit import TimeLimit
-from harness.sandbox.mounts import View, within
+from harness.sandbox.mounts import View
 from harness.sandbox.report import ReportFolder
 from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
 from harness.sandbox.tree import descendants

@@ -12,6 +12,7 @@ import tempfile
 import textwrap
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from in_sandbox import PREFIXES, alive, backend, gone, python
 from data.errors import InputError, SandboxUnavailable
 from harness.contracts import Command, Limits, Sandbox
 from harness.sandbox import BubblewrapSandbox, choose_sandbox
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_there_is_no_network(sandbox: Sandbox, folder: Path) -> None:
@@ -113,44 +116,63 @@ def test_other_processes_cannot_be_seen(sandbox: Sandbox, folder: Path) -> None:
         assert found == 1 and processes > 4
 
 
-def test_keys_in_the_home_are_hidden(sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = folder.parent / "home"
-    for name in (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".pyenv/bin/python"):
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text("text")
-    monkeypatch.setenv("HOME", str(home))
+INTERPRETER = ".pyenv/versions/3.99.0/bin/python"
+MANAGED = ".local/share/uv/python/cpython-3.99.0/bin/python3.99"
+KEYS = (
+    ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".local/share/app/token", ".local/bin/key",
+    ".local/share/uv/credentials/key", ".cache/app/session", ".cache/uv/key", ".pyenv/key", ".pyenv/versions/key",
+    ".local/share/uv/python/key", "work/notes", "key.pem",
+)  # fmt: skip
+
+
+@pytest.fixture
+def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The home of a user, outside of /tmp, which is hidden anyway."""
+    with tempfile.TemporaryDirectory(prefix=".home-", dir=ROOT) as place:
+        monkeypatch.setenv("HOME", place)
+        yield Path(place).resolve()
+
+
+def test_of_the_users_folders_only_interpreters_are_seen(sandbox: Sandbox, folder: Path, user: Path) -> None:
+    """Not even where the whole home is asked for."""
+    for name in (*KEYS, INTERPRETER, MANAGED):
+        (user / name).parent.mkdir(parents=True, exist_ok=True)
+        (user / name).write_text("text")
+    managed = (user / MANAGED).parents[1]
+    # as uv installs interpreters: environments name the minor version's folder, a link to the patch's
+    managed.with_name("cpython-3.99").symlink_to(managed.name)
+    (folder / "bin").mkdir()
+    (folder / "bin/python").symlink_to(managed.with_name("cpython-3.99") / "bin/python3.99")
     code = """
         import os, sys
-        os.chdir(sys.argv[1])
-        for folder, _, files in sorted(os.walk(".")):
-            for path in sorted(os.path.join(folder, name) for name in files):
-                try: print(path, len(open(path).read()))
-                except OSError: print(path, "refused")"""
-    # under /tmp the whole home is hidden; made visible again, its keys must not come with it
-    seen = python(sandbox, code, folder, str(home), readable=(*PREFIXES, home)).stdout.decode().splitlines()
+        for folder, _, files in os.walk(sys.argv[1]):
+            for name in files:
+                path = os.path.join(folder, name)
+                try: open(path).read()
+                except OSError: continue
+                print(os.path.relpath(os.path.realpath(path), sys.argv[1]))
+        print(open("bin/python").read())"""
+    readable = (*PREFIXES, user, folder, (user / INTERPRETER).parents[1])
+    seen = python(sandbox, code, folder, str(user), readable=readable).stdout.decode().split()
     if sandbox.isolation.files:
-        assert seen == ["./.netrc refused", "./.pyenv/bin/python 4"]
+        assert {name.replace("cpython-3.99/", "cpython-3.99.0/") for name in seen} == {INTERPRETER, MANAGED, "text"}
     else:
-        assert len(seen) == 5 and "./.ssh/id_ed25519 4" in seen
+        assert set(seen) == {*KEYS, INTERPRETER, MANAGED, "text"}
 
 
-def test_what_a_command_needs_may_lie_among_hidden_files(
-    sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_command_needs_may_lie_among_hidden_files(sandbox: Sandbox, folder: Path, user: Path) -> None:
     """Our own home may be ~/.perfquarry."""
-    home = folder.parent / "home"
     for name in (".perfquarry/tree/code.py", ".perfquarry/key"):
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text("text")
-    (out := home / ".perfquarry/out/process").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(home))
+        (user / name).parent.mkdir(parents=True, exist_ok=True)
+        (user / name).write_text("text")
+    (out := user / ".perfquarry/out/process").mkdir(parents=True)
     code = """
         import os, sys
         print(*sorted(os.listdir("..")), *os.listdir("."))
         open(sys.argv[1] + "/result", "w").write("done")
         try: open("../new", "w")
         except OSError: print("closed")"""
-    options = {"cwd": home / ".perfquarry/tree", "readable": (*PREFIXES, home), "writable": (out,)}
+    options = {"cwd": user / ".perfquarry/tree", "readable": (*PREFIXES, user), "writable": (out,)}
     seen = python(sandbox, code, folder, str(out), **options).stdout.decode().split()
     expected = ["out", "tree", "code.py", "closed"] if sandbox.isolation.files else ["key", "out", "tree", "code.py"]
     assert seen == expected and (out / "result").read_text() == "done"
@@ -179,8 +201,7 @@ def test_what_a_killed_parent_leaves(sandbox: Sandbox, folder: Path) -> None:
         folder, words = Path({str(folder)!r}), {(sys.executable, "-c", textwrap.dedent(inside), marks[0])!r}
         choose_sandbox({sandbox.name!r}).run(Command(words, cwd=folder, writable=(folder,),
             readable=tuple(map(Path, {[str(prefix) for prefix in PREFIXES]!r}))))"""
-    root = Path(__file__).parents[2]
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], cwd=root) as process:
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], cwd=ROOT) as process:
         until = time.monotonic() + 60
         while not (folder / "started").exists() and process.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
@@ -241,8 +262,8 @@ exec {bubblewrap._bwrap} "$@"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user's")
-def test_a_socket_in_a_folder_of_another_user_stops_no_installer(bubblewrap: Sandbox, folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX) as server:
+def test_a_socket_in_a_folder_of_another_user_stops_no_sandbox(bubblewrap: Sandbox, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".s-", dir=ROOT) as place, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{place}/s")
         server.listen()
         os.chown(place, 65534, 65534)
@@ -251,7 +272,7 @@ def test_a_socket_in_a_folder_of_another_user_stops_no_installer(bubblewrap: San
             import socket
             try: socket.socket(socket.AF_UNIX).connect("{place}/s")
             except OSError as error: print(type(error).__name__)"""
-        done = python(BubblewrapSandbox(for_installers=True), code, folder)
+        done = python(bubblewrap, code, folder)
     assert done.stdout == b"PermissionError\n"
 
 
