@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -182,6 +183,55 @@ def test_no_capability_is_left(sandbox: Sandbox, folder: Path) -> None:
     code = "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('Cap')])"
     left = set(python(sandbox, code, folder).stdout.decode().split()) != {"0" * 16}
     assert left is not sandbox.isolation.processes
+
+
+SOCKETS = """
+    import ctypes, errno, socket
+    for make in (socket.socket, socket.socketpair):
+        for family in range(64):
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+                for protocol in range(24):
+                    try: make(family, kind, protocol)
+                    except OSError: continue
+                    print(int(family), protocol if family == socket.AF_NETLINK else "any")
+    socket.if_nameindex(), socket.getaddrinfo("localhost", 80)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(425, 1, ctypes.create_string_buffer(256)) >= 0: print("io_uring")"""
+
+
+def test_few_families_of_sockets_are_there(sandbox: Sandbox, folder: Path) -> None:
+    """Not the hypervisor's (VSOCK), frames of the network (PACKET), or the kernel's own ciphers (ALG)."""
+    ended = python(sandbox, SOCKETS, folder)
+    made = set(ended.stdout.decode().splitlines())
+    ours = {"1 any", "2 any", "10 any", "16 0"}
+    assert ended.ok and ours <= made
+    if sandbox.isolation.processes:
+        assert made == ours
+    else:
+        assert "16 15" in made, "news of the host's devices"
+
+
+FOREIGN = {
+    "x32": "import ctypes; made = ctypes.CDLL(None).syscall(0x40000000 + 41, 2, 1, 0)",
+    # mov eax, 359; mov ebx, 2; mov ecx, 1; xor edx, edx; int 0x80; ret
+    "i386": """
+        import ctypes, mmap
+        page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        page.write(bytes.fromhex("53 b867010000 bb02000000 b901000000 31d2 cd80 5b c3"))
+        made = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()""",
+}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of x86-64 alone")
+@pytest.mark.parametrize("code", FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("name", ["bubblewrap", "docker"])
+def test_calls_of_another_architecture_are_no_way_round(name: str, code: str, folder: Path) -> None:
+    """Docker's filter ends the process. Of plain processes it is not asked: kernels may be without such calls."""
+    isolated = backend(name)
+    if isinstance(isolated, str):
+        pytest.skip(isolated)
+    ended = python(isolated, f"{textwrap.dedent(code)}\nprint(made)", folder)
+    assert ended.stdout in (b"-1\n", b"-38\n") or ended.signal == signal.SIGSYS, ended
 
 
 def test_what_a_killed_parent_leaves(sandbox: Sandbox, folder: Path) -> None:
