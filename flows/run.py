@@ -238,7 +238,7 @@ class Run:
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""
-        environments = Environments(self.home)
+        environments = Environments(self.home, self.sandbox)
         interpreters = {str(one.version): one for one in find_interpreters()}
         return {build.side: environments.tool_overlay(interpreters[build.python]) for build in builds}
 

@@ -92,7 +92,7 @@ class Builder:
         self._home = home
         self._prober = SandboxProber(sandbox, home.cache / "probes")
         self._checkouts = Checkouts(home, clone, repository.name)
-        self._environments = Environments(home)
+        self._environments = Environments(home, sandbox)
         self._native = NativeBuilds(home, sandbox, settings, repository.name)
 
     @in_use()

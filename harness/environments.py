@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from data.errors import EnvironmentFailed
 from data.home import Home
 from data.records import Reason, Record, content_id
-from harness.installer import Installed, compile_folder, run_uv
+from harness.contracts import Sandbox
+from harness.installer import Installed, cache_folder, compile_folder, run_uv
 from harness.interpreters import Interpreter
 from harness.once import disk_bytes, made_once
 from harness.rejections import Rejection, tail
+from harness.stand_in import stand_in, standing_in
 
 LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
 """How much later than asked each try looks at the index; None: as it is today."""
@@ -92,10 +95,16 @@ class _Attempts:
 
 
 class Environments:
-    """The environments of a home."""
+    """The environments of a home.
 
-    def __init__(self, home: Home) -> None:
+    Args:
+        home: where they lie.
+        sandbox: where source distributions are built.
+    """
+
+    def __init__(self, home: Home, sandbox: Sandbox) -> None:
         self._home = home
+        self._sandbox = sandbox
         self._rejected: dict[str, Rejection] = {}
 
     def ensure(
@@ -147,7 +156,7 @@ class Environments:
             self._home.environments / environment_id,
             self._home.locks / f"environment-{environment_id}.lock",
             Environment,
-            lambda place: _make(place, environment_id, python, wanted, date, timeout),
+            lambda place: _make(self._sandbox, place, environment_id, python, wanted, date, timeout),
             lambda environment: environment.python.exists(),
         )
         if isinstance(made, Rejection):
@@ -165,7 +174,7 @@ class Environments:
             self._home.cache / "tools" / name,
             self._home.locks / f"tools-{name}.lock",
             _Tools,
-            lambda place: _make_tools(place, python),
+            lambda place: _make_tools(self._sandbox, place, python),
             lambda made: made.path.is_dir(),
         )
         if isinstance(tools, Rejection):
@@ -189,7 +198,13 @@ def cutoff(as_of: datetime, python: Interpreter) -> datetime:
 
 
 def _make(
-    place: Path, environment_id: str, python: Interpreter, wanted: Sequence[str], date: datetime | None, timeout: float
+    sandbox: Sandbox,
+    place: Path,
+    environment_id: str,
+    python: Interpreter,
+    wanted: Sequence[str],
+    date: datetime | None,
+    timeout: float,
 ) -> Environment | Rejection:
     start = time.monotonic()
     tries = _Attempts(deadline=start + timeout)
@@ -201,15 +216,17 @@ def _make(
     if bounds := [line for line in wanted if date and _BUILDERS.match(line)]:
         (place / "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
         into += ["--build-constraint", str(place / "bounds.txt")]
-    if wanted and not _install(tries, into, wanted, date):
+    with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
+        installed = not wanted or _install(tries, into, wanted, date)
+    if not installed:
         reason = Reason.BUILD_TIMEOUT if tries.timed_out else Reason.RESOLUTION_FAILED
         return Rejection(reason, tail("\n".join(tries.log)))
-    compile_folder(executable, place / "lib", timeout=tries.left())
+    compile_folder(python.path, place / "lib", timeout=tries.left())
     return Environment(
         environment_id=environment_id,
         python=executable,
         version=str(python.version),
-        requirements=_installed(executable),
+        requirements=_installed(place),
         commands=[f"uv venv --python {python.version}", *tries.commands],
         seconds=time.monotonic() - start,
         bytes=disk_bytes(place),
@@ -276,22 +293,35 @@ def _undated(output: str) -> set[str]:
     return {str(canonicalize_name(name)) for name in files} & words
 
 
-def _installed(python: Path) -> list[str]:
-    listing = run_uv(["pip", "list", "--quiet", "--format", "json", "--python", str(python)], timeout=120.0)
-    if not listing.ok:
-        raise EnvironmentFailed(f"could not list what is installed for {python}:\n{listing.output}")
-    return sorted(f"{entry['name']}=={entry['version']}" for entry in json.loads(listing.output))
+def _installed(place: Path) -> list[str]:
+    """From the names of the folders that describe distributions: none of what is installed is run."""
+    found = [path.name.removesuffix(".dist-info") for path in place.glob("lib*/python*/site-packages/*.dist-info")]
+    pairs = {name.partition("-")[::2] for name in found}
+    return sorted(f"{canonicalize_name(name)}=={Version(version)}" for name, version in pairs)
 
 
-def _make_tools(place: Path, python: Interpreter) -> _Tools | Rejection:
+def _make_tools(sandbox: Sandbox, place: Path, python: Interpreter) -> _Tools | Rejection:
     tries = _Attempts(deadline=time.monotonic() + 600.0)
-    into = ["--target", str(place), "--python", str(python.path)]
-    for builds in (False, True):
-        options = ["--only-binary", ":all:"] if not builds else []
-        if tries.run(["pip", "install", *into, *options, "--", *TOOLS]).ok:
-            compile_folder(python.path, place, timeout=tries.left())
-            return _Tools(path=place)
-    return Rejection(Reason.RESOLUTION_FAILED, tail("\n".join(tries.log)))
+    with _building(sandbox, python.path, place, tries) as program:
+        into = ["--target", str(place), "--python", str(program)]
+        made = any(
+            tries.run(["pip", "install", *into, *options, "--", *TOOLS]).ok
+            for options in (["--only-binary", ":all:"], [])
+        )
+    if not made:
+        return Rejection(Reason.RESOLUTION_FAILED, tail("\n".join(tries.log)))
+    compile_folder(python.path, place, timeout=tries.left())
+    return _Tools(path=place)
+
+
+@contextlib.contextmanager
+def _building(sandbox: Sandbox, python: Path, place: Path, tries: _Attempts) -> Iterator[Path]:
+    """The interpreter that uv gets: one that builds in the sandbox, where there is one that keeps what it promises."""
+    if not sandbox.isolation.files:
+        yield python
+        return
+    with stand_in(sandbox, python, place, cache_folder(), tries.left) as taken:
+        yield taken.program
 
 
 def _iso(moment: datetime) -> str:

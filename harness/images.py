@@ -28,8 +28,7 @@ from harness.oci import check_archive, write_archive
 from harness.rejections import tail
 from harness.sandbox.docker import DockerSandbox, own_image
 from harness.sandbox.engine import connected, find_image
-from harness.sandbox.hidden import PRIVATE
-from harness.sandbox.mounts import within
+from harness.sandbox.hidden import PRIVATE, within
 
 SYSTEM = Path("/usr")
 """Interpreters installed there are the base image's."""

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 from uv import find_uv_bin
 
-from data.errors import EnvironmentFailed, SandboxUnavailable
-from harness.contracts import Command, Limits
+from data.errors import EnvironmentFailed
 from harness.indexes import NO_INDEX, installer_environment
 from harness.interrupts import interrupts_held
 from harness.rejections import tail
-from harness.sandbox.bubblewrap import BubblewrapSandbox
 
 # What uv prints when the network, an index, the disk or uv itself is at fault.
 _OUR_FAULT = re.compile(
@@ -37,6 +33,11 @@ _OUR_FAULT = re.compile(
 )
 # uv quotes what a source distribution's build printed; what that says of networks is no fault of ours
 _BUILD_OUTPUT = re.compile(r"^ *\[std(?:out|err)\]\n(?:(?: {2,}.*)?\n)*", re.MULTILINE)
+# a stranger's pyproject.toml may name folders and git repositories as sources
+_SETTINGS = {
+    "NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_NO_SOURCES": "1", "UV_PYTHON_DOWNLOADS": "never",
+    "PATH": "/nonexistent",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,8 @@ class Installed:
 def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
     """Runs uv to its end; faults of network, index or disk are tried three times.
 
-    Where it may run strangers' code (a source distribution's build, start-up files of what is installed), it runs
-    without a view of our processes and of keys, if bubblewrap works here. That code still has the network, this user's
-    files, and the passwords of package indexes, which uv needs.
+    It starts an interpreter, which for what has builds has to be a stand-in (`harness.stand_in`), and nothing else:
+    it finds no git.
 
     Args:
         arguments: what follows `uv` on the command line.
@@ -70,13 +70,12 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
     Raises:
         EnvironmentFailed: uv failed for a reason that is not the requirements'.
     """
-    environment = {**installer_environment(), "NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+    environment = {**installer_environment(), **_SETTINGS, "UV_CACHE_DIR": str(cache_folder())}
     if environment.pop(NO_INDEX, "") and arguments[:2] == ["pip", "install"]:
         arguments = [*arguments[:2], "--no-index", *arguments[2:]]
     command = " ".join(["uv", *arguments])
     try:
-        run = _run_caged if _runs_code(arguments) else _run
-        exit_code, output = run([find_uv_bin(), *arguments], environment, timeout)
+        exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout)
     except OSError as error:
         raise EnvironmentFailed(f"could not run `{command}`: {error}; check that uv is installed") from error
     if exit_code is None:
@@ -87,6 +86,13 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
             f"index and the disk, then run again\n{tail(output, 4096)}"
         )
     return Installed(exit_code == 0, False, output, command)
+
+
+def cache_folder() -> Path:
+    """Uv's cache."""
+    given = installer_environment()
+    home = given.get("HOME", "/")
+    return Path(given.get("UV_CACHE_DIR") or Path(given.get("XDG_CACHE_HOME") or f"{home}/.cache") / "uv").resolve()
 
 
 def compile_folder(python: Path, folder: Path, *, timeout: float) -> None:
@@ -102,46 +108,6 @@ def _is_our_fault(exit_code: int, output: str) -> bool:
     if exit_code < 0 or exit_code > 2:  # killed, or a panic of uv
         return True
     return _OUR_FAULT.search(_BUILD_OUTPUT.sub("", output)) is not None
-
-
-def _runs_code(arguments: Sequence[str]) -> bool:
-    """Whether uv may start code of what it installs: it builds, or asks an interpreter with packages."""
-    return arguments[:2] == ["pip", "list"] or (arguments[:2] == ["pip", "install"] and ":all:" not in arguments)
-
-
-def _run_caged(argv: Sequence[str], env: Mapping[str, str], timeout: float) -> tuple[int | None, str]:
-    """As `_run`; what exceeds another limit than time has failed with code 1."""
-    cage = _cage()
-    if cage is None:
-        return _run(argv, env, timeout)
-    limits = Limits(timeout, psutil.virtual_memory().total, processes=4096, file_bytes=2**36, output_bytes=2**23)
-    done = cage.run(Command(tuple(argv), Path("/"), env, readable=tuple(_needed(argv, env)), limits=limits))
-    output = (done.stdout + done.stderr).decode("utf-8", "replace")
-    if done.exceeded and not done.timed_out:
-        return 1, f"{output}\n(killed, limit: {done.exceeded})"
-    return None if done.timed_out else -done.signal if done.signal else done.exit_code, output
-
-
-@functools.cache
-def _cage() -> BubblewrapSandbox | None:
-    sandbox = BubblewrapSandbox(for_installers=True)
-    try:
-        sandbox.verify()
-    except SandboxUnavailable:
-        return None
-    return sandbox
-
-
-def _needed(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
-    """What uv needs of what sandboxes hide: environments, cache, settings, distributions, the resolver's file."""
-    for path in (Path(word) for word in argv[1:] if word.startswith("/")):
-        yield path if path.is_dir() else path.parent.parent
-    home = env.get("HOME", "/")
-    yield Path(env.get("UV_CACHE_DIR") or Path(env.get("XDG_CACHE_HOME") or f"{home}/.cache") / "uv").resolve()
-    yield Path(env.get("XDG_CONFIG_HOME") or f"{home}/.config") / "uv"
-    yield from (Path("/etc/uv"), Path("/etc/resolv.conf").resolve())
-    yield from (Path(env[name]) for name in ("UV_CONFIG_FILE", "SSL_CERT_FILE", "SSL_CERT_DIR") if name in env)
-    yield from (Path(place) for place in env.get("UV_FIND_LINKS", "").split(",") if place.startswith("/"))
 
 
 def _run(argv: Sequence[str], env: Mapping[str, str], timeout: float) -> tuple[int | None, str]:

@@ -128,7 +128,7 @@ class NativeBuilds:
                     cwd=yard.tree,
                     env={**env, **toolchain.env, **recipe.variables},
                     writable=(yard.tree, *toolchain.writable),
-                    readable=(yard.tree, *installed, *toolchain.path),
+                    readable=(yard.tree, *installed, *toolchain.readable),
                     limits=Limits(wall_seconds=settings.timeout, memory_bytes=settings.memory_bytes, processes=1024),
                 )
             )

@@ -29,6 +29,8 @@ class Toolchain:
     env: dict[str, str]
     path: tuple[Path, ...]
     """Folders of programs, before those of the system."""
+    readable: tuple[Path, ...]
+    """Where these programs and their libraries are installed."""
     writable: tuple[Path, ...]
 
     @classmethod
@@ -49,10 +51,11 @@ class Toolchain:
             "CARGO_TARGET_DIR": str(work / "build" / "cargo"),
         }
         cache = home.compiled / repo
-        path, writable = [], []
+        path, readable, writable = [], [], []
         ccache, sccache, rust = shutil.which("ccache"), shutil.which("sccache"), _rust()
         if ccache:
             path.append(_masquerade(home, Path(ccache)))
+            readable += [path[-1], Path(ccache)]
             writable.append(cache / "ccache")
             env |= {
                 "CCACHE_DIR": str(cache / "ccache"),
@@ -63,7 +66,9 @@ class Toolchain:
             }
         if rust:
             path.append(rust)
+            readable.append(rust.parent)
             if sccache:
+                readable.append(Path(sccache))
                 writable.append(cache / "sccache")
                 env |= {
                     "RUSTC_WRAPPER": sccache,
@@ -72,7 +77,7 @@ class Toolchain:
                 }
         for folder in writable:
             folder.mkdir(parents=True, exist_ok=True)
-        return cls(env, tuple(path), tuple(writable))
+        return cls(env, tuple(path), tuple(readable), tuple(writable))
 
 
 def with_jobs(command: str, jobs: int) -> str:

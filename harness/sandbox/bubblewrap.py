@@ -19,7 +19,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 
 from data.errors import SandboxUnavailable
 from harness.contracts import Command, Completed
-from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, inside
+from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
 from harness.sandbox.isolating import Isolating, completed, limit_words, told_start
 from harness.sandbox.seccomp import call_filter
 from harness.sandbox.supervise import supervise
@@ -61,8 +61,6 @@ class BubblewrapSandbox(Isolating):
     """
 
     NAME = "bubblewrap"
-    for_installers: bool = False
-    """Network and files are the host's own (links from a cache work); only its processes and keys are kept away."""
     private: tuple[Path, ...] = ()
     """Folders that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
@@ -80,7 +78,7 @@ class BubblewrapSandbox(Isolating):
             argv = [
                 self._bwrap,
                 *line.options,
-                *_options(self._bwrap, command, self.for_installers, self.private),
+                *_options(self._bwrap, command, self.private),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *limit_words(command.limits)),
                 resource_limit(command.limits.processes),
                 *command.argv,
@@ -111,19 +109,13 @@ class BubblewrapSandbox(Isolating):
         return completed(ended, _cpu_seconds(report))
 
 
-def _options(bwrap: str, command: Command, for_installers: bool, private: Sequence[Path]) -> list[str]:
+def _options(bwrap: str, command: Command, private: Sequence[Path]) -> list[str]:
     size = str(command.limits.file_bytes)
     options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox"]
     if _can_disable_user_namespaces(bwrap):
         options.append("--disable-userns")
-    if for_installers:
-        hidden = [path for path in _coverable() if path not in command.readable]
-        options += ["--share-net", "--bind", "/", "/", *_hide(hidden, command.readable, "--bind")]
-    else:
-        options += ["--ro-bind", "/", "/", *_covers(command, size)]
-        for path in private:
-            options += ["--size", size, "--tmpfs", str(path.resolve())] if path.is_dir() else []
+    options += ["--ro-bind", "/", "/", *_covers(command, private, size)]
     # for root, who owns the files of /proc/sys even without capabilities, a writable /proc
     # (core_pattern) is a way out
     options += ["--proc", "/proc", "--remount-ro", "/proc"]
@@ -134,37 +126,28 @@ def _options(bwrap: str, command: Command, for_installers: bool, private: Sequen
     return [*options, "--chdir", str(command.cwd)]
 
 
-def _covers(command: Command, size: str) -> list[str]:
-    """Empty private folders, what must be seen inside them, then covers over keys, then what must be seen there."""
-    program = Path(command.argv[0]).parent
-    program = program.parent if program.name == "bin" else program
-    needed = [command.cwd, program, *command.readable, *command.writable]
-    private = [path for path in PRIVATE if path.is_dir()]
-    shown = inside(needed, private)
-    # what lies in a private folder and is not shown there needs no cover
-    hidden = [path for path in _coverable() if path not in inside([path], private) or inside([path], shown)]
-    options: list[str] = []
-    for path in private:
-        options += ["--perms", "1777", "--size", size, "--tmpfs", str(path)]
-    for path in shown:
-        options += ["--ro-bind", str(path), str(path)]
-    return [*options, *_hide(hidden, needed)]
-
-
-def _coverable() -> list[Path]:
-    return [path for path in hidden_paths() if not closed_to_namespaces(path)]
-
-
-def _hide(hidden: Sequence[Path], needed: Sequence[Path], bind: str = "--ro-bind") -> list[str]:
-    """Covers, then what is needed inside them; closed last, since places to mount it at are made in them."""
-    options: list[str] = []
-    for path in hidden:
-        options += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
-    for path in inside(needed, hidden):
-        options += [bind, str(path), str(path)]
-    for path in hidden:
-        options += ["--remount-ro", str(path)] if path.is_dir() else []
-    return options
+def _covers(command: Command, private: Sequence[Path], size: str) -> list[str]:
+    """Mounts over what is hidden and, inside these, of what the command needs; the outer before the inner."""
+    own = {path for path in PRIVATE if path.is_dir()}
+    empty = own | {path.resolve() for path in private if path.is_dir()}
+    covers = empty | {path for path in hidden_paths() if not closed_to_namespaces(path)}
+    shown = {path.parent.resolve() / path.name for path in needed_paths(command) if path.exists()}
+    options, closed = [], []
+    hides: dict[Path, bool] = {}
+    for path in sorted(covers | shown):
+        hides[path] = path in covers
+        if hides[path] is next((hides[above] for above in path.parents if above in hides), False):
+            continue  # as what it lies in
+        if not hides[path]:
+            options += ["--ro-bind", str(path), str(path)]
+        elif not path.is_dir():
+            options += ["--ro-bind", "/dev/null", str(path)]
+        elif path in own:
+            options += ["--perms", "1777", "--size", size, "--tmpfs", str(path)]
+        else:
+            options += ["--tmpfs", str(path)]
+            closed += ["--remount-ro", str(path)]
+    return options + closed  # closed last: places to mount at are made in them
 
 
 @functools.cache

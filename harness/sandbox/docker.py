@@ -21,11 +21,12 @@ from harness.contracts import Command, Completed, Exceeded
 from harness.sandbox.attached import Attached, attached
 from harness.sandbox.disk import DiskMeter
 from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
-from harness.sandbox.hidden import PRIVATE
+from harness.sandbox.hidden import PRIVATE, within
 from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.limit import TimeLimit
-from harness.sandbox.mounts import View, within
+from harness.sandbox.mounts import View
 from harness.sandbox.report import ReportFolder
+from harness.sandbox.seccomp import docker_profile
 from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
 from harness.sandbox.tree import descendants
 
@@ -149,7 +150,7 @@ class DockerSandbox(Isolating):
             ipc_mode="private",
             read_only=True,
             cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
+            security_opt=["no-new-privileges", f"seccomp={docker_profile()}"],
             init=True,
             pids_limit=limits.processes + OURS,
             mem_limit=limits.memory_bytes,

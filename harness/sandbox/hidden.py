@@ -1,8 +1,8 @@
 """What of the host a sandboxed program must not see: keys, and sockets through which it could get out.
 
 The root is mounted read-only, but reading is enough for a key, and a socket can be
-connected to on a read-only mount. Dot files of home folders are hidden unless they are
-known to hold interpreters; a path the command needs is mounted again on top.
+connected to on a read-only mount. Home folders are hidden as a whole; what the command
+needs of them (an interpreter, a tree, a cache of ours) is mounted again on top.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import pwd
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from harness.contracts import Command
 
 PRIVATE = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # these are covered, not used
 """Folders of which a sandbox has its own."""
@@ -32,36 +34,55 @@ NAMED = (
 )  # fmt: skip
 """Variables of the caller that name files or folders with keys, wherever these lie."""
 
-INTERPRETERS = frozenset({
-    ".pyenv", ".local", ".cache", ".asdf", ".conda", ".mise", ".rye", ".rustup", ".cargo", ".linuxbrew", ".nix-profile",
-    ".venv", ".virtualenvs",
-})  # fmt: skip
-"""Dot folders of a home that stay visible: interpreters and compilers live there."""
-
-INSIDE_INTERPRETERS = (
-    ".local/share/keyrings", ".local/share/uv/credentials", ".cargo/credentials", ".cargo/credentials.toml",
-    ".cache/huggingface", ".cache/pip", ".cache/uv", ".cache/pre-commit", ".cache/mozilla", ".cache/google-chrome",
-    ".cache/chromium", ".conda/.condarc", ".cargo/registry", ".local/state",
-)  # fmt: skip
-"""Keys inside those folders, and caches that may hold a newer release of the package under test."""
+OWN = tuple(map(Path, ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib")))
+"""Folders of the system's own programs."""
+LINKS = 16
+"""Links followed from a program to its real file."""
+NOBODYS = frozenset({Path("/home/linuxbrew")})
+"""Beside homes, but a package manager's: an interpreter there is linked to its neighbours."""
 
 ACCEPTS = 0x10000
 """Flag of a listening socket in /proc/net/unix."""
 
 
 def hidden_paths() -> list[Path]:
-    """Existing files and folders of this machine that no sandbox may show; none lies in another."""
+    """Existing files and folders of this machine that no sandbox may show; one may lie in another."""
     found = [Path(path) for path in SYSTEM]
     for home in homes():
-        found += [entry for entry in _entries(home) if entry.name.startswith(".") and entry.name not in INTERPRETERS]
-        found += [home / path for path in INSIDE_INTERPRETERS]
+        whole = home != Path("/")
+        found += [home] if whole else [entry for entry in _entries(home) if entry.name.startswith(".")]
     found += listening_sockets()
     found += [Path.cwd() / ".env", *(Path(prefix) / "pip.conf" for prefix in (sys.prefix, sys.base_prefix))]
     named = [Path(os.environ[name]) for name in NAMED if os.environ.get(name)]
     found += [path for path in named if Path("/dev") not in path.parents]
     # a link would be followed by the mount: its target is what has to be hidden
-    targets = {path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")}
-    return sorted(path for path in targets if not targets.intersection(path.parents))
+    return sorted({path.resolve() for path in found if path.exists() and os.access(path, os.R_OK)} - {Path("/")})
+
+
+def needed_paths(command: Command) -> set[Path]:
+    """What a command has to see of what is hidden, links on the way to its interpreters included."""
+    programs = [command.argv[0], *(str(folder / "bin" / "python") for folder in command.readable)]
+    found = {command.cwd, *command.readable, *command.writable}
+    return found.union(*map(program_folders, programs))
+
+
+def program_folders(program: str) -> list[Path]:
+    """Folders of the host in which a program, and what its links lead to, are installed; none for the system's own."""
+    found: list[Path] = []
+    path = Path(program)
+    for _ in range(LINKS):
+        if not path.is_absolute() or within(path, OWN) or not os.path.lexists(path):
+            break
+        found.append(path.parent.parent if path.parent.name == "bin" else path.parent)
+        if not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+    return found
+
+
+def within(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a path is one of the folders or lies in one."""
+    return any(path == folder or folder in path.parents for folder in folders)
 
 
 def closed_to_namespaces(path: Path) -> bool:
@@ -90,10 +111,11 @@ def listening_sockets() -> list[Path]:
 
 
 def homes() -> list[Path]:
-    """Home folders whose dot files this user could read."""
+    """Home folders in which this user could read files."""
     mine = {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
     others = {*_entries(Path("/home")), *_entries(Path("/Users")), Path("/root")}
-    return sorted({home.resolve() for home in mine | others if home.is_dir() and os.access(home, os.X_OK)})
+    found = {home.resolve() for home in mine | others if home.is_dir() and os.access(home, os.X_OK)}
+    return sorted(found - NOBODYS)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from docker.types import Mount
 
 from harness.contracts import Command
-from harness.sandbox.hidden import PRIVATE, hidden_paths, inside
+from harness.sandbox.hidden import PRIVATE, hidden_paths, inside, needed_paths, within
 
-OWN = tuple(map(Path, ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib")))
-"""Programs there are the image's."""
 NEVER = frozenset(map(Path, ("/", "/dev", "/proc", "/sys"))) | frozenset(PRIVATE)
-LINKS = 16
-"""Links followed from a program to its real file."""
 NOBODY = (65534, 65534)
 
 
@@ -32,9 +28,9 @@ class View:
     def of(cls, command: Command, holds: Sequence[Path]) -> View:
         """What a command needs: its folder, its paths and its program, but for what the image holds itself."""
         writable = set(command.writable)
-        asked = {command.cwd, *command.readable, *program_folders(command.argv[0])} - NEVER
-        readable = {path for path in asked if path.exists() and not within(path, holds) and not within(path, writable)}
         hidden, covered = hidden_paths(), set[Path]()
+        asked = {path for path in needed_paths(command) - NEVER if path.exists() and path.resolve() not in hidden}
+        readable = {path for path in asked if not within(path, holds) and not within(path, writable)}
         for path in readable:
             real = path.resolve()
             covered |= {path / key.relative_to(real) for key in inside(hidden, [real])}
@@ -77,25 +73,6 @@ class View:
         chosen = owners.pop() if len(owners) == 1 and 0 not in next(iter(owners)) else NOBODY
         allowed = all(_may(path, *chosen, os.R_OK) for path in self.readable)
         return chosen if allowed and all(_may(path, *chosen, os.R_OK | os.W_OK) for path in self.writable) else (0, 0)
-
-
-def program_folders(program: str) -> list[Path]:
-    """Folders of the host in which a program, and what its links lead to, are installed; none for the image's own."""
-    found: list[Path] = []
-    path = Path(program)
-    for _ in range(LINKS):
-        if not path.is_absolute() or within(path, OWN):
-            break
-        found.append(path.parent.parent if path.parent.name == "bin" else path.parent)
-        if not path.is_symlink():
-            break
-        path = Path(os.path.normpath(path.parent / path.readlink()))
-    return found
-
-
-def within(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether a path is one of the folders or lies in one."""
-    return any(path == folder or folder in path.parents for folder in folders)
 
 
 def _bind(source: Path, target: Path, *, read_only: bool) -> Mount:

@@ -22,6 +22,7 @@ from harness.environments import Environment, Environments, cutoff
 from harness.indexes import installer_environment
 from harness.interpreters import Interpreter, choose, find_interpreters
 from harness.rejections import Rejection
+from harness.sandbox import choose_sandbox
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
 LIMIT = 300.0
@@ -71,8 +72,8 @@ BACKEND = """
 import os, sys, time, zipfile
 def get_requires_for_build_wheel(config_settings=None): return []
 def build_wheel(directory, config_settings=None, metadata_directory=None):
-    open({started!r}, "a").close()
-    while os.path.exists({slow!r}): time.sleep(0.05)
+    open("started", "a").close()
+    while os.path.exists("slow"): time.sleep(0.05)
     leak = sorted(name for name in os.environ if "SECRET" in name)
     name = "slow-1.0-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w") as file:
@@ -84,14 +85,16 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
 """
 
 
-def source_distribution(folder: Path, started: Path, slow: Path) -> None:
-    """A distribution whose build waits as long as the file `slow` is there."""
+def source_distribution(folder: Path, *, slow: bool) -> None:
+    """A distribution whose build, if it is slow, never ends."""
     project = '[build-system]\nrequires=[]\nbuild-backend="backend"\nbackend-path=["."]\n'
     project += '[project]\nname="slow"\nversion="1.0"\n'
     with zipfile.ZipFile(folder / "slow-1.0.zip", "w") as file:
         file.writestr("slow-1.0/pyproject.toml", project)
         file.writestr("slow-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        file.writestr("slow-1.0/backend.py", BACKEND.format(started=str(started), slow=str(slow)))
+        file.writestr("slow-1.0/backend.py", BACKEND)
+        if slow:
+            file.writestr("slow-1.0/slow", "")
 
 
 CHILD = """
@@ -101,10 +104,11 @@ from pathlib import Path
 from data.home import Home
 from harness.environments import Environments
 from harness.interpreters import Interpreter
+from harness.sandbox import choose_sandbox
 from packaging.version import Version
 python = Interpreter(Path(sys.argv[2]), Version(sys.argv[3]))
 date = datetime(2024, 2, 10, tzinfo=UTC)
-made = Environments(Home(Path(sys.argv[1]))).ensure(python, sys.argv[4:], date, timeout=300)
+made = Environments(Home(Path(sys.argv[1])), choose_sandbox()).ensure(python, sys.argv[4:], date, timeout=300)
 print(made.model_dump_json())
 """
 
@@ -126,7 +130,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_an_environment_as_of_a_date(shared: Home) -> None:
     python = python_of(DATE)
-    made = there(Environments(shared).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
+    made = there(Environments(shared, choose_sandbox()).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
 
     installed = dict(line.split("==") for line in made.requirements)
     assert {"pytest", "pluggy", "setuptools"} <= installed.keys()
@@ -143,7 +147,9 @@ def test_an_environment_as_of_a_date(shared: Home) -> None:
     assert any(path.suffix == ".pyc" for path in made.python.parent.parent.rglob("pluggy/__pycache__/*"))
 
     # neighbours share it, in any order, in another process, and nothing is made again
-    again = Environments(shared).ensure(python, ["setuptools", "pytest", "pytest"], DATE + timedelta(15), timeout=LIMIT)
+    again = Environments(shared, choose_sandbox()).ensure(
+        python, ["setuptools", "pytest", "pytest"], DATE + timedelta(15), timeout=LIMIT
+    )
     assert again == made
     assert [path.name for path in shared.environments.iterdir()] == [made.environment_id]
 
@@ -157,9 +163,11 @@ def test_pytest_is_never_older_than_the_probe_can() -> None:
 
 def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
     python = python_of(DATE)
-    made = there(Environments(shared).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
+    made = there(Environments(shared, choose_sandbox()).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
     made.python.unlink()
-    restored = there(Environments(shared).restore(made.environment_id, python, made.requirements, timeout=LIMIT))
+    restored = there(
+        Environments(shared, choose_sandbox()).restore(made.environment_id, python, made.requirements, timeout=LIMIT)
+    )
     assert restored.requirements == made.requirements
     assert restored.environment_id == made.environment_id
     assert restored.python.exists()
@@ -168,11 +176,11 @@ def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
 
 def test_tools_lie_in_a_folder_of_their_own(shared: Home) -> None:
     python = python_of(DATE)
-    folder = Environments(shared).tool_overlay(python)
+    folder = Environments(shared, choose_sandbox()).tool_overlay(python)
     facts = "import coverage, yappi; print(coverage.__file__, yappi.__file__)"
     said = subprocess.check_output([python.path, "-c", facts], env={"PYTHONPATH": str(folder)}, text=True)
     assert said.count(str(folder)) == 2
-    assert Environments(shared).tool_overlay(python) == folder
+    assert Environments(shared, choose_sandbox()).tool_overlay(python) == folder
 
 
 @pytest.mark.parametrize(
@@ -195,7 +203,7 @@ def test_dates_are_rounded_to_the_end_of_the_month(version: str, date: str, expe
 def test_requirements_that_contradict_are_a_rejection(tmp_path: Path, links: Path) -> None:
     wheel(links, "one", "1.0", requires="two<2")
     wheel(links, "two", "2.0")
-    ours = Environments(Home(tmp_path))
+    ours = Environments(Home(tmp_path), choose_sandbox())
     made = ours.ensure(python_of(DATE), ["one", "two>=2"], DATE, timeout=LIMIT)
     assert isinstance(made, Rejection)
     assert made.reason == Reason.RESOLUTION_FAILED
@@ -215,7 +223,7 @@ def test_distributions_without_an_upload_time_are_taken(
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", links.as_uri())
-    made = there(Environments(Home(tmp_path)).ensure(python_of(DATE), ["one"], DATE, timeout=LIMIT))
+    made = there(Environments(Home(tmp_path), choose_sandbox()).ensure(python_of(DATE), ["one"], DATE, timeout=LIMIT))
     assert made.requirements == ["one==1.0", "two==2.0"]
     assert "has no upload times of one" in made.log
     assert "has no upload times of two" in made.log
@@ -229,7 +237,7 @@ def test_an_index_that_cannot_be_reached_is_no_rejection(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     with pytest.raises(EnvironmentFailed, match="check the network"):
-        Environments(Home(tmp_path)).ensure(python_of(DATE), ["one"], DATE, timeout=LIMIT)
+        Environments(Home(tmp_path), choose_sandbox()).ensure(python_of(DATE), ["one"], DATE, timeout=LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -256,14 +264,15 @@ def test_builds_see_no_secrets_and_end_at_the_limit(
     tmp_path: Path, links: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_SECRET_KEY", "x")
-    slow = tmp_path / "slow"
-    source_distribution(links, tmp_path / "started", slow)
-    made = there(Environments(Home(tmp_path / "a")).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT))
+    source_distribution(links, slow=False)
+    made = there(
+        Environments(Home(tmp_path / "a"), choose_sandbox()).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT)
+    )
     assert subprocess.check_output([made.python, "-c", "import slow; print(slow.leak)"], text=True) == "[]\n"
 
-    slow.touch()
+    source_distribution(links, slow=True)
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cold-cache"))
-    rejected = Environments(Home(tmp_path / "b")).ensure(python_of(DATE), ["slow"], DATE, timeout=3.0)
+    rejected = Environments(Home(tmp_path / "b"), choose_sandbox()).ensure(python_of(DATE), ["slow"], DATE, timeout=3.0)
     assert isinstance(rejected, Rejection)
     assert rejected.reason == Reason.BUILD_TIMEOUT
 
@@ -280,23 +289,22 @@ def test_racing_processes_make_it_once(tmp_path: Path, links: Path) -> None:
 
 
 def test_a_killed_maker_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, links: Path) -> None:
-    home, started, slow = Home(tmp_path), tmp_path / "started", tmp_path / "slow"
-    source_distribution(links, started, slow)
-    slow.touch()
+    home = Home(tmp_path)
+    source_distribution(links, slow=True)
     maker = ensure_elsewhere(home, "slow")
-    wait_for(started.exists)
+    wait_for(lambda: any(home.environments.glob("*/*/.stand-in/work/*/src/started")))
     os.kill(maker.pid, signal.SIGKILL)
     maker.communicate()
     (folder,) = home.environments.iterdir()
     left = {path.name for path in folder.iterdir()}
     assert left and "made.json" not in left
 
-    slow.unlink()
-    made = there(Environments(home).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT))
+    source_distribution(links, slow=False)
+    made = there(Environments(home, choose_sandbox()).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT))
     assert made.requirements == ["slow==1.0"]
     assert subprocess.run([made.python, "-c", "import slow"], check=False).returncode == 0
     assert made.python.parents[1].name not in left
-    assert Environments(home).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT) == made
+    assert Environments(home, choose_sandbox()).ensure(python_of(DATE), ["slow"], DATE, timeout=LIMIT) == made
 
 
 def test_settings_of_pip_are_translated_for_uv(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class Builds:
 
 @pytest.fixture
 def builds(tmp_path: Path, shared: Home) -> Builds:
-    return Builds(tmp_path, Environments(shared))
+    return Builds(tmp_path, Environments(shared, choose_sandbox()))
 
 
 def contents(artifacts: Artifacts) -> dict[str, bytes]:

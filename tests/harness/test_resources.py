@@ -247,6 +247,7 @@ ENSURE = """
 import harness.environments as environments
 from datetime import UTC, datetime
 from harness.interpreters import choose, find_interpreters
+from harness.sandbox import choose_sandbox
 when, real = datetime(2024, 2, 10, tzinfo=UTC), environments._make
 def counted(*arguments):
     with open(home.root / "made", "a") as file:
@@ -256,7 +257,8 @@ environments._make = counted
 python = choose(when, None, find_interpreters())
 print("ready", flush=True)
 sys.stdin.readline()
-print(environments.Environments(home).ensure(python, ["iniconfig"], when, timeout=200).python, flush=True)
+made = environments.Environments(home, choose_sandbox()).ensure(python, ["iniconfig"], when, timeout=200)
+print(made.python, flush=True)
 """
 
 
