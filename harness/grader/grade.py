@@ -5,7 +5,6 @@ machine or we failed, no reward is written and the exit code is 1: nobody is gra
 
 1 when all of this holds:
 - tests that pass on the base and on the expert's side pass, and workloads' results equal the base's;
-- the change says nothing with which code tampers with what measures it (`guard`);
 - in turns on one core (`pairs`), it is faster than the base at 95 %, and its harmonic-mean speedup is at least
   `threshold` (0.95) of the expert's, measured in the same pairs (GSO's Opt);
 - first calls gain half of what the expert's first calls gain (log scale), where these gain: a memo does not;
@@ -27,7 +26,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "alternation")]
 
 from candidate import make_sides  # noqa: E402
-from guard import new_suspects  # noqa: E402
+from guard import reasons  # noqa: E402
 from launch import Launcher  # noqa: E402
 from pairs import Failed, Session  # noqa: E402
 from users import Trouble  # noqa: E402
@@ -92,25 +91,17 @@ class Grading(object):
         self._facts.update(changed=changed, left_out=left_out)
         if not changed:
             return 0, "nothing that counts was changed"
-        suspects = self._suspects(changed)
-        if suspects:
-            return 0, "the change looks at what measures it: %s" % suspects
+        self._facts["reasons_to_look"] = self._reasons(changed)
         self._launcher = Launcher(self._task, self._work)
         try:
             return self._correctness() or self._speed()
         finally:
             self._launcher.close()
 
-    def _suspects(self, changed):
-        found = {}
-        for path in changed:
-            if path.endswith(".py"):
-                before, after = (self._source(side, path) for side in ("base", "cand"))
-                said = new_suspects(before, after)
-                if said:
-                    found[path] = said
-        self._facts["suspects"] = found
-        return "; ".join("%s: %s" % (path, ", ".join(said)) for path, said in sorted(found.items()))
+    def _reasons(self, changed):
+        """Reasons to look at the change, by file: for a judge or a person, nothing is decided by them."""
+        found = {path: reasons(path, self._source("base", path), self._source("cand", path)) for path in changed}
+        return {path: why for path, why in found.items() if why}
 
     def _source(self, side, path):
         try:
