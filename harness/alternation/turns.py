@@ -42,14 +42,14 @@ def phases(generator: random.Random, rounds: int) -> List[float]:
     return [generator.random() for _ in range(rounds)]
 
 
-def alternate(partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[float]) -> List[List[Call]]:
+def alternate(partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[Any]) -> List[List[Call]]:
     """Rounds in which each partner has one turn, in the order given.
 
     Args:
         partners: at least two; all are stopped when this is called and when it returns.
         node: the workload.
         untimed: calls of a turn before the timed one.
-        drawn: a phase for each round.
+        drawn: for each round what is handed to each call: a phase, and whatever else is drawn.
 
     Returns:
         For each partner what its timed calls returned, one a round.

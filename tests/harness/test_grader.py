@@ -125,6 +125,29 @@ def test_nothing_is_written_through_a_link_of_the_base(part: Any, tmp_path: Path
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.parametrize("link", ["out/results", "out/results/script", "out/results/script/_result.json"])
+def test_no_result_is_read_through_a_link(part: Any, tmp_path: Path, link: str) -> None:
+    stored, secret = part("stored"), tmp_path / "secret"
+    (secret / "results" / "script").mkdir(parents=True)
+    (secret / "results" / "script" / "_result.json").write_text("[1]")
+    (tmp_path / link).parent.mkdir(parents=True)
+    (tmp_path / link).symlink_to(secret / Path(link).relative_to("out"))
+    with pytest.raises(OSError):
+        stored.take_stored(str(tmp_path), ("out", "results", "script"))
+
+
+def test_a_result_is_read_once(part: Any, tmp_path: Path) -> None:
+    stored, place = part("stored"), tmp_path / "out" / "results" / "script"
+    place.mkdir(parents=True)
+    (place / "_result.json").write_text("[1]")
+    below = ("out", "results", "script")
+    assert stored.take_stored(str(tmp_path), below) == {"_result.json": b"[1]"}
+    assert stored.take_stored(str(tmp_path), below) == {}
+    os.mkfifo(place / "_result.json")
+    with pytest.raises(ValueError):
+        stored.take_stored(str(tmp_path), below)
+
+
 def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     launch, users = part("launch"), part("users")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
