@@ -27,8 +27,9 @@ sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "alternation")]
 
 from candidate import make_sides  # noqa: E402
 from guard import reasons  # noqa: E402
-from launch import Launcher  # noqa: E402
+from launch import FOLDERS, Launcher  # noqa: E402
 from pairs import Failed, Session  # noqa: E402
+from twins import Twins  # noqa: E402
 from users import Trouble  # noqa: E402
 from verdict import Verdict  # noqa: E402
 
@@ -71,7 +72,8 @@ class Grading(object):
         self._work = task["work"]
         self._facts = facts
         self._hidden = {one["node"] for one in task["workloads"] if one["hidden"]}
-        self._launcher = None
+        self._launcher = self._twins = None
+        self._fail = set()
 
     def verdict(self):
         """(1, '') or (0, why)."""
@@ -93,6 +95,11 @@ class Grading(object):
             return 0, "nothing that counts was changed"
         self._facts["reasons_to_look"] = self._reasons(changed)
         self._launcher = Launcher(self._task, self._work)
+        self._twins = Twins(
+            self._launcher.tree("base"), [one["node"] for one in self._task["workloads"] if not one["script"]]
+        )
+        for role in FOLDERS:
+            self._twins.put(self._launcher.tree(role))
         try:
             return self._correctness() or self._speed()
         finally:
@@ -114,32 +121,39 @@ class Grading(object):
         """None, or (0, why): a test fails that passes on the base and on the expert's side."""
         if not self._task["tests"]:
             return None
-        both = self._passing("base") & self._passing("gold")
-        self._facts["tests"] = len(both)
+        base, gold = self._outcomes("base"), self._outcomes("gold")
+        both = passed(base) & passed(gold)
+        self._fail = {node for node, twin in self._twins.nodes.items() if failed(base, twin) and failed(gold, twin)}
+        self._facts.update(tests=len(both), twins=len(self._fail))
         if not both:
             raise Trouble("no test passes on the base and on the expert's side")
-        failed = both
+        left = both
         for _ in range(TRIES):  # a test that fails now and then is not the candidate's fault
             try:
-                failed = sorted(set(failed) - self._passing("cand"))
+                found = self._outcomes("cand")
             except Trouble as trouble:
                 why = str(trouble)
-            else:
-                why = "%d of %d tests fail: %s" % (len(failed), len(both), ", ".join(failed[:5]))
-            if not failed:
+                continue
+            for node in sorted(self._fail):
+                if not failed(found, self._twins.nodes[node]):
+                    return 0, "a test that must fail is not said to: a twin of %s" % node
+            left = sorted(set(left) - passed(found))
+            if not left:
                 return None
+            why = "%d of %d tests fail: %s" % (len(left), len(both), ", ".join(left[:5]))
         return 0, why
 
-    def _passing(self, side):
-        """Tests that pass in a process of a side."""
-        report = self._launcher.run(side, "check", {"arguments": self._task["tests"]})
+    def _outcomes(self, side):
+        """Outcomes of tests and twins by node, in a process of a side."""
+        wanted = self._task["tests"] + sorted(self._twins.nodes.values())
+        report = self._launcher.run(side, "check", {"arguments": wanted})
         if report.why:
             raise Trouble("the tests of %s: %s" % (side, report.why))
-        return {node for node, item in report.items.items() if item["outcome"] == "passed"}
+        return {node: item["outcome"] for node, item in report.items.items()}
 
     def _speed(self):
         schedule = self._task["schedule"]
-        session = Session(self._task, self._launcher)
+        session = Session(self._task, self._launcher, {node: self._twins.nodes[node] for node in self._fail})
         verdict = Verdict(session, self._hidden, self._task["threshold"], self._facts)
         try:
             session.add(schedule["pairs"])
@@ -154,6 +168,16 @@ class Grading(object):
             self._facts["pair_values"] = session.raw()
         why = verdict.shortfall()
         return (0, why) if why else (1, "faster than the base, and as fast as the expert's change")
+
+
+def passed(outcomes):
+    """Nodes that passed."""
+    return {node for node, outcome in outcomes.items() if outcome == "passed"}
+
+
+def failed(outcomes, node):
+    """Whether a node ran and failed."""
+    return outcomes.get(node) == "failed"
 
 
 def machine():

@@ -108,10 +108,17 @@ class Pair(object):
 
 
 class Session(object):
-    """The timings of one task on this machine."""
+    """The timings of one task on this machine.
 
-    def __init__(self, task, launcher):
+    Args:
+        task: what the grader is told.
+        launcher: starts processes.
+        twins: tests that must fail, by the tests whose twins they are.
+    """
+
+    def __init__(self, task, launcher, twins):
         self._task = task
+        self._twins = twins
         self._launcher = launcher
         self._schedule = task["schedule"]
         self._scripts = {one["node"]: one["code"] for one in task["workloads"] if one["script"]}
@@ -187,7 +194,8 @@ class Session(object):
         """Processes of these roles that have workloads loaded; in the end all are dead, and have been looked at."""
         scripts = {node: self._scripts[node] for node in nodes if node in self._scripts}
         wanted = {"scripts": scripts, "hash_seed": hash_seed, "store": bool(scripts), "keep": "last"}
-        wanted["arguments"] = [node for node in nodes if node not in scripts]
+        tests = [node for node in nodes if node not in scripts]
+        wanted["arguments"] = tests + [self._twins[node] for node in tests if node in self._twins]
         partners, used = [], {}
         try:
             for role in order:
@@ -252,8 +260,21 @@ class Session(object):
         else:
             for role, slope in self._slopes(node, partners, max(1, rounds // SLOPE_PART)).items():
                 pair.turns[role][node].slope = slope
+        if node in self._twins:
+            for partner in partners:
+                self._must_fail(partner, node)
         for partner in partners:
             partner.look()
+
+    def _must_fail(self, partner, node):
+        partner.go()
+        try:
+            said = partner.fails(self._twins[node])
+        finally:
+            partner.stop()
+        if not said:
+            message = "a test that must fail is not said to: a twin of %s" % node
+            raise Stumbled(partner.role, message, final=partner.role == "cand")
 
     @staticmethod
     def _slopes(node, partners, rounds):

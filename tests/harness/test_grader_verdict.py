@@ -145,7 +145,7 @@ def test_more_calls_of_a_test_must_last_as_the_clock_inside_says(
     session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
     session.slopes = {"base": (0.010, 0.0105), "gold": (0.004, 0.0045), "cand": cand}
     why = graded(part, session)[0]
-    assert (why is None) if said is None else "turns of more calls at a: %s" % said in (why or ""), why
+    assert (why is None) if said is None else f"turns of more calls at a: {said}" in (why or ""), why
 
 
 def test_no_call_of_a_script_counts_less_than_the_clock_outside_allows(part: Any) -> None:
