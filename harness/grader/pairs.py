@@ -46,7 +46,7 @@ class Turns(object):
     def __init__(self, calls, cpu, first, untimed):
         self.inside, self.run, self.whole = (list(values) for values in zip(*calls))
         self.seconds = self.inside
-        """What counts: of a script, `bounded` says it from outside."""
+        """What counts: see `bounded`."""
         self.cpu = cpu
         """Processor time of all that belongs to the side, from its being let go until it was stopped."""
         self.first, self.first_outside = first
@@ -55,18 +55,23 @@ class Turns(object):
         """Of a test, seconds that each further call adds to a turn: inside, outside."""
 
     def bounded(self, base):
-        """From now on no call counts less than the clock outside allows.
+        """From now on calls count no less than the clock outside allows.
 
         What a request takes beside its call is read from the base's process. The clock inside is believed where it
-        says more than what is left (it is finer); what is done around the call beyond the base's counts, too.
+        says more than what is left (it is finer). Disturbances make single requests longer: none counts more than
+        what is typical outside. What all turns together show beyond that, and what is done around the call beyond
+        the base's, counts for all.
         """
-        around = sorted(run - inside for run, inside in zip(base.run, base.inside))
-        spare = around[int(AROUND * (len(around) - 1))]
+        around = [run - inside for run, inside in zip(base.run, base.inside)]
+        spare = sorted(around)[int(AROUND * (len(around) - 1))]
+        typical = median(self.run) - median(around)
+        self.seconds = [max(inside, min(run - spare, typical)) for inside, run in zip(self.inside, self.run)]
+        hidden = [run - seconds - usual for run, seconds, usual in zip(self.run, self.seconds, around)]
         rests = ([whole - run for whole, run in zip(one.whole, one.run)] for one in (self, base))
-        later = paired([ours - theirs for ours, theirs in zip(*rests)])
-        more = max(0.0, later[0]) if later else 0.0
-        self.seconds = [max(inside, run - spare) + more for inside, run in zip(self.inside, self.run)]
-        self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first))
+        later = [ours - theirs for ours, theirs in zip(*rests)]
+        more = sum(max(0.0, figures[0]) for figures in (paired(hidden), paired(later)) if figures)
+        self.seconds = [seconds + more for seconds in self.seconds]
+        self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first)) + more
 
 
 class Pair(object):
@@ -253,11 +258,9 @@ class Session(object):
         for partner, calls in zip(partners, found):
             pair.turns[partner.role][node] = Turns(calls, partner.cpu[:], first[partner.role][:2], untimed)
             partner.on_one_core(node)
-        if node in self._scripts:
-            base = pair.turns["base"][node]
-            for role in pair.order:
-                pair.turns[role][node].bounded(base)
-        else:
+        for role in pair.order:
+            pair.turns[role][node].bounded(pair.turns["base"][node])
+        if node not in self._scripts:
             for role, slope in self._slopes(node, partners, max(1, rounds // SLOPE_PART)).items():
                 pair.turns[role][node].slope = slope
         if node in self._twins:

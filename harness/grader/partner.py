@@ -225,7 +225,7 @@ class Partner(object):
         """An answer, and the seconds until it came, less those for which others had the core."""
         token = "%016x" % _random.getrandbits(64)
         limit = self._request["test_timeout"] + LATER
-        used, waited = self._meter.read(self._known), delayed(self._known)
+        used, waited = self._meter.read(self._known), delayed(self._known + [os.getpid()])
         try:
             answer, outside = self._channel.ask(limit, verb, node, *(rest + ({"token": token},)))
         except ChannelFailed as error:
@@ -234,9 +234,9 @@ class Partner(object):
         if answer.get("token") != token:
             raise self._stumbled("%s: an answer to another question" % node, final=True)
         self._lasted = outside
-        # what others had of the core: time in which none of its own processes used it, though one was ready
+        # what others had of the core: time in which none of its own processes used it, though one was ready, or we were
         idle = outside - (self._meter.read(self._known) - used)
-        return answer, outside - max(0.0, min(idle, delayed(self._known) - waited))
+        return answer, outside - max(0.0, min(idle, delayed(self._known + [os.getpid()]) - waited))
 
     def _time(self, answer, name):
         """Seconds that the last answer tells, which must fit into those that it took to come."""
