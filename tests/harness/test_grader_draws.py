@@ -24,6 +24,22 @@ def setup():
     return [chance.random(), random.random()]
 def experiment(data): return data
 """
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_one(n):
+    assert (
+        n
+    )
+
+class TestTwo:
+    def test_two(self):
+\t    with open(__file__) as file:
+\t        assert file.read()
+
+def test_line(): assert True
+"""
 Ask = Callable[..., dict[str, Any]]
 
 
@@ -84,11 +100,7 @@ def test_a_patched_library_changes_no_answer(part: Any, tmp_path: Path, patch: s
 
 
 def test_a_test_that_must_fail_differs_by_its_end_alone(part: Any, tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text(
-        "import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_one(n):\n    assert (\n        n\n    )\n\n\n"
-        "class TestTwo:\n    def test_two(self):\n\t    with open(__file__) as file:\n\t        assert file.read()\n\n\n"
-        "def test_line(): assert True\n"
-    )
+    (tmp_path / "test_a.py").write_text(TESTS)
     tests = ["test_a.py::test_one[2]", "test_a.py::TestTwo::test_two", "test_a.py::test_line", "test_a.py::test_none"]
     twins = part("twins").Twins(str(tmp_path), tests)
     assert set(twins.nodes) == set(tests[:2])
