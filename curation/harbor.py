@@ -117,9 +117,8 @@ _GRADING = """\
 How it is graded: your folder is compared with the base; changes of tests and of their configuration, \
 and compiled files, do not count. Base, your version and the version of the project's own developers are \
 timed in alternating turns on one core. The change has to make first calls faster, too, where theirs does \
-(a memo of earlier calls does not), must give the same results, and must reach 95 % of their speedup. \
-Code that inspects frames, `sys.modules`, `/proc` or the test runner, that replaces what the standard \
-library holds, or that uses `exec`, `eval`, `ctypes` where it did not before, is not accepted."""
+(a memo of earlier calls does not), must give the same results for data drawn anew, and must reach 95 % of \
+their speedup."""
 
 
 def dockerfile(runnable: Runnable) -> str:

@@ -61,7 +61,7 @@ def phases(generator: random.Random, calls: int) -> List[float]:
 
 
 def alternate(
-    partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[float], together: int = 1
+    partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[Any], together: int = 1
 ) -> List[List[Call]]:
     """Rounds in which each partner has one turn, in the order given.
 
@@ -69,7 +69,7 @@ def alternate(
         partners: at least two; all are stopped when this is called and when it returns.
         node: the workload.
         untimed: calls of a turn before the timed ones.
-        drawn: a phase for each timed call, the same for all partners.
+        drawn: for each timed call what is handed to it: a phase, and whatever else is drawn.
         together: timed calls of a turn; the last turn may have fewer.
 
     Returns:

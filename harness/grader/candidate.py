@@ -1,10 +1,12 @@
 """The three sides: the base, the expert's, and the candidate's, made of the base and of what the solver may change.
 
 Nothing of the solver's folder is run or followed to get there: its regular files are compared, byte
-by byte, with the base's. Tests, configuration of tests, compiled files and modules that would stand
-before those of the standard library or of the environment stay the base's.
+by byte, with the base's. Taken are files below the package's source roots alone. Tests, configuration of tests,
+metadata of distributions (they name plugins), compiled files and modules that would stand before those of the
+standard library or of the environment stay the base's.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -14,11 +16,13 @@ import sys
 import tarfile
 
 SKIPPED = frozenset([".git", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".venv", "node_modules"])
-COMPILED = re.compile(r"\.(py[co]|so|pyd|dll|dylib|o|a|egg-link|pth)$")
+COMPILED = re.compile(r"\.(py[co]|so(\.[\d.]+)?|pyd|dll|dylib|o|a|egg|egg-link|pth)($|/)", re.IGNORECASE)
 CONFIGURATION = re.compile(
-    r"(^|/)(conftest\.py|pytest\.ini|\.pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|setup\.py|noxfile\.py"
-    r"|\.coveragerc|(site|user)customize(\.py)?|[^/]*\.pth)($|/)"
+    r"(^|/)(conftest\.py|\.?pytest\.(ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml|setup\.py|noxfile\.py|\.coveragerc"
+    r"|(site|user)customize(\.py)?|pyvenv\.cfg|[^/]*\.pth)($|/)",
+    re.IGNORECASE,
 )
+METADATA = re.compile(r"(\.(dist|egg)-info|(^|/)EGG-INFO|(^|/)entry_points\.txt)($|/)", re.IGNORECASE)
 LARGEST = 32 * 1024**2
 MOST = 5000
 
@@ -82,7 +86,7 @@ def apply_changes(task, base, cand):
             if len(changed) >= MOST:
                 raise ValueError("more than %d files were changed" % MOST)
             try:
-                put(os.path.join(testbed, path) if path in theirs else None, os.path.join(cand, path))
+                put(os.path.join(testbed, path) if path in theirs else None, cand, path)
                 changed.append(path)
             except OSError as error:
                 why = "cannot be there: %s" % error.strerror
@@ -97,15 +101,18 @@ def refusal(path, known, size, protected, roots, taken):
         return "compiled files are made, not taken"
     if protected.search(path) or CONFIGURATION.search(path):
         return "tests and their configuration stay the base's"
+    if METADATA.search(path):
+        return "metadata of distributions stay the base's"
     if size is not None and size > LARGEST:
         return "larger than %d bytes" % LARGEST
     if any(character in path for character in "\0\n\r"):
         return "its name"
-    if not known:
-        for root in roots:
-            inside = os.path.relpath(path, root)
-            if not inside.startswith(os.pardir) and inside.split(os.sep)[0].split(".")[0] in taken:
-                return "would be imported in place of another module"
+    insides = [os.path.relpath(path, root) for root in roots]
+    insides = [inside for inside in insides if not inside.startswith(os.pardir)]
+    if not insides:
+        return "it is no part of the package"
+    if not known and any(inside.split(os.sep)[0].split(".")[0] in taken for inside in insides):
+        return "would be imported in place of another module"
     return None
 
 
@@ -130,8 +137,17 @@ def same(one, other):
         return first.read() == second.read()
 
 
-def put(source, target):
-    """Copies a file's contents, or removes the target where there is no source."""
+def put(source, tree, path):
+    """Copies a file's contents into a tree, or removes what is there where there is no source.
+
+    Raises:
+        OSError: it cannot be there; a folder on the way is a link, say, which may lead out of the tree.
+    """
+    target = place = os.path.join(tree, path)
+    while os.path.dirname(place) != tree:
+        place = os.path.dirname(place)
+        if os.path.islink(place):
+            raise OSError(errno.ELOOP, "a link leads there")
     if os.path.lexists(target):
         os.remove(target)
     if source is None:

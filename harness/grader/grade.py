@@ -5,7 +5,6 @@ machine or we failed, no reward is written and the exit code is 1: nobody is gra
 
 1 when all of this holds:
 - tests that pass on the base and on the expert's side pass, and workloads' results equal the base's;
-- the change says nothing with which code tampers with what measures it (`guard`);
 - in turns on one core (`pairs`), it is faster than the base at 95 %, and its harmonic-mean speedup is at least
   `threshold` (0.95) of the expert's, measured in the same pairs (GSO's Opt);
 - first calls gain half of what the expert's first calls gain (log scale), where these gain: a memo does not;
@@ -27,9 +26,10 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "alternation")]
 
 from candidate import make_sides  # noqa: E402
-from guard import new_suspects  # noqa: E402
-from launch import Launcher  # noqa: E402
+from guard import reasons  # noqa: E402
+from launch import FOLDERS, Launcher  # noqa: E402
 from pairs import Failed, Session  # noqa: E402
+from twins import Twins  # noqa: E402
 from users import Trouble  # noqa: E402
 from verdict import Verdict  # noqa: E402
 
@@ -72,7 +72,8 @@ class Grading(object):
         self._work = task["work"]
         self._facts = facts
         self._hidden = {one["node"] for one in task["workloads"] if one["hidden"]}
-        self._launcher = None
+        self._launcher = self._twins = None
+        self._fail = set()
 
     def verdict(self):
         """(1, '') or (0, why)."""
@@ -92,25 +93,22 @@ class Grading(object):
         self._facts.update(changed=changed, left_out=left_out)
         if not changed:
             return 0, "nothing that counts was changed"
-        suspects = self._suspects(changed)
-        if suspects:
-            return 0, "the change looks at what measures it: %s" % suspects
+        self._facts["reasons_to_look"] = self._reasons(changed)
         self._launcher = Launcher(self._task, self._work)
+        self._twins = Twins(
+            self._launcher.tree("base"), [one["node"] for one in self._task["workloads"] if not one["script"]]
+        )
+        for role in FOLDERS:
+            self._twins.put(self._launcher.tree(role))
         try:
             return self._correctness() or self._speed()
         finally:
             self._launcher.close()
 
-    def _suspects(self, changed):
-        found = {}
-        for path in changed:
-            if path.endswith(".py"):
-                before, after = (self._source(side, path) for side in ("base", "cand"))
-                said = new_suspects(before, after)
-                if said:
-                    found[path] = said
-        self._facts["suspects"] = found
-        return "; ".join("%s: %s" % (path, ", ".join(said)) for path, said in sorted(found.items()))
+    def _reasons(self, changed):
+        """Reasons to look at the change, by file: for a judge or a person, nothing is decided by them."""
+        found = {path: reasons(path, self._source("base", path), self._source("cand", path)) for path in changed}
+        return {path: why for path, why in found.items() if why}
 
     def _source(self, side, path):
         try:
@@ -123,32 +121,39 @@ class Grading(object):
         """None, or (0, why): a test fails that passes on the base and on the expert's side."""
         if not self._task["tests"]:
             return None
-        both = self._passing("base") & self._passing("gold")
-        self._facts["tests"] = len(both)
+        base, gold = self._outcomes("base"), self._outcomes("gold")
+        both = passed(base) & passed(gold)
+        self._fail = {node for node, twin in self._twins.nodes.items() if failed(base, twin) and failed(gold, twin)}
+        self._facts.update(tests=len(both), twins=len(self._fail))
         if not both:
             raise Trouble("no test passes on the base and on the expert's side")
-        failed = both
+        left = both
         for _ in range(TRIES):  # a test that fails now and then is not the candidate's fault
             try:
-                failed = sorted(set(failed) - self._passing("cand"))
+                found = self._outcomes("cand")
             except Trouble as trouble:
                 why = str(trouble)
-            else:
-                why = "%d of %d tests fail: %s" % (len(failed), len(both), ", ".join(failed[:5]))
-            if not failed:
+                continue
+            for node in sorted(self._fail):
+                if not failed(found, self._twins.nodes[node]):
+                    return 0, "a test that must fail is not said to: a twin of %s" % node
+            left = sorted(set(left) - passed(found))
+            if not left:
                 return None
+            why = "%d of %d tests fail: %s" % (len(left), len(both), ", ".join(left[:5]))
         return 0, why
 
-    def _passing(self, side):
-        """Tests that pass in a process of a side."""
-        report = self._launcher.run(side, "check", {"arguments": self._task["tests"]})
+    def _outcomes(self, side):
+        """Outcomes of tests and twins by node, in a process of a side."""
+        wanted = self._task["tests"] + sorted(self._twins.nodes.values())
+        report = self._launcher.run(side, "check", {"arguments": wanted})
         if report.why:
             raise Trouble("the tests of %s: %s" % (side, report.why))
-        return {node for node, item in report.items.items() if item["outcome"] == "passed"}
+        return {node: item["outcome"] for node, item in report.items.items()}
 
     def _speed(self):
         schedule = self._task["schedule"]
-        session = Session(self._task, self._launcher)
+        session = Session(self._task, self._launcher, {node: self._twins.nodes[node] for node in self._fail})
         verdict = Verdict(session, self._hidden, self._task["threshold"], self._facts)
         try:
             session.add(schedule["pairs"])
@@ -158,21 +163,21 @@ class Grading(object):
             return 0, str(failed)
         finally:
             self._facts.update(core=self._launcher.core, pairs=len(session.pairs), begun_anew=session.stumbles)
+            self._facts.update(results=session.results.calls, results_compared=session.results.compared)
+            self._facts["workloads"] = session.kinds()
             self._facts["pair_values"] = session.raw()
-        why = verdict.shortfall() or self._differing(session)
+        why = verdict.shortfall()
         return (0, why) if why else (1, "faster than the base, and as fast as the expert's change")
 
-    def _differing(self, session):
-        """Why a result is not the base's; each that differs from the others is compared in a process of the base."""
-        for name, results in sorted(session.stored.items()):
-            for result in results:
-                code = next(one["code"] for one in self._task["workloads"] if one["node"] == name)
-                report = self._launcher.run("base", "check", {"scripts": {name: code}, "stored": {name: dict(result)}})
-                item = report.items.get(name)
-                if item is None or item["outcome"] != "passed":
-                    said = (item or {}).get("message") or report.why or "it was not compared"
-                    return "the result of %s is not the base's: %s" % (name, said[-300:])
-        return None
+
+def passed(outcomes):
+    """Nodes that passed."""
+    return {node for node, outcome in outcomes.items() if outcome == "passed"}
+
+
+def failed(outcomes, node):
+    """Whether a node ran and failed."""
+    return outcomes.get(node) == "failed"
 
 
 def machine():

@@ -1,6 +1,8 @@
-"""What a patch may not newly say: names with which code looks at, or tampers with, what measures it.
+"""Reasons to look at a patch: what it newly says with which code could look at, or tamper with, what measures it.
 
-A patch that makes code faster needs none of them. Only what the changed file did not say before counts.
+They are no refusal: honest code says all of it, too (`exec` of generated code, `transport.abort()`,
+`ndarray.ctypes.data`), and whoever wants to avoid a name finds another. A judge or a person reads them; what
+stops a cheat are the clocks and the comparisons outside.
 """
 
 import ast
@@ -26,24 +28,30 @@ NAMES = frozenset(
         "sitecustomize",
         "monitoring",
     ]
+    + ["gc", "atexit", "signal", "threading", "_thread", "multiprocessing", "subprocess", "concurrent", "fork"]
+    + ["__main__", "__builtins__", "import_module", "marshal", "pickle", "shelve", "mmap"]
 )
 TEXTS = re.compile(r"perfquarry|result\.jsonl|PYTEST_|/proc/|/logs/|/tests/|sched_setaffinity|clock_settime")
 CLOCKS = frozenset(["time", "gc", "sys", "builtins", "json", "os", "signal", "linecache", "types", "inspect"])
 """Modules that the harness uses: nobody assigns to what is in them."""
 LOADED = "sys.modules"
+UNREAD = "it does not parse"
+DATA = "it is no Python source"
 
 
-def new_suspects(before, after):
-    """What the source `after` says that `before` did not, sorted; sources that do not parse say nothing."""
-    return sorted(suspects(after) - suspects(before))
+def reasons(path, before, after):
+    """What the changed file says (bytes) that it did not say before, sorted; empty: nothing of note."""
+    if not path.endswith((".py", ".pyi")):
+        return [DATA]
+    return sorted(said(after) - said(before))
 
 
-def suspects(source):
-    """Everything suspicious in a source (bytes)."""
+def said(source):
+    """Everything of note in a source (bytes)."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+        return {UNREAD}
     imported = {}
     found = set()
     for node in ast.walk(tree):

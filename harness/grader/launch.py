@@ -12,13 +12,13 @@ import random
 import resource
 import shutil
 import signal
-import stat
 import subprocess
 import tempfile
 import time
 
 from partner import Partner
 from processes import parent_of, user_of
+from stored import content_of
 from tree_limit import TreeLimit
 from users import Tree, Trouble, Warden, clear, world_writable
 
@@ -27,8 +27,6 @@ FOLDERS = {"base": "base", "gold": "gold", "cand": "cand", "again": "same"}
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 NO_NEW_PRIVS = 38  # PR_SET_NO_NEW_PRIVS
 RESULT_BYTES = 64 * 1024**2
-STORED_BYTES = 16 * 1024**2
-MOST_FILES = 16
 TAIL = 2000
 _random = random.SystemRandom()
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -75,7 +73,10 @@ class Launcher(object):
         return os.path.join(self._work, FOLDERS[role])
 
     def run(self, role, mode, wanted):
-        """One process on a side, from its start to its end; `wanted` adds to the probe's request."""
+        """One process on a side, from its start to its end; `wanted` adds to the probe's request.
+
+        `stored` in it names by script the folder of a stored result to compare with.
+        """
         folder, out = self._folder(role)
         try:
             return self._run(role, folder, out, self._request(role, mode, wanted, folder, out))
@@ -169,12 +170,11 @@ class Launcher(object):
         tree = self.tree(role)
         wanted = dict(wanted)
         references = wanted.pop("stored", {})
-        for name, files in references.items():
-            os.makedirs(os.path.join(folder, "references", name))
-            for inside, content in files.items():
-                with open(os.path.join(folder, "references", name, inside), "wb") as file:
-                    file.write(content)
-        request = dict(self._task["limits"], mode=mode, arguments=[], scripts={}, include=[], calls={}, extra_paths=[])
+        for name, stored in references.items():
+            shutil.copytree(stored, os.path.join(folder, "references", name))
+        request = dict(
+            self._task["limits"], mode=mode, arguments=[], scripts={}, include=[], calls={}, extra_paths=[], draws={}
+        )
         request.update(wanted, tree=tree, result=os.path.join(out, "result.jsonl"), record=None)
         request["store"] = os.path.join(out, "results") if request.get("store") else ""
         request["references"] = os.path.join(folder, "references") if references else ""
@@ -236,16 +236,6 @@ def environment(home, hash_seed):
     )
 
 
-def content_of(path, limit):
-    """Contents of a regular file that hostile code may have written."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-            raise ValueError("%s is no file, or too large" % os.path.basename(path))
-        return file.read(limit)
-
-
 def hand_over(pipe, request):
     """Writes the request to the process: once read, it lies nowhere where the code under test could open it."""
     try:
@@ -279,16 +269,6 @@ def check_times(items, wall):
     inside = sum(sum(item.get("samples") or []) for item in items.values()) + sum(others)
     if not all(0 < one < float("inf") for one in timed) or not 0 <= inside <= wall + SLACK:
         raise ValueError("its times do not fit into the wall time of the process")
-
-
-def read_stored(folder, scripts):
-    """The files that each script stored, by name; none for a script that stored nothing."""
-    found = {}
-    for name in scripts:
-        place = os.path.join(folder, name)
-        names = os.listdir(place) if os.path.isdir(place) and not os.path.islink(place) else []
-        found[name] = {inside: content_of(os.path.join(place, inside), STORED_BYTES) for inside in names[:MOST_FILES]}
-    return found
 
 
 def tail(path):

@@ -15,6 +15,8 @@ MARGIN = 0.1
 """Of the base's time, by which a single workload may fall short before it is called a lie."""
 SHORT = 0.05
 """The same in the comparison with the expert's side."""
+STRICT = 0.8
+"""Of what a candidate claims to save in a test, what further calls must save in a turn seen from outside."""
 WALLS = ("run", "whole")
 
 
@@ -79,3 +81,27 @@ def falls_short(session, threshold):
         return total
 
     return {clock: session.over_pairs(lambda pair: excess(pair, clock)) for clock in WALLS}
+
+
+def disagrees(session, threshold):
+    """Tests whose clock inside says clearly more than the slope of turns seen from outside, with what is missing.
+
+    A turn of more calls lasts longer by calls alone: what a turn needs beside them falls out. Seen so, it must save
+    what it claims to save; and it may not be slower than its claim to the expert's allows.
+    """
+    found = {}
+    for node in session.in_process:
+
+        def missing(pair):
+            base, cand = (pair.turns[role][node].slope for role in ("base", "cand"))
+            return STRICT * (base[0] - cand[0]) - (base[1] - cand[1])
+
+        def excess(pair):
+            gold, cand = (pair.turns[role][node].slope for role in ("gold", "cand"))
+            return cand[1] - gold[1] - (1 / threshold - 1) * gold[1] - SHORT * gold[1]
+
+        for name, value in (("saved", missing), ("of the expert's", excess)):
+            figures = session.over_pairs(value)
+            if node not in found and figures and figures[0] > 0:
+                found[node] = "%s: %.3g s a call" % (name, figures[1])
+    return found

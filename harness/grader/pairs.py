@@ -2,18 +2,20 @@
 
 Each pair has fresh processes and a hash seed of its own; which side has the first turn is drawn. In every second
 pair the base runs once more, from a second copy of its tree: base against base tells what this machine adds.
+The data of a script are drawn for each call, the same for all sides, as it is made; its results are compared.
 The figure of a workload in a pair is the Hodges-Lehmann estimate of the log ratios of its turns; a verdict is
 given over pairs, whose turns are not independent of each other.
 """
 
+import contextlib
 import math
 import os
 import random
 import time
 
 from figures import hodges_lehmann, log_harmonic, median, paired
-from launch import read_stored
-from partner import Stumbled
+from partner import Draw, Stumbled
+from results import Results
 from turns import alternate, phases, rounds_of, untimed_calls
 from users import Trouble
 
@@ -21,6 +23,12 @@ SIDES = ("base", "gold", "cand")
 AGAIN = "again"
 AA_EVERY = 2
 OBSERVE_SECONDS = 0.2
+AROUND = 0.9
+"""Of the base's turns, the part in which a request takes no longer beside its call than is taken from the others'."""
+SLOPE_CALLS, SLOPE_PART = 3, 8
+"""Calls of a longer turn of a test; in how many rounds there is one of these."""
+SEEDS = 3
+"""Calls of the base and of the expert's side by which a script's data are tried before they are drawn."""
 SLOW = 0.3
 """Seconds of a call after which it is warmed up no further."""
 TRIES = 3
@@ -37,10 +45,33 @@ class Turns(object):
 
     def __init__(self, calls, cpu, first, untimed):
         self.inside, self.run, self.whole = (list(values) for values in zip(*calls))
+        self.seconds = self.inside
+        """What counts: see `bounded`."""
         self.cpu = cpu
         """Processor time of all that belongs to the side, from its being let go until it was stopped."""
         self.first, self.first_outside = first
         self.untimed = untimed
+        self.slope = None
+        """Of a test, seconds that each further call adds to a turn: inside, outside."""
+
+    def bounded(self, base):
+        """From now on calls count no less than the clock outside allows.
+
+        What a request takes beside its call is read from the base's process. The clock inside is believed where it
+        says more than what is left (it is finer). Disturbances make single requests longer: none counts more than
+        what is typical outside. What all turns together show beyond that, and what is done around the call beyond
+        the base's, counts for all.
+        """
+        around = [run - inside for run, inside in zip(base.run, base.inside)]
+        spare = sorted(around)[int(AROUND * (len(around) - 1))]
+        typical = median(self.run) - median(around)
+        self.seconds = [max(inside, min(run - spare, typical)) for inside, run in zip(self.inside, self.run)]
+        hidden = [run - seconds - usual for run, seconds, usual in zip(self.run, self.seconds, around)]
+        rests = ([whole - run for whole, run in zip(one.whole, one.run)] for one in (self, base))
+        later = [ours - theirs for ours, theirs in zip(*rests)]
+        more = sum(max(0.0, figures[0]) for figures in (paired(hidden), paired(later)) if figures)
+        self.seconds = [seconds + more for seconds in self.seconds]
+        self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first)) + more
 
 
 class Pair(object):
@@ -57,7 +88,7 @@ class Pair(object):
         """The log of how many times as fast a role is as another."""
         key = slow, fast, node
         if key not in self._logs:
-            slower, faster = (self.turns[role][node].inside for role in (slow, fast))
+            slower, faster = (self.turns[role][node].seconds for role in (slow, fast))
             self._logs[key] = hodges_lehmann([math.log(one / other) for one, other in zip(slower, faster)])
         return self._logs[key]
 
@@ -73,15 +104,26 @@ class Pair(object):
 
     def first_gain(self, role, nodes):
         """The same of first calls over the base's."""
-        base, other = (self.turns[one] for one in ("base", role))
-        return log_harmonic([base[node].first for node in nodes], [other[node].first for node in nodes])
+        return self.first_of("base", role, nodes)
+
+    def first_of(self, slow, fast, nodes):
+        """Log of the harmonic mean of how many times as fast first calls of a role are as those of another."""
+        one, other = (self.turns[role] for role in (slow, fast))
+        return log_harmonic([one[node].first for node in nodes], [other[node].first for node in nodes])
 
 
 class Session(object):
-    """The timings of one task on this machine."""
+    """The timings of one task on this machine.
 
-    def __init__(self, task, launcher):
+    Args:
+        task: what the grader is told.
+        launcher: starts processes.
+        twins: tests that must fail, by the tests whose twins they are.
+    """
+
+    def __init__(self, task, launcher, twins):
         self._task = task
+        self._twins = twins
         self._launcher = launcher
         self._schedule = task["schedule"]
         self._scripts = {one["node"]: one["code"] for one in task["workloads"] if one["script"]}
@@ -90,9 +132,9 @@ class Session(object):
         self.pairs = []
         self.stumbles = []
         """Of pairs that were begun anew, why."""
-        self.stored = {}
-        """Different results of the candidate by script: {name: set of sorted (file, contents)}."""
+        self.results = Results(launcher, self._scripts, os.path.join(task["work"], "results"))
         launcher.core = quiet_core(task.get("cores"))
+        self._drawn = self._drawable()
 
     def add(self, count):
         """Runs so many more pairs.
@@ -108,6 +150,8 @@ class Session(object):
                     break
                 except Stumbled as error:
                     self.stumbles.append("%s: %s" % (error.role, error))
+                    if error.role != "cand":
+                        self._drawn = frozenset()  # data that were drawn may be none that the base can use
                     if error.final or not left:
                         raise (Failed if error.role == "cand" else Trouble)("%s fails: %s" % (error.role, error))
 
@@ -120,22 +164,49 @@ class Session(object):
         logs = [pair.gain(AGAIN, self.nodes) for pair in self.pairs if AGAIN in pair.order]
         return paired(logs) or (logs and (-math.inf, median(logs), math.inf)) or None
 
-    def _pair(self, number):
-        order = list(SIDES) + ([AGAIN] if number % AA_EVERY == 0 else [])
-        _random.shuffle(order)
-        pair, partners, used = Pair(order, _random.randrange(1, 2**32)), [], {}
-        wanted = {"scripts": self._scripts, "hash_seed": pair.seed, "store": bool(self._scripts), "keep": "last"}
-        wanted["arguments"] = [node for node in self.nodes if node not in self._scripts]
+    @property
+    def fixed(self):
+        """Workloads whose data are always the same: what they are asked is known before it is asked."""
+        return [node for node in self.nodes if node not in self._drawn]
+
+    @property
+    def in_process(self):
+        """Workloads of which nothing but the candidate's own process says what it did: unit tests."""
+        return [node for node in self.nodes if node not in self._scripts]
+
+    def _drawable(self):
+        """Scripts whose data can be drawn: they take seeds, and the expert's results are the base's for other ones."""
+        found, trial = set(), Results(self._launcher, self._scripts, os.path.join(self._task["work"], "trial"))
+        for node in sorted(self._scripts):
+            try:
+                with self._opened(["base", "gold"], 0, [node]) as (base, gold):
+                    for _ in range(SEEDS):
+                        draw = Draw(0.0, [seed()])
+                        for partner in (base, gold):
+                            partner.go()
+                            partner.call(node, draw)
+                            partner.stop()
+                    takes = base.seeds[node]
+                    trial.take(base, gold, gold)
+            except Stumbled:
+                continue
+            if takes and not trial.wrong():
+                found.add(node)
+        return frozenset(found)
+
+    @contextlib.contextmanager
+    def _opened(self, order, hash_seed, nodes):
+        """Processes of these roles that have workloads loaded; in the end all are dead, and have been looked at."""
+        scripts = {node: self._scripts[node] for node in nodes if node in self._scripts}
+        wanted = {"scripts": scripts, "hash_seed": hash_seed, "store": bool(scripts), "keep": "last"}
+        tests = [node for node in nodes if node not in scripts]
+        wanted["arguments"] = tests + [self._twins[node] for node in tests if node in self._twins]
+        partners, used = [], {}
         try:
             for role in order:
                 partners.append(self._launcher.open(role, wanted))
                 partners[-1].load()
-                pair.load_cpu[role] = partners[-1].load_cpu
-            nodes = list(self.nodes)
-            _random.shuffle(nodes)
-            for node in nodes:
-                self._turns(pair, node, partners)
-            stored = self._stored([one for one in partners if one.role == "cand"][0])
+            yield partners
         finally:
             used = self._launcher.end()
             for partner in partners:
@@ -143,24 +214,32 @@ class Session(object):
             self._launcher.end([partner.folder for partner in partners])
         for partner in partners:
             partner.check(used)
+
+    def _pair(self, number):
+        order = list(SIDES) + ([AGAIN] if number % AA_EVERY == 0 else [])
+        _random.shuffle(order)
+        pair = Pair(order, _random.randrange(1, 2**32))
+        with self._opened(order, pair.seed, self.nodes) as partners:
+            pair.load_cpu = {partner.role: partner.load_cpu for partner in partners}
+            nodes = list(self.nodes)
+            _random.shuffle(nodes)
+            for node in nodes:
+                self._turns(pair, node, partners)
         ours = set().union(*(one.cores for one in partners if one.role != "cand"))
         for partner in partners:
             if partner.cores - ours:
                 raise Stumbled(partner.role, "it goes to other cores: %s" % sorted(partner.cores - ours), final=True)
-        for name, files in stored.items():
-            self.stored.setdefault(name, set()).add(tuple(sorted(files.items())))
+        wrong = self.results.wrong()
+        if wrong:
+            raise Failed(wrong)
         return pair
-
-    def _stored(self, partner):
-        """The results that a process has stored last, by script."""
-        try:
-            return read_stored(partner.store, self._scripts)
-        except (OSError, ValueError) as error:
-            raise Stumbled(partner.role, "its results cannot be read: %s" % error, final=True)
 
     def _turns(self, pair, node, partners):
         """Warms one workload up, and takes its turns."""
-        first = {partner.role: self._warm(partner, node) for partner in partners}
+        sides = [next(one for one in partners if one.role == role) for role in SIDES]
+        drawn = [self._draw(node) for _ in range(2)]
+        first = {partner.role: self._warm(partner, node, drawn) for partner in partners}
+        self.results.take(*sides)
         if node not in self._rounds:  # of this the candidate says nothing
             ours = [first[role] for role in ("base", "gold")]
             shortest, slowest = min(one[2] for one in ours), max(one[3] for one in ours)
@@ -168,27 +247,80 @@ class Session(object):
             limits = schedule["turn_seconds"], schedule["fewest_turns"], schedule["most_turns"]
             self._rounds[node] = rounds_of(slowest, shortest, *limits), untimed_calls(shortest)
         rounds, untimed = self._rounds[node]
-        drawn = phases(_random, rounds)
         for partner in partners:
-            partner.look()
-            del partner.cpu[:]
-        found = alternate(partners, node, untimed, drawn)
-        for partner in partners:
-            partner.look()
+            partner.cool()
+        found = [[] for _ in partners]
+        for phase in phases(_random, rounds):
+            draw = Draw(phase, [self._draw(node) for _ in range(1 + untimed)])
+            for calls, more in zip(found, alternate(partners, node, untimed, [draw])):
+                calls += more
+            self.results.take(*sides)
         for partner, calls in zip(partners, found):
             pair.turns[partner.role][node] = Turns(calls, partner.cpu[:], first[partner.role][:2], untimed)
+            partner.on_one_core(node)
+        for role in pair.order:
+            pair.turns[role][node].bounded(pair.turns["base"][node])
+        if node not in self._scripts:
+            for role, slope in self._slopes(node, partners, max(1, rounds // SLOPE_PART)).items():
+                pair.turns[role][node].slope = slope
+        if node in self._twins:
+            for partner in partners:
+                self._must_fail(partner, node)
+        for partner in partners:
+            partner.look()
 
-    def _warm(self, partner, node):
+    def _must_fail(self, partner, node):
+        partner.go()
+        try:
+            said = partner.fails(self._twins[node])
+        finally:
+            partner.stop()
+        if not said:
+            message = "a test that must fail is not said to: a twin of %s" % node
+            raise Stumbled(partner.role, message, final=partner.role == "cand")
+
+    @staticmethod
+    def _slopes(node, partners, rounds):
+        """By role, what each further call of a test adds to a turn: turns of one call against turns of more."""
+        found = {partner.role: [] for partner in partners}
+        for phase in phases(_random, rounds):
+            for partner in partners:
+                partner.go()
+                try:
+                    one, more = (partner.calls(node, phase, count) for count in (1, SLOPE_CALLS))
+                finally:
+                    partner.stop()
+                found[partner.role].append([(b - a) / (SLOPE_CALLS - 1) for a, b in zip(one, more)])
+        return {role: [hodges_lehmann(values) for values in zip(*turns)] for role, turns in found.items()}
+
+    def _draw(self, node):
+        return seed() if node in self._drawn else None
+
+    def _warm(self, partner, node, drawn):
         """Seconds of the first call inside and outside, of a warm one, and of that with its fixtures."""
         more = self._task["limits"]["warmups"] - 1
         partner.go()
         try:
-            first, last, cold, busy = partner.warm(node, 1)
+            if node in self._scripts:  # of its first call, too, the clock outside sees `experiment` alone
+                first, cold, busy = partner.call(node, Draw(0.0, drawn))
+                last = first
+            else:
+                first, last, cold, busy = partner.warm(node, 1, ())
             if more > 0 and busy < SLOW:
-                _, last, _, busy = partner.warm(node, more)
+                _, last, _, busy = partner.warm(node, more, drawn[1:] if node in self._scripts else ())
         finally:
             partner.stop()
         return first, cold, last, busy
+
+    def kinds(self):
+        """How each workload was graded: whose clock counts, and whether anybody could know its data before."""
+        return {
+            node: {
+                "clock": "outside" if node in self._scripts else "in-process",
+                "data": "drawn" if node in self._drawn else "fixed",
+            }
+            for node in self.nodes
+        }
 
     def raw(self):
         """The values of each pair, for the report."""
@@ -207,12 +339,19 @@ class Session(object):
         found = {"turns": len(pair.turns["base"][node].inside)}
         for role, by_node in pair.turns.items():
             turns = by_node[node]
-            names = ("inside", "run", "whole", "cpu")
+            names = ("seconds", "inside", "run", "whole", "cpu")
             found[role] = {name: float("%.4g" % median(getattr(turns, name))) for name in names}
+            if turns.slope:
+                found[role]["slope"] = [float("%.4g" % seconds) for seconds in turns.slope]
             found[role].update(
                 first=float("%.4g" % turns.first), speedup=round(math.exp(pair.log("base", role, node)), 4)
             )
         return found
+
+
+def seed():
+    """A number that nobody could know before."""
+    return _random.randrange(1, 2**31)
 
 
 def quiet_core(allowed=None):

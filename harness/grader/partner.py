@@ -9,7 +9,9 @@ import random
 import time
 
 from channel import Channel, ChannelFailed, make_pipes
-from processes import Meter
+from figures import median
+from processes import Meter, delayed
+from stored import take_stored
 from users import Trouble, cores_of_all, wait_stopped
 
 SLACK = 0.001
@@ -18,6 +20,8 @@ LATER = 30.0
 """How much longer than its limit a call may take to be given up inside."""
 OVERHEAD, SPARE = 1.1, 0.2
 """A side may use at most so many times the time in which it was on turn, and seconds more: it has one core."""
+ONE_CORE, MOMENT = 1.05, 0.0002
+"""In a turn it may use so many times the turn's time, and seconds more: else it went to other cores and came back."""
 AWAKE, AWAKE_PART = 0.05, 0.02
 """Processor seconds, and part of its time on turn, that a side may use while stopped: to stop takes a moment.
 
@@ -36,6 +40,14 @@ class Stumbled(Exception):
         self.final = final
 
 
+class Draw(object):
+    """What is drawn for a turn: the collector's phase, and of each call the number from which a script's data come."""
+
+    def __init__(self, phase, seeds):
+        self.phase = phase
+        self.seeds = seeds
+
+
 class Partner(object):
     """Implements the partner of `turns.alternate`, by a process that starts with `load`."""
 
@@ -51,11 +63,17 @@ class Partner(object):
         self._used = 0.0
         self.role = role
         self.folder = folder
-        self.store = request["store"]
         self.load_cpu = 0.0
         """Processor seconds until it was ready."""
         self.cpu = []
         """Processor seconds of its turns since the list was last emptied, from `go` until it was stopped."""
+        self.wall = []
+        """Seconds of these turns."""
+        self.results = []
+        """(node, number drawn, files) of each call of a script, taken from the process right after the call."""
+        self.seeds = {}
+        """How many seeds the last call of a script took, as the process says."""
+        self._calls, self._lasted = 0, 0.0
         self.on_turn = 0.0
         self.awake = 0.0
         """Processor seconds that it has used while it was stopped."""
@@ -99,38 +117,87 @@ class Partner(object):
     def go(self):
         """Lets it go on."""
         self.awake += self._meter.read(self._known) - self._used
+        self._calls = 0
         self._went = clock()
         self._side.go()
 
     def stop(self):
         """Stops all of its processes."""
         self._side.stop()
-        self.on_turn += clock() - self._went
+        self.wall.append(clock() - self._went)
+        self.on_turn += self.wall[-1]
         used = self._meter.read(self._known)  # what it used since the last turn is in it
         self.cpu.append(used - self._used)
         self._used = used
         if self._side.meddled():
             raise self._stumbled("it slows down what stops it", final=True)
 
-    def warm(self, node, calls):
+    def cool(self):
+        """Forgets what its turns have taken, before those that count.
+
+        Raises:
+            Stumbled: one of its processes runs.
+        """
+        self.look()
+        del self.cpu[:], self.wall[:]
+
+    def warm(self, node, calls, drawn):
         """So many whole calls: seconds of the first and of the last inside, of all outside, of the last with fixtures.
 
         The last of them does not count what others used of the core: a busy machine is no reason for fewer turns.
         """
-        answer, outside = self._ask("warm", node, calls)
-        first, last, busy = (self._time(answer, name, outside) for name in ("first", "seconds", "busy"))
+        answer, outside = self._ask("warm", node, calls, *drawn)
+        if node in self._scripts:
+            self._take(node, *drawn)
+        first, last, busy = (self._time(answer, name) for name in ("first", "seconds", "busy"))
         return first, last, outside, busy
 
-    def call(self, node, phase):
-        """One call: seconds inside, outside, and outside from the first request to the last answer."""
-        begin = clock()
+    def call(self, node, draw):
+        """One call: seconds inside, outside, and outside of all requests that belong to it."""
         if node not in self._scripts:
-            answer, outside = self._ask("call", node, phase)
-            return self._time(answer, "seconds", outside), outside, clock() - begin
-        self._ask("prepare", node, phase)
+            answer, outside = self._ask("call", node, draw.phase)
+            return self._time(answer, "seconds"), outside, outside
+        drawn = draw.seeds[self._calls]
+        self._calls += 1
+        _, before = self._ask("prepare", node, draw.phase, drawn)
         answer, outside = self._ask("run", node)
-        self._ask("finish", node)
-        return self._time(answer, "seconds", outside), outside, clock() - begin
+        seconds = self._time(answer, "seconds")
+        done, after = self._ask("finish", node)
+        self.seeds[node] = done.get("seeds")
+        self._take(node, drawn)
+        return seconds, outside, before + outside + after
+
+    def calls(self, node, phase, count):
+        """So many calls of a test in one turn: their seconds inside, and outside."""
+        answer, outside = self._ask("turn", node, 0, [phase] * count)
+        samples = answer.get("samples")
+        if not isinstance(samples, list) or len(samples) != count:
+            raise self._stumbled("it does not tell a time of each call", final=True)
+        return sum(self._time({"each": one}, "each") for one in samples), outside
+
+    def fails(self, node):
+        """Whether a test that must fail is said to."""
+        return self._answer("call", node, 0.0)[0].get("outcome") == "failed"
+
+    def _take(self, node, drawn):
+        """Takes the result of the last call, before anything else is asked."""
+        try:
+            files = take_stored(self.folder, ("out", "results", node))
+        except (OSError, ValueError) as error:
+            raise self._stumbled("%s: its result cannot be read: %s" % (node, error), final=True)
+        if not files:
+            raise self._stumbled("%s: it stores no result" % node, final=True)
+        self.results.append((node, drawn, files))
+
+    def on_one_core(self, node):
+        """Looks at whether its turns since `cool` fit on one core.
+
+        Raises:
+            Stumbled: most of them used more processor time than they lasted.
+        """
+        excess = median([used - ONE_CORE * wall - MOMENT for used, wall in zip(self.cpu, self.wall)])
+        if excess > 0:
+            raise self._stumbled("%s: a turn uses %.3g s more than one core has: other cores" % (node, excess), True)
 
     def turn(self, node, untimed, drawn):
         """Its calls, asked for one by one: what each of the timed ones returned."""
@@ -158,8 +225,16 @@ class Partner(object):
             self._process.returncode = -9
 
     def _ask(self, verb, node, *rest):
+        answer, outside = self._answer(verb, node, *rest)
+        if answer.get("outcome") != "passed":
+            raise self._stumbled("%s: %s" % (node, str(answer.get("message") or answer.get("outcome"))[:500]))
+        return answer, outside
+
+    def _answer(self, verb, node, *rest):
+        """An answer, and the seconds until it came, less those for which others had the core."""
         token = "%016x" % _random.getrandbits(64)
         limit = self._request["test_timeout"] + LATER
+        used, waited = self._meter.read(self._known), delayed(self._known + [os.getpid()])
         try:
             answer, outside = self._channel.ask(limit, verb, node, *(rest + ({"token": token},)))
         except ChannelFailed as error:
@@ -167,13 +242,15 @@ class Partner(object):
             raise self._stumbled("%s: %s" % (node, error), final=not gone)
         if answer.get("token") != token:
             raise self._stumbled("%s: an answer to another question" % node, final=True)
-        if answer.get("outcome") != "passed":
-            raise self._stumbled("%s: %s" % (node, str(answer.get("message") or answer.get("outcome"))[:500]))
-        return answer, outside
+        self._lasted = outside
+        # what others had of the core: time in which none of its own processes used it, though one was ready, or we were
+        idle = outside - (self._meter.read(self._known) - used)
+        return answer, outside - max(0.0, min(idle, delayed(self._known + [os.getpid()]) - waited))
 
-    def _time(self, answer, name, outside):
+    def _time(self, answer, name):
+        """Seconds that the last answer tells, which must fit into those that it took to come."""
         value = answer.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= outside + SLACK:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= self._lasted + SLACK:
             raise self._stumbled("its times do not fit into the time outside: %r" % (value,), final=True)
         return float(value)
 

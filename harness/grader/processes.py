@@ -81,6 +81,18 @@ def cores_of(pid):
     return found
 
 
+def delayed(pids):
+    """Seconds for which main threads were ready and had no processor; 0 where the kernel does not tell."""
+    seconds = 0.0
+    for pid in pids:
+        try:
+            with open("/proc/%d/schedstat" % pid) as file:
+                seconds += int(file.read().split()[1]) * 1e-9
+        except (OSError, ValueError, IndexError):
+            continue
+    return seconds
+
+
 class Meter(object):
     """Processor time of a changing set of processes, dead threads included, to the nanosecond.
 

@@ -2,7 +2,7 @@
 
 import math
 
-from outside import WALLS, falls_short, lies, of_first, saved
+from outside import WALLS, disagrees, falls_short, lies, of_first, saved
 from users import Trouble
 
 FIRST_GAIN = 0.02
@@ -82,6 +82,12 @@ class Verdict(object):
             return "%s of the expert's speedup" % words(ratio)
         if gold[0] > FIRST_GAIN and cand[1] < FIRST_PART * gold[1]:
             return "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
+        known = [node for node in nodes if node in session.fixed]
+        if known and gold[0] > FIRST_GAIN:
+            first = session.over_pairs(lambda pair: pair.first_of("gold", "cand", known))
+            self._facts["first_of_expert" + suffix] = told(first)
+            if first[2] < self._log:
+                return "only later calls are faster: first calls %s of the expert's" % words(first)
         return None
 
     def _outside(self):
@@ -89,8 +95,10 @@ class Verdict(object):
         seen = self._saved()
         short = falls_short(self._session, self._threshold)
         lied = lies(self._session)
+        apart = disagrees(self._session, self._threshold)
         first = self._session.over_pairs(lambda pair: of_first(pair, self._session.nodes))
         self._facts.update(saved_outside=dict(seen, first=first), short_of_expert_outside=short, contradicted=lied)
+        self._facts["in_process_doubted"] = apart
         for clock in CLOCKS:
             low, middle, high = seen[clock]
             if clock in WALLS and low <= 0 <= high:
@@ -101,6 +109,9 @@ class Verdict(object):
         if lied:
             node, figures = sorted(lied.items())[0]
             return "the clock inside says more than is seen from outside at %s: %s" % (node, figures)
+        if apart:
+            node, figures = sorted(apart.items())[0]
+            return "the clock inside disagrees with turns of more calls at %s: %s" % (node, figures)
         for clock, (low, middle, _) in sorted(short.items()):
             if low > 0:
                 said = "from outside it is slower than the clock inside says"

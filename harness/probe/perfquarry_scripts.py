@@ -4,9 +4,14 @@ Each call gets data of its own from `setup()`. Where the request has 'store', th
 stored there by the script's own `store_result`, and its `run_test` is tried as GSO calls it; with
 'keep' = "last" only the last result remains, and `run_test` is not tried. Where it
 has 'references', each result is compared with the stored one by the script's own
-`check_equivalence`, which must not accept a damaged reference.
+`check_equivalence`, which must not accept a damaged reference (not tried for data that were drawn).
+
+`setup()` is deterministic: its data come from seeds. Where the request has 'draws' (a number by script, or none), a
+number can be drawn for each call, too (`Script.drawn`). It is added to each seed, so that nobody knows the data of a
+call before.
 """
 
+import ast
 import linecache
 import os
 import sys
@@ -16,6 +21,9 @@ import types
 from perfquarry_items import clock, readable
 
 RESULT = "_result.json"  # what GSO's tests append to the prefix they are given
+SEEDED = frozenset(["Random", "seed", "default_rng", "RandomState", "SeedSequence", "manual_seed", "PRNGKey"])
+"""Functions whose first argument, or `seed`, is a seed."""
+DRAW = "__perfquarry_seed__"
 
 
 class Script(object):
@@ -23,6 +31,10 @@ class Script(object):
 
     def __init__(self, name, text):
         self.nodeid = name
+        self.drawn = None
+        """A number that is added to each seed, or None."""
+        self.seeds = 0
+        """How many seeds its functions have taken since the last `prepare`."""
         self._text = text
         self._file = "<%s>" % name
         self._module = None
@@ -50,8 +62,20 @@ class Script(object):
         module = types.ModuleType(name)
         module.__file__ = self._file
         sys.modules[name] = module
-        exec(compile(self._text, self._file, "exec", dont_inherit=True), vars(module))
+        text, draws = self._text, self._loop.request.get("draws")
+        if draws is not None:
+            vars(module)[DRAW] = self._seed
+            text = ast.fix_missing_locations(Seeds().visit(ast.parse(text)))
+        exec(compile(text, self._file, "exec", dont_inherit=True), vars(module))
+        self.drawn = (draws or {}).get(self.nodeid)
         self._module = module
+
+    def _seed(self, value):
+        """What a script takes for a seed: the drawn number counts from there."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            return value
+        self.seeds += 1
+        return value if self.drawn is None else (value + self.drawn) % 2**32
 
     def execute(self, _):
         """One call with fresh data: outcome, message, seconds of `experiment`."""
@@ -78,7 +102,7 @@ class Script(object):
 
     def prepare(self):
         """Makes the data of one call."""
-        self._phase = "setup"
+        self._phase, self.seeds = "setup", 0
         begin, waited = clock(), self._waited()
         self._data = self._module.setup()
         self._setup_seconds = least(self._setup_seconds, clock() - begin - self._waited() + waited)
@@ -111,7 +135,7 @@ class Script(object):
         if loop.request["references"]:
             self._phase = "compare"
             module.check_equivalence(self._reference(), result)
-            if not self._doubted:
+            if not self._doubted and self.drawn is None:
                 self._phase = "doubt"
                 self._doubt(result)
 
@@ -166,6 +190,26 @@ class Script(object):
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         own = [number for number, line in enumerate(lines) if self._file in line]
         return readable("".join(lines[own[0] :] if own else lines[-1:]).strip())
+
+
+class Seeds(ast.NodeTransformer):
+    """Sends each seed through a function."""
+
+    def visit_Call(self, node):
+        """Of a call of one of `SEEDED`, its first argument and what is called `seed`."""
+        self.generic_visit(node)
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name in SEEDED:
+            node.args[:1] = [one if isinstance(one, ast.Starred) else through(one) for one in node.args[:1]]
+            for keyword in node.keywords:
+                if keyword.arg in ("seed", "x", "a"):
+                    keyword.value = through(keyword.value)
+        return node
+
+
+def through(value):
+    """The call that stands for a seed."""
+    return ast.copy_location(ast.Call(func=ast.Name(id=DRAW, ctx=ast.Load()), args=[value], keywords=[]), value)
 
 
 def least(known, seconds):

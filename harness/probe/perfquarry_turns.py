@@ -7,12 +7,14 @@ Requests are lines of the pipe `channel.ask`, answers lines of `channel.answer`,
 - ["call", node, phase]: one whole call;
 - ["turn", node, untimed, phases]: so many whole calls that are not timed, then one for each phase;
 - ["prepare", node, phase], ["run", node], ["finish", node]: the same call of a script in three parts, so that the
-  clock outside sees `experiment` alone;
+  clock outside sees `experiment` alone: what comes before it (data, the collector) belongs to the first part;
 - ["end"].
+
+A last number of "warm", "call" and "prepare" is the draw of a script's data (`perfquarry_scripts.Script.drawn`).
 
 An answer is {"outcome", "message", "seconds": of the timed part of the last call}, that of "warm" has "first", the
 same of the first call, and "busy", seconds of the whole last call, fixtures included; that of "turn" has "samples", the
-seconds of its timed calls. `phase`,
+seconds of its timed calls; of a script, "seeds" says how many seeds its last call took. `phase`,
 in [0, 1), is the part of the collector's threshold that containers made before the call use up. A request may end
 with an object: what is in it is repeated in the answer, so that no answer fits before its question is known.
 Standard library, Python 3.6 to 3.14.
@@ -20,7 +22,20 @@ Standard library, Python 3.6 to 3.14.
 
 import gc
 
-from perfquarry_items import OLDEST, Loop, clock, collect, delay, dumps, getpid, leave, loads, name_of, settle
+from perfquarry_items import (
+    OLDEST,
+    Loop,
+    clock,
+    collect,
+    delay,
+    dumps,
+    getpid,
+    leave,
+    loads,
+    name_of,
+    open_file,
+    settle,
+)
 from perfquarry_tests import unwind
 
 threshold = gc.get_threshold  # taken before any code under test is loaded
@@ -31,6 +46,7 @@ class Phased(object):
 
     _phase = 0.0
     _held = None
+    _ready = False
 
     def start(self):
         """Before the first call."""
@@ -43,10 +59,17 @@ class Phased(object):
     def renew(self):
         """Before the warm-ups of an item: an alteration looks for functions that were loaded meanwhile."""
 
-    def before(self):
-        """Right before each call: nothing young is left but so many containers."""
+    def make_ready(self):
+        """Before a call: nothing young is left but so many containers."""
         collect(OLDEST)
         self._held = [[] for _ in range(int(self._phase * max(threshold()[0], 1)))]
+        self._ready = True
+
+    def before(self):
+        """Right before each call."""
+        if not self._ready:
+            self.make_ready()
+        self._ready = False
 
     def after(self):
         """Right after each call."""
@@ -69,7 +92,7 @@ class Turning(Loop):
         self.mode.start()
         owner = getpid()
         channel = self.request["channel"]
-        with open(channel["ask"]) as requests, open(channel["answer"], "w") as answers:
+        with open_file(channel["ask"]) as requests, open_file(channel["answer"], "w") as answers:
             answer = {"ready": {node: "test" if one in tests else "script" for node, one in items.items()}}
             while True:
                 if getpid() != owner:  # a test forked, and its child came back here
@@ -92,12 +115,16 @@ class Turning(Loop):
             return self._turn(item, *rest)
         if rest:
             self.mode.draw(rest[0])
+            item.drawn = rest[1] if rest[1:] else None
         if verb == "call":
             return told(item.execute(item))
-        return told(item.step(getattr(item, PARTS[verb])))
+        done = item.step(getattr(item, PARTS[verb]))
+        if verb == "prepare":
+            self.mode.make_ready()
+        return dict(told(done), seeds=item.seeds)
 
     def _turn(self, item, untimed, phases):
-        samples = []
+        item.drawn, samples = None, []
         for phase in [phases[0]] * untimed + phases:
             self.mode.draw(phase)
             done = item.execute(item)
@@ -106,7 +133,8 @@ class Turning(Loop):
             samples.append(done[2])
         return dict(told(done), samples=samples[untimed:])
 
-    def _warm(self, item, calls):
+    def _warm(self, item, calls, drawn=None):
+        item.drawn = drawn
         self.mode.draw(0.0)
         self.mode.renew()
         answer = {}

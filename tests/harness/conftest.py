@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -16,8 +15,8 @@ from histories import History
 from data.home import Home
 from harness.contracts import Sandbox
 from harness.sandbox import choose_sandbox
-from harness.task_folder import ALTERNATION, GRADER
 from tests.bare_python import make_bare_python
+from tests.grader_parts import load_part
 
 
 @pytest.fixture(scope="session")
@@ -70,15 +69,6 @@ def history(tmp_path: Path, home: Home) -> History:
 
 @pytest.fixture(scope="module")
 def part() -> Iterator[Any]:
-    """`part(name)` loads a module of the grader, which is no package, or of the measuring core beside it.
-
-    Their names are short: none of them stays for tests that have a module of the same name.
-    """
-    before = set(sys.modules)
-    sys.path[:0] = [str(GRADER), str(ALTERNATION)]
-    yield importlib.import_module
-    sys.path.remove(str(GRADER))
-    sys.path.remove(str(ALTERNATION))
-    flat = {path.stem for folder in (GRADER, ALTERNATION) for path in folder.glob("*.py")}
-    for name in flat & (set(sys.modules) - before):
-        del sys.modules[name]
+    """`part(name)` loads a module of the grader."""
+    with load_part() as load:
+        yield load

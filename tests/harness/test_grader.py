@@ -47,13 +47,19 @@ def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:
         ("import time\nbegin = time.perf_counter()\n", []),
         ('"""Reads /proc/stat and sys.modules."""\n', []),
         ("import os\nos.environ['A'] = 'b'\nsystem = os.name\n", []),
-        ("def broken(:\n", []),
+        ("def broken(:\n", ["it does not parse"]),
+        ("x = " + "(" * 500 + ")" * 500, ["it does not parse"]),
+        ("import gc\nfound = gc.get_objects()\n", ["gc", "get_objects"]),
     ],
 )
-def test_suspicious_names(part: Any, after: str, said: list[str]) -> None:
+def test_reasons_to_look(part: Any, after: str, said: list[str]) -> None:
     guard = part("guard")
-    assert guard.new_suspects(b"", after.encode()) == said
-    assert guard.new_suspects(after.encode(), after.encode()) == []
+    assert guard.reasons("a.py", b"", after.encode()) == said
+    assert guard.reasons("a.py", after.encode(), after.encode()) == []
+
+
+def test_a_changed_file_that_is_no_source_is_a_reason_to_look(part: Any) -> None:
+    assert part("guard").reasons("pack/table.json", b"{}", b"import sys") == ["it is no Python source"]
 
 
 def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
@@ -66,6 +72,9 @@ def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
     for path in (
         "pack/code.py", "pack/new.py", "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py",
         "sitecustomize.py", "quick.pth", "pack/fast.so", "pack/__pycache__/code.pyc", "pytest.py", "mine.py",
+        "pytest.toml", ".pytest.toml", "Tox.ini", "quick-1.dist-info/METADATA", "quick-1.dist-info/entry_points.txt",
+        "pack.egg-info/entry_points.txt", "pack.egg-info/PKG-INFO", "EGG-INFO/requires.txt", "pack/fast.so.1",
+        "pack/other.egg-link", "pack/table.json",
     ):  # fmt: skip
         (testbed / path).parent.mkdir(parents=True, exist_ok=True)
         (testbed / path).write_text("other\n")
@@ -77,14 +86,66 @@ def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
     (site / "pytest").mkdir(parents=True)
     task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": str(tmp_path / "env" / "bin" / "python")}
     changed, left_out = candidate.apply_changes({**task, "source_roots": ["."]}, str(base), str(cand))
-    assert changed == ["mine.py", "pack/code.py", "pack/new.py", "pack/old.py"]
+    assert changed == ["mine.py", "pack/code.py", "pack/new.py", "pack/old.py", "pack/table.json"]
     assert set(left_out) == {
         "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py", "sitecustomize.py",
-        "quick.pth", "pack/fast.so", "pytest.py",
+        "quick.pth", "pack/fast.so", "pytest.py", "pytest.toml", ".pytest.toml", "Tox.ini",
+        "quick-1.dist-info/METADATA", "quick-1.dist-info/entry_points.txt", "pack.egg-info/entry_points.txt",
+        "pack.egg-info/PKG-INFO", "EGG-INFO/requires.txt", "pack/fast.so.1", "pack/other.egg-link",
     }  # fmt: skip
     files = {str(path.relative_to(cand)) for path in cand.rglob("*") if path.is_file()}
-    assert files == {"mine.py", "pack/code.py", "pack/new.py", "tests/test_code.py", "setup.cfg"}
+    assert files == {"mine.py", "pack/code.py", "pack/new.py", "pack/table.json", "tests/test_code.py", "setup.cfg"}
     assert (cand / "pack/code.py").read_text() == "other\n" and (cand / "setup.cfg").read_text() == "same\n"
+
+
+def test_what_lies_beside_the_package_is_not_taken(part: Any, tmp_path: Path) -> None:
+    base, testbed, cand = (tmp_path / name for name in ("base", "testbed", "cand"))
+    for folder in (base, testbed, cand):
+        (folder / "src" / "pack").mkdir(parents=True)
+    for path in ("src/pack/code.py", "pytest_quick.py", "pack/code.py"):
+        (testbed / path).parent.mkdir(exist_ok=True)
+        (testbed / path).write_text("new\n")
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": sys.executable, "source_roots": ["src"]}
+    changed, left_out = part("candidate").apply_changes(task, str(base), str(cand))
+    assert changed == ["src/pack/code.py"]
+    assert set(left_out.values()) == {"it is no part of the package"}
+
+
+def test_nothing_is_written_through_a_link_of_the_base(part: Any, tmp_path: Path) -> None:
+    base, testbed, cand, outside = (tmp_path / name for name in ("base", "testbed", "cand", "outside"))
+    for folder in (base, testbed, cand, outside):
+        folder.mkdir()
+    for folder in (base, cand):
+        (folder / "linked").symlink_to(outside)
+    (testbed / "linked" / "deep").mkdir(parents=True)
+    (testbed / "linked" / "deep" / "code.py").write_text("new\n")
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": sys.executable, "source_roots": ["."]}
+    changed, left_out = part("candidate").apply_changes(task, str(base), str(cand))
+    assert changed == [] and "a link leads there" in left_out["linked/deep/code.py"]
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", ["out/results", "out/results/script", "out/results/script/_result.json"])
+def test_no_result_is_read_through_a_link(part: Any, tmp_path: Path, link: str) -> None:
+    stored, secret = part("stored"), tmp_path / "secret"
+    (secret / "results" / "script").mkdir(parents=True)
+    (secret / "results" / "script" / "_result.json").write_text("[1]")
+    (tmp_path / link).parent.mkdir(parents=True)
+    (tmp_path / link).symlink_to(secret / Path(link).relative_to("out"))
+    with pytest.raises(OSError):
+        stored.take_stored(str(tmp_path), ("out", "results", "script"))
+
+
+def test_a_result_is_read_once(part: Any, tmp_path: Path) -> None:
+    stored, place = part("stored"), tmp_path / "out" / "results" / "script"
+    place.mkdir(parents=True)
+    (place / "_result.json").write_text("[1]")
+    below = ("out", "results", "script")
+    assert stored.take_stored(str(tmp_path), below) == {"_result.json": b"[1]"}
+    assert stored.take_stored(str(tmp_path), below) == {}
+    os.mkfifo(place / "_result.json")
+    with pytest.raises(ValueError):
+        stored.take_stored(str(tmp_path), below)
 
 
 def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:

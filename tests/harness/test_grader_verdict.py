@@ -28,7 +28,15 @@ class Session:
         """Of a side whose first calls are not as its later ones, their seconds."""
         self.cpu: dict[str, float] = {}
         """Of a side whose processor time is not its wall time, what it is in a turn."""
+        self.fixed: list[str] = []
+        """Workloads whose data are always the same."""
+        self.slopes: dict[str, tuple[float, float]] = {}
+        """Of sides, what a further call adds to a turn of the unit test 'a': inside, outside; none: it is a script."""
         self.again = lambda: None
+
+    @property
+    def in_process(self) -> list[str]:
+        return ["a"] if self.slopes else []
 
     def over_pairs(self, value: Callable[[Any], float]) -> Any:
         return self._paired([value(pair) for pair in self.pairs])
@@ -42,7 +50,8 @@ class Session:
                     cpu = [self.cpu.get(role, seconds[2]) * self._drawn() for _ in range(12)]
                     first = self.first.get(role, seconds[0])
                     cold = (first, max(first, seconds[2]))
-                    pair.turns[role][node] = self._pairs.Turns(calls, cpu, cold, 0)
+                    turns = pair.turns[role][node] = self._pairs.Turns(calls, cpu, cold, 0)
+                    turns.slope = [one * self._drawn() for one in self.slopes.get(role, ())]
             self.pairs.append(pair)
 
     def _drawn(self) -> float:
@@ -109,6 +118,49 @@ def test_first_calls_count(part: Any) -> None:
     session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": around(0.0001)}})
     session.first["cand"] = 0.010
     assert "only later calls" in (graded(part, session)[0] or "")
+
+
+@pytest.mark.parametrize(("first", "fails"), [(0.0055, True), (0.0041, False)], ids=["two thirds", "as the expert"])
+def test_first_calls_of_known_data_must_be_as_fast_as_the_experts(part: Any, first: float, fails: bool) -> None:
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.fixed, session.first["cand"] = ["a"], first
+    said = graded(part, session)[0]
+    assert (said is not None and "only later calls" in said) == fails, said
+    session.fixed = []
+    assert graded(part, session)[0] is None, "what is not known before cannot be prepared: a table may be built once"
+
+
+@pytest.mark.parametrize(
+    ("cand", "said"),
+    [
+        ((0.0040, 0.0045), None),
+        ((0.0040, 0.0075), "saved"),
+        ((0.0040, 0.0052), "of the expert's"),
+    ],
+    ids=["as the expert", "lies", "a little"],
+)
+def test_more_calls_of_a_test_must_last_as_the_clock_inside_says(
+    part: Any, cand: tuple[float, float], said: str | None
+) -> None:
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.slopes = {"base": (0.010, 0.0105), "gold": (0.004, 0.0045), "cand": cand}
+    why = graded(part, session)[0]
+    assert (why is None) if said is None else f"turns of more calls at a: {said}" in (why or ""), why
+
+
+def test_no_call_of_a_script_counts_less_than_the_clock_outside_allows(part: Any) -> None:
+    turns = part("pairs").Turns
+    base = turns([(0.010, 0.0101 + 0.00001 * n, 0.0121 + 0.00001 * n) for n in range(12)], [0.0] * 12, (0.01, 0.011), 0)
+    honest = turns([(0.004, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.004, 0.005), 0)
+    lies = turns([(0.001, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.001, 0.005), 0)
+    later = turns([(0.001, 0.0011, 0.0061)] * 12, [0.0] * 12, (0.001, 0.0011), 0)
+    for one in (honest, lies, later):
+        one.bounded(base)
+    assert honest.seconds == [0.004] * 12 and honest.first == pytest.approx(0.004)
+    assert lies.seconds == pytest.approx([0.00395] * 12, rel=0.02) and lies.first == pytest.approx(0.004, rel=0.02)
+    assert later.seconds == pytest.approx([0.004] * 12, rel=0.02), (
+        "what is done beside the call, and not by the base, counts"
+    )
 
 
 def test_processor_time_must_fall_unless_the_base_waits(part: Any) -> None:

@@ -137,6 +137,17 @@ def corpus() -> list[Path]:
     return sorted(CORPUS.glob("*.patch"))
 
 
+def honest() -> list[Path]:
+    """Patches that are as fast as the expert's, and say what guards have refused; one a file."""
+    return sorted((CORPUS / "honest").glob("*.patch"))
+
+
+def group_of(cheat: Path) -> str:
+    """What kind of cheat it is: the file's line 'group:'."""
+    line = next(line for line in cheat.read_text().splitlines() if line.startswith("group: "))
+    return line.removeprefix("group: ")
+
+
 def why_expected(cheat: Path) -> re.Pattern[str]:
     """What the grader should say of a cheat: the file's line 'why:'."""
     line = next(line for line in cheat.read_text().splitlines() if line.startswith("why: "))
