@@ -59,6 +59,43 @@ def delay_meter():
 delay = delay_meter()
 
 
+class Span(object):
+    """The time from when it is made until `seconds` is asked for, less that for which others had the processor.
+
+    Others may also have had it while their seconds were read, before the beginning or after the end: what reading
+    took longer than usual is left out of theirs, or a call would seem shorter than it is.
+    """
+
+    def __init__(self):
+        asked = clock()
+        self._waited = delay()
+        self._begin = clock()
+        self._doubt = max(0.0, self._begin - asked - USUAL)
+
+    def seconds(self):
+        """Seconds of the call; to be asked once."""
+        end = clock()
+        delayed = delay() - self._waited
+        lasted = end - self._begin
+        if not delayed:
+            return lasted
+        delayed -= self._doubt + max(0.0, clock() - end - USUAL)
+        return lasted - delayed if 0 < delayed < lasted else lasted
+
+
+def usual():
+    """Seconds between two looks at the clock with one at the delay between them, where nothing disturbs."""
+    found = []
+    for _ in range(20):
+        begin = clock()
+        delay()
+        found.append(clock() - begin)
+    return min(found)
+
+
+USUAL = usual()
+
+
 def settle():
     """What exists by now is not looked at again by collections before each call."""
     collect()
@@ -98,34 +135,29 @@ class Stopwatch(object):
 
     def wrap(self, function):
         """The function, timed; a coroutine function stays one and is timed with what it waits for."""
-        before, after, stop = self.before, self.after, self.stop
+        before, after, add = self.before, self.after, self.add
         if inspect.iscoroutinefunction(function):
 
             async def timed(*args, **kwargs):
                 before()
-                waited, begin = delay(), clock()
+                span = Span()
                 try:
                     return await function(*args, **kwargs)
                 finally:
-                    stop(clock() - begin, waited)
+                    add(span.seconds())
                     after()
         else:
 
             def timed(*args, **kwargs):
                 before()
-                waited, begin = delay(), clock()
+                span = Span()
                 try:
                     return function(*args, **kwargs)
                 finally:
-                    stop(clock() - begin, waited)
+                    add(span.seconds())
                     after()
 
         return functools.wraps(function)(timed)
-
-    def stop(self, seconds, waited):
-        """Counts one call, less the time since `waited` for which others had the processor."""
-        delayed = delay() - waited
-        self.add(seconds - delayed if delayed < seconds else seconds)
 
 
 def name_of(item):

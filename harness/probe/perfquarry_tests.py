@@ -1,6 +1,6 @@
 """Runs tests of a tree under pytest 3.6 to 9."""
 
-from perfquarry_items import clock, delay, name_of, readable
+from perfquarry_items import Span, name_of, readable
 
 # Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
 UNWANTED = (
@@ -120,19 +120,19 @@ def make_plugin(loop):
                 yield
             else:  # an item of another kind, a doctest, say
                 watch.before()
-                waited, begin = delay(), clock()
+                span = Span()
                 yield
-                watch.stop(clock() - begin, waited)
+                watch.add(span.seconds())
                 watch.after()
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_pyfunc_call(self, pyfuncitem):
             previous = pyfuncitem.obj
             pyfuncitem.obj = watch.wrap(previous)
-            waited, begin = delay(), clock()
+            span = Span()
             yield
             if watch.seconds is None:  # a plugin called the function by another way
-                watch.stop(clock() - begin, waited)
+                watch.add(span.seconds())
             pyfuncitem.obj = previous
 
         def pytest_runtest_logreport(self, report):

@@ -25,9 +25,8 @@ import gc
 from perfquarry_items import (
     OLDEST,
     Loop,
-    clock,
+    Span,
     collect,
-    delay,
     dumps,
     getpid,
     leave,
@@ -140,10 +139,9 @@ class Turning(Loop):
         answer = {}
         for _ in range(calls):
             first = answer.get("first")
-            waited, begin = delay(), clock()
+            span = Span()
             done = item.execute(item)
-            busy = clock() - begin - (delay() - waited)
-            answer = dict(told(done), busy=max(busy, done[2]))
+            answer = dict(told(done), busy=max(span.seconds(), done[2]))
             answer["first"] = answer["seconds"] if first is None else first
             if answer["outcome"] != "passed":
                 break
