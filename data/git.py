@@ -7,6 +7,8 @@ view: an empty git directory of ours with the stranger's refs as plain data, ove
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import re
 import shutil
@@ -18,10 +20,13 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from data.children import Need, environment
 from data.errors import GitFailed, InputError
+
+if TYPE_CHECKING:
+    from git.cmd import Git as Command
 
 ATTRIBUTES = Path(__file__).with_name("gitattributes.txt")
 LARGEST_COMPARED = 32 * 1024 * 1024
@@ -94,6 +99,19 @@ _REF = re.compile(r"refs/(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)|[./]$))[^\x00-\x2
 _HEAD = re.compile(r"ref: (refs/heads/\S+)")
 
 
+@functools.cache
+def _command() -> type[Command]:
+    """GitPython's, whose import starts git with whatever this process has in its environment."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment())
+    try:
+        return cast("type[Command]", importlib.import_module("git.cmd").Git)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 class Done(NamedTuple):
     """A git command that ended."""
 
@@ -128,19 +146,18 @@ class Git:
         Raises:
             GitFailed: it could not be started.
         """
+        if shutil.which("git", path=self._variables.get("PATH")) is None:
+            raise GitFailed("git is not installed: install it and run again")
+        # GitPython adds to the environment of this process, and never takes away from it: `env` does
+        alone = ["env", "-i", *(f"{name}={value}" for name, value in self._variables.items())]
         try:
-            return subprocess.Popen(
-                ["git", *arguments],
-                cwd=self._inside,
-                env=self._variables,
-                stdin=istream,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+            started = _command()(self._inside).execute(
+                [*alone, "git", *arguments], istream=cast(BinaryIO, istream), as_process=True
             )
-        except FileNotFoundError as error:
-            raise GitFailed("git is not installed: install it and run again") from error
         except (OSError, ValueError) as error:
             raise GitFailed(f"git cannot be started on {self.folder}: {error}") from error
+        process, started.proc = started.proc, None  # whoever asked ends it
+        return cast("subprocess.Popen[bytes]", process)
 
     def run(self, *arguments: str, istream: IO[bytes] | int = subprocess.DEVNULL) -> Done:
         """A git command that is waited for.

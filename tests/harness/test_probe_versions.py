@@ -179,7 +179,7 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
             partner.stop()
             partner.go()
             calls = partner.turn(node, 1, [0.5, 0.0])
-            assert len(calls) == 2 and all(0 < inside and outside == around for inside, outside, around in calls)
+            assert len(calls) == 2 and all(inside > 0 and outside == around for inside, outside, around in calls)
         assert partner.end().python.startswith(version)
 
     wanted = RecordRequest(
