@@ -12,11 +12,14 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy
+from pydantic import ValidationError
 
 from curation.blocks import Run, durations_of, runs_of
 from curation.summary import excluded, summarise
 from data.errors import InputError
 from data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
+from data.records.inputs import told
+from data.records.release import InputTask
 from data.records.revalidation import RevalidatedWorkload
 from data.records.task import TaskWorkload
 from data.records.workload import Source
@@ -32,7 +35,7 @@ def read_tasks(path: Path) -> list[Task]:
     """Kept tasks of a Parquet file with the columns of the table `tasks`, or of those in a folder.
 
     Raises:
-        InputError: there is none, or it cannot be read.
+        InputError: there is none, it cannot be read, or a task holds what could do harm here.
     """
     files = [path] if path.is_file() else sorted(path.glob("data/*.parquet")) or sorted(path.rglob("*.parquet"))
     found: dict[str, Task] = {}
@@ -42,12 +45,21 @@ def read_tasks(path: Path) -> list[Task]:
             if columns >= _NEEDED:
                 known = [name for name in Task.model_fields if name in columns]
                 rows = from_table(Task, pq.ParquetFile(file).read(columns=known))
-                found |= {row.task_id: row for row in rows if row.status == "kept"}
+                found |= {row.task_id: _checked(row, file) for row in rows if row.status == "kept"}
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read the tasks in {path}: {error}") from error
     if not found:
         raise InputError(f"{path} holds no tasks: give a release's folder, or a Parquet file with the table `tasks`")
     return list(found.values())
+
+
+def _checked(row: Task, file: Path) -> Task:
+    """The row, if it names nothing that could do harm here."""
+    try:
+        InputTask.model_validate(row.model_dump())
+    except ValidationError as error:
+        raise InputError(f"{file}: {row.task_id[:100]!r} is refused: {told(error)}") from error
+    return row
 
 
 def workloads_of(task: Task, stamp: Stamp) -> list[Workload]:

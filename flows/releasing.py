@@ -34,6 +34,7 @@ from data.records import (
     Verdict,
     Workload,
 )
+from data.records.inputs import public_address
 from data.store import TableStore
 from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
 from flows.names import repository_of
@@ -136,7 +137,7 @@ def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
     return Source(
         repo=repo,
         codebase=first.codebase,
-        url=first.url,
+        url=public_address(first.url),
         licence=first.licence,
         tasks=len(accepted),
         mined_until=pc.max(dates).as_py(),

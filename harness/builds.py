@@ -8,9 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from data.errors import EnvironmentFailed, InputError
 from data.home import Home
 from data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
+from data.records.inputs import told
+from data.records.release import Runnable
 from data.registry import Repository
 from data.settings import BuildSettings
 from harness.checkouts import Checkouts
@@ -190,12 +194,17 @@ class Builder:
         """The sides of kept rows of one change, base first; what was removed of them meanwhile is made again.
 
         Raises:
-            InputError: the rows are not a kept base and a kept head.
+            InputError: the rows are not a kept base and a kept head, or hold what is no recipe.
             EnvironmentFailed: a side cannot be made again here.
         """
         by_side = {row.side: row for row in rows if row.status == "kept"}
         if set(by_side) != set(_SIDES):
             raise InputError("can only reopen a kept base and a kept head of one change: run the build stage first")
+        for row in by_side.values():
+            try:
+                Runnable.model_validate(row.model_dump(include=set(Runnable.model_fields)))
+            except ValidationError as error:
+                raise InputError(f"the build of {row.change_id} cannot be made again: {told(error)}") from error
         return self._reopen(by_side["base"]), self._reopen(by_side["head"])
 
     def _reopen(self, row: Build) -> BuiltSide:

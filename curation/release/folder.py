@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,11 +29,10 @@ from pydantic import ValidationError
 from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
 from data.errors import InputError
 from data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
+from data.records.inputs import told
 from data.schema import arrow_schema, to_table
 
 R = TypeVar("R", bound=Record)
-_NAME = re.compile(r"\w[\w.-]*")
-_TREE = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 CONFIGURATIONS: dict[str, pa.Schema] = {
     "default": arrow_schema(ReleasedTask),
     "gso": GSO_SCHEMA,
@@ -88,11 +86,19 @@ def read(folder: Path, model: type[R], configuration: str) -> list[R]:
         InputError: the file cannot be read, or a row is no valid record.
     """
     file, known = parquet_of(folder, configuration), pa.struct(arrow_schema(model))
+    name = ""
+    found = []
     try:
-        rows = pq.read_table(file, partitioning=None).to_pylist()
-        return [model.model_validate(_known(row, known)) for row in rows]
-    except (OSError, pa.ArrowException, ValidationError) as error:
+        for row in pq.read_table(plain(file), partitioning=None).to_pylist():
+            name = str(row.get("task_id", ""))
+            found.append(model.model_validate(_known(row, known)))
+    except ValidationError as error:
+        raise InputError(
+            f"{file}: {name[:100]!r} is refused: {told(error)}: fetch the release anew, from somebody you trust"
+        ) from error
+    except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {file}: {error}") from error
+    return found
 
 
 def _known(value: Any, kind: pa.DataType) -> Any:
@@ -105,20 +111,12 @@ def _known(value: Any, kind: pa.DataType) -> Any:
 
 
 def read_tasks(folder: Path) -> list[ReleasedTask]:
-    """The tasks of a release, which may be a stranger's: what names folders and git's objects is looked at.
+    """The tasks of a release, which may be a stranger's: the record's types refuse what could do harm here.
 
     Raises:
-        InputError: as `read`; a task names what is no repository, tree or folder within it.
+        InputError: as `read`.
     """
-    rows = read(folder, ReleasedTask, "default")
-    for row in rows:
-        inside = not any(root.startswith(("/", "~")) or ".." in Path(root).parts for root in row.recipe.source_roots)
-        if not (inside and _NAME.fullmatch(row.repo) and _TREE.fullmatch(row.recipe.tree)):
-            raise InputError(
-                f"{folder}: {row.task_id!r} cannot be made: repo {row.repo!r}, tree {row.recipe.tree!r}, "
-                f"source_roots {row.recipe.source_roots}: fetch the release anew, from somebody you trust"
-            )
-    return rows
+    return read(folder, ReleasedTask, "default")
 
 
 @contextmanager
@@ -172,8 +170,23 @@ def read_sums(folder: Path) -> dict[str, str]:
 
 
 def files_of(folder: Path) -> list[str]:
-    """All files below a folder, relative, sorted."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    """All files below a folder, relative, sorted.
+
+    Raises:
+        InputError: there is a symbolic link among them: it could name any file of this machine.
+    """
+    return sorted(plain(path).relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
+def plain(file: Path) -> Path:
+    """The file of a release, which must be no symbolic link.
+
+    Raises:
+        InputError: it is one.
+    """
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        raise InputError(f"{file} is no plain file: fetch the release anew, from somebody you trust")
+    return file
 
 
 def digest(file: Path) -> str:

@@ -10,9 +10,13 @@ from pydantic import Field, ValidationError
 
 from data.errors import InputError
 from data.funnel import Funnel
+from data.git import plain_text
 from data.records import Evidence, Machine, Record
+from data.records.inputs import Address, Codebase, Name, told
 
 FILE = "release.json"
+LARGEST = 64 * 1024 * 1024
+"""Bytes of it."""
 
 
 class LeftOut(Record):
@@ -64,9 +68,9 @@ class Family(Record):
 class Source(Record):
     """One repository of a release."""
 
-    repo: str
-    codebase: str
-    url: str
+    repo: Name
+    codebase: Codebase
+    url: Address
     licence: str
     tasks: int
     mined_until: datetime = Field(description="When the newest change that was looked at reached the branch.")
@@ -107,8 +111,12 @@ class Manifest(Record):
             InputError: the folder is no release, or its manifest is damaged.
         """
         try:
-            return cls.model_validate_json((folder / FILE).read_bytes(), extra="ignore")
-        except OSError as error:
-            raise InputError(f"{folder} is no release: cannot read {FILE}: {error.strerror or error}") from error
+            text = plain_text(folder / FILE, LARGEST)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder} is no release: cannot read {FILE}: {error}") from error
+        if not text:
+            raise InputError(f"{folder} is no release: it has no {FILE}")
+        try:
+            return cls.model_validate_json(text, extra="ignore")
         except ValidationError as error:
-            raise InputError(f"{folder / FILE} is damaged: {error.errors()[0]['msg']}") from error
+            raise InputError(f"{folder / FILE} is damaged: {told(error)}") from error

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from curation.counts import change_count, label_of
 from curation.private import addresses_in, secrets_in, without_addresses
@@ -17,6 +18,7 @@ from curation.release.leaks import changed_text, fix_in
 from curation.release.manifest import LeftOut
 from data.errors import InputError
 from data.records import Build, Count, Finding, Problem, Recipe, ReleasedTask, Task, change_id_of
+from data.records.inputs import public_address, told
 from data.records.task import TaskWorkload
 
 ACCEPTED = "accept"
@@ -66,11 +68,15 @@ def select(candidates: Iterable[Candidate], reviews: Mapping[str, bool], failed:
         review = reviews.get(candidate.task.task_id)
         task = _in_public_words(candidate)
         why = _why_not(candidate, task, review) or failed.get(task.task_id, "")
-        if why:
+        try:
+            row = None if why else _row(candidate, task, reviewed=review is not None)
+        except ValidationError as error:
+            row, why = None, f"nobody could read it: {told(error)}"
+        if row is None:
             selection.left_out.append(LeftOut(task_id=task.task_id, why=why))
         else:
             selection.tasks.append(task)
-            selection.rows.append(_row(candidate, task, reviewed=review is not None))
+            selection.rows.append(row)
     return selection
 
 
@@ -139,6 +145,7 @@ def _in_public_words(candidate: Candidate) -> Task:
     texts = texts_for_solvers(task, candidate.problems)
     return task.model_copy(
         update={
+            "url": public_address(task.url),
             "title": without_addresses(task.title),
             "message": without_addresses(task.message),
             "problem_oracle": texts.get("oracle", task.problem_oracle),

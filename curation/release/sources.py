@@ -103,6 +103,8 @@ def unpack(file: Path, clone: Path) -> None:
     Raises:
         InputError: the pack cannot be read or is damaged.
     """
+    if file.is_symlink():
+        raise InputError(f"{file} is no plain file: fetch the release anew, from somebody you trust")
     place = clone / "objects" / "pack" / f"pack-{file.stem}.pack"
     if place.with_suffix(".idx").is_file() and place.read_bytes() == file.read_bytes():
         return

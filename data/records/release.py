@@ -7,33 +7,64 @@ A new field has a default that says 'not known': releases without it are read as
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, model_validator
 
+from data.records.inputs import (
+    Address,
+    BuildVersion,
+    Codebase,
+    CodePlace,
+    DebianPackage,
+    Folder,
+    ImageDigest,
+    Interpreter,
+    Name,
+    ObjectId,
+    Pinned,
+)
 from data.records.row import Record
-from data.records.task import TaskWorkload
+from data.records.task import Task, TaskWorkload
 from data.records.timing import Machine
+from data.records.workload import Source
+
+_NODE = TypeAdapter(CodePlace)
 
 
 class Recipe(Record):
     """How the base is made runnable again from the release alone."""
 
-    tree: str = Field(description="Git id of the base's tree, in `sources/<repo>.pack`.")
-    python: str = Field(description="Version of the interpreter, 'X.Y.Z'.")
-    requirements: list[str] = Field(description="Everything that was installed, 'name==version'.")
-    system_packages: list[str] = Field(description="Debian packages beside compiler and interpreter.")
+    tree: ObjectId = Field(description="Git id of the base's tree, in `sources/<repo>.pack`.")
+    python: Interpreter = Field(description="Version of the interpreter, 'X.Y.Z'.")
+    requirements: list[Pinned] = Field(description="Everything that was installed, 'name==version'.")
+    system_packages: list[DebianPackage] = Field(description="Debian packages beside compiler and interpreter.")
     setup_commands: list[str] = Field(description="Shell commands that fetch the base from upstream.")
     install_commands: list[str] = Field(description="Shell commands that make the environment and the native parts.")
-    build_version: str = Field(
+    build_version: BuildVersion = Field(
         default="", description="Version that a native build is told when it asks git: that of the nearest tag."
     )
-    source_roots: list[str] = Field(description="Folders put on sys.path, relative to the tree.")
-    environment_id: str = Field(description="Content address of interpreter and dependencies.")
-    image_digest: str = Field(description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists.")
+    source_roots: list[Folder] = Field(description="Folders put on sys.path, relative to the tree.")
+    environment_id: Name = Field(description="Content address of interpreter and dependencies.")
+    image_digest: ImageDigest = Field(
+        description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists."
+    )
 
 
-class ReleasedWorkload(TaskWorkload):
+class InputWorkload(TaskWorkload):
+    """One workload of a task that was read from a file."""
+
+    workload_id: Name = Field(description="Content address of the change and the code.")
+    source: Source = Field(description="unit-test, asv, generated or replay.")
+
+    @model_validator(mode="after")
+    def _node(self) -> Self:
+        if self.source == "unit-test":
+            _NODE.validate_python(self.code)
+        return self
+
+
+class ReleasedWorkload(InputWorkload):
     """One workload of a released task."""
 
     count_label: Literal["agree", "not_fewer"] | None = Field(
@@ -43,15 +74,29 @@ class ReleasedWorkload(TaskWorkload):
     )
 
 
+class InputTask(Task):
+    """A row of the table `tasks` that was read from a file, which may be a stranger's."""
+
+    task_id: Name
+    repo: Name
+    codebase: Codebase
+    url: Address = ""
+    base_sha: ObjectId
+    head_sha: ObjectId
+    python: Interpreter
+    requirements: list[Pinned] = Field(default_factory=list)
+    workloads: list[InputWorkload] = Field(default_factory=list)  # type: ignore[assignment]
+
+
 class ReleasedTask(Record):
     """One task: what a solver gets, what grades it, what the expert reached."""
 
-    task_id: str = Field(description="'owner__name-<first 10 digits of the head>'; stable across releases.")
-    repo: str = Field(description="Short name of the repository.")
-    codebase: str = Field(description="'owner/name' of the repository.")
-    url: str = Field(description="Where the repository can be cloned from; empty for the demo.")
-    base_commit: str = Field(description="Commit the solver starts from.")
-    head_commit: str = Field(description="Commit of the expert.")
+    task_id: Name = Field(description="'owner__name-<first 10 digits of the head>'; stable across releases.")
+    repo: Name = Field(description="Short name of the repository.")
+    codebase: Codebase = Field(description="'owner/name' of the repository.")
+    url: Address = Field(description="Where the repository can be cloned from; empty for the demo.")
+    base_commit: ObjectId = Field(description="Commit the solver starts from.")
+    head_commit: ObjectId = Field(description="Commit of the expert.")
     created_at: datetime = Field(description="When the fix became public: compare with a model's training data.")
     version: str = Field(description="Version of the package at the base, where the tree states it.")
     title: str = Field(description="First line of the expert's message, without addresses. Tells the fix.")
@@ -64,9 +109,9 @@ class ReleasedTask(Record):
     problem_oracle: str = Field(description="Problem text, setting 'oracle': names the functions to make faster.")
     problem_realistic: str = Field(description="Problem text, setting 'realistic': names only what end users call.")
     apis: list[str] = Field(description="Public APIs that reach what the patch changes.")
-    oracle_targets: list[str] = Field(description="'path::Class.method' that the patch changes.")
-    realistic_targets: list[str] = Field(description="'path::Class.method' that the workloads call.")
-    tests: list[str] = Field(
+    oracle_targets: list[CodePlace] = Field(description="'path::Class.method' that the patch changes.")
+    realistic_targets: list[CodePlace] = Field(description="'path::Class.method' that the workloads call.")
+    tests: list[CodePlace] = Field(
         description="Node ids of unit tests that execute changed lines, are not changed themselves and passed three "
         "times on both sides: a solver's version must pass them."
     )
@@ -103,11 +148,21 @@ class ReleasedTask(Record):
     warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")
 
 
+class Runnable(Record):
+    """The part of a recipe that the builder needs to make a side again, whichever table or file it comes from."""
+
+    sha: ObjectId
+    python: Interpreter
+    requirements: list[Pinned]
+    source_roots: list[Folder]
+    environment_id: Name
+
+
 class ReleasedTiming(Record):
     """One process that ran one workload on one side."""
 
-    task_id: str = Field(description="The task it belongs to.")
-    workload_id: str = Field(description="The workload within `workloads` of the task.")
+    task_id: Name = Field(description="The task it belongs to.")
+    workload_id: Name = Field(description="The workload within `workloads` of the task.")
     session: int = Field(
         description="Odd: it selects; the even one after it confirms. Where noise hides what a workload shows, further "
         "pairs (3 and 4, 5 and 6) follow. Published figures are of the workload's last pair."

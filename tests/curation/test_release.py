@@ -157,6 +157,8 @@ def test_a_patch_makes_the_tree_of_the_head(tmp_path: Path) -> None:
 
 # what goes in
 
+TREE = "a" * 40
+
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
@@ -186,7 +188,7 @@ def why_not(one: Candidate, reviews: dict[str, bool] | None = None) -> str:
 
 def test_reviews_and_findings_decide(task: Task) -> None:
     plain, warned, blocked = (
-        candidate(task, "t", findings=[finding(severity)]) for severity in ("info", "warning", "blocking")
+        candidate(task, TREE, findings=[finding(severity)]) for severity in ("info", "warning", "blocking")
     )
     mine = task.task_id
     assert why_not(plain) == "" and "rejected by a curator" in why_not(plain, {mine: False})
@@ -199,13 +201,13 @@ def test_reviews_and_findings_decide(task: Task) -> None:
 
 def test_what_must_not_be_public_stays_out(task: Task) -> None:
     def changed(**fields: object) -> Candidate:
-        return candidate(task.model_copy(update=fields), "t")
+        return candidate(task.model_copy(update=fields), TREE)
 
     assert "no licence" in why_not(changed(licence=""))
     assert "e-mail address" in why_not(changed(patch=task.patch + "+# ask me@somewhere.org\n"))
     assert "secret (private key)" in why_not(changed(test_patch="+-----BEGIN RSA PRIVATE KEY-----\n"))
     assert "tell the fix" in why_not(changed(problem_oracle="Call `_frob_memo` instead."))
-    assert "tables" in why_not(candidate(task, "t", base=None))
+    assert "tables" in why_not(candidate(task, TREE, base=None))
     (row,) = select([changed(message="x\n\nCo-authored-by: B <b@somewhere.org>")], {}, {}).rows
     assert row.message == "x\n\nCo-authored-by: B <<address removed>>"
 
@@ -217,7 +219,7 @@ def test_what_the_gate_refused_stays_out(tmp_path: Path, task: Task) -> None:
     (tmp_path / "checked.json").write_text(json.dumps({"runs": runs}))
     failed = gate.read_failed(tmp_path / "checked.json")
     assert failed == {task.task_id: "the gate: test_x: failed at the head", "null": "the gate: gains without a patch"}
-    (left,) = select([candidate(task, "t")], {}, failed).left_out
+    (left,) = select([candidate(task, TREE)], {}, failed).left_out
     assert left.why == "the gate: test_x: failed at the head"
     for text in ("no JSON", "[]", "{}", '{"runs": [1]}'):
         (tmp_path / "other.json").write_text(text)
@@ -235,7 +237,7 @@ def test_plans_are_never_released_and_models_texts_come_first(task: Task) -> Non
         problem("plan", "the plan: _frob_memo"),
     ]
     assert texts_for_solvers(task, problems) == {"oracle": "by a model", "realistic": "newer"}
-    (row,) = select([candidate(task, "t", problems=problems, build_version="1.2.dev0")], {}, {}).rows
+    (row,) = select([candidate(task, TREE, problems=problems, build_version="1.2.dev0")], {}, {}).rows
     assert row.recipe.build_version == "1.2.dev0"
     assert (row.problem_oracle, row.problem_realistic, row.problem_gso) == ("by a model", "newer", "")
     assert "the plan" not in row.model_dump_json()
@@ -243,8 +245,8 @@ def test_plans_are_never_released_and_models_texts_come_first(task: Task) -> Non
 
 def test_a_task_whose_texts_all_tell_the_fix_stays_out(task: Task) -> None:
     problems = [problem("realistic", "fine at first"), problem("realistic", "told", day=2, status="rejected")]
-    assert "each of setting realistic" in why_not(candidate(task, "t", problems=problems))
-    assert why_not(candidate(task, "t", problems=[*problems, problem("realistic", "anew", "openai:x", day=3)])) == ""
+    assert "each of setting realistic" in why_not(candidate(task, TREE, problems=problems))
+    assert why_not(candidate(task, TREE, problems=[*problems, problem("realistic", "anew", "openai:x", day=3)])) == ""
 
 
 def test_a_task_that_fell_when_measured_again_counts_when_it_is_no_longer_released() -> None:
@@ -318,7 +320,7 @@ def test_more_tests_of_a_repository_are_no_new_measurement() -> None:
 def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    selection = select([candidate(task, "t")], {}, {})
+    selection = select([candidate(task, TREE)], {}, {})
     with pytest.raises(InputError, match="is no release"):
         make(tmp_path / "mine", manifest(), selection, [], {})
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
@@ -370,5 +372,5 @@ def test_a_strangers_release_names_nothing_outside(copy: Path, altered: dict[str
     (row,) = rows.to_pylist()
     (row if "repo" in altered else row["recipe"]).update(altered)
     pq.write_table(pa.Table.from_pylist([row], schema=rows.schema), file)
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="is refused"):
         files.read_tasks(copy)

@@ -9,6 +9,7 @@ from curation.release.sources import pack, patched, tree_of, unpack
 from data.home import Home
 from harness.checkouts import Checkouts
 from harness.git import git
+from miners.clone import ensure_clone
 
 WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
 
@@ -37,9 +38,7 @@ def test_a_pack_holds_the_files_of_submodules_and_theirs(tmp_path: Path) -> None
     deepest = made(tmp_path / "deepest", "deepest\n")
     top = made(tmp_path / "top", "top\n", made(tmp_path / "middle", "middle\n", deepest))
     run(top, "submodule", "update", "-q", "--init", "--recursive")
-    clone, bare = tmp_path / "clone.git", tmp_path / "bare.git"
-    run(tmp_path, "clone", "-q", "--bare", str(top), str(clone))
-    (clone / "modules").symlink_to(top / ".git" / "modules")
+    clone, bare = ensure_clone(top, tmp_path / "clone.git"), tmp_path / "bare.git"
     tree = tree_of(clone, "HEAD")
     assert tree == tree_of(top, "HEAD")
     pack(clone, [tree], tmp_path / "a.pack")

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 import data.records
 from data.errors import InputError, StoreError
-from data.records import Change, Record, Row, Timing, Verdict
+from data.records import Change, Record, Row, Timing, Verdict, inputs
+from data.records.release import InputWorkload
 from data.schema import UnsupportedType, arrow_schema, from_table, to_table
 
 
@@ -69,8 +71,31 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
+EXAMPLES: dict[Any, st.SearchStrategy[str]] = {
+    inputs.Name: st.from_regex(r"[a-z0-9]{1,9}(__|-|\.)[a-z0-9]{1,9}", fullmatch=True),
+    inputs.Codebase: st.just("owner/name"),
+    inputs.ObjectId: st.from_regex(r"[0-9a-f]{40}", fullmatch=True),
+    inputs.Pinned: st.from_regex(r"[a-z]{1,9}(\[[a-z]{1,3}\])?==[0-9]{1,2}\.[0-9]{1,2}", fullmatch=True),
+    inputs.Interpreter: st.from_regex(r"3\.[0-9]{1,2}\.[0-9]{1,2}(rc1)?", fullmatch=True),
+    inputs.BuildVersion: st.sampled_from(["", "1.2.dev0", "1!2.0+local.1"]),
+    inputs.Folder: st.sampled_from([".", "src", "lib/python", "src/"]),
+    inputs.CodePlace: st.sampled_from(["a.py::t", "tests/test a.py::Test::test_b[-x /..:é]"]),
+    inputs.Address: st.sampled_from(["", "https://example.org/a/b.git", "git@example.org:a/b", "ssh://git@h:22/a"]),
+    inputs.DebianPackage: st.sampled_from(["g++", "libxml2-dev"]),
+    inputs.ImageDigest: st.sampled_from(["", f"sha256:{'0' * 64}"]),
+}
+"""Values of the types that refuse others."""
+
+
+def of_field(info: FieldInfo) -> st.SearchStrategy[Any]:
+    found = [strategy for kind, strategy in EXAMPLES.items() if typing.get_args(kind)[1] in info.metadata]
+    return found[0] if found else values(info.annotation)
+
+
 def values(annotation: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in EXAMPLES:
+        return EXAMPLES[annotation]
     if annotation in SCALARS:
         return SCALARS[annotation]
     if annotation is type(None):
@@ -89,7 +114,9 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
 
 
 def records(model: type[Record]) -> st.SearchStrategy[Any]:
-    fields = {name: values(info.annotation) for name, info in model.model_fields.items()}
+    fields = {name: of_field(info) for name, info in model.model_fields.items()}
+    if issubclass(model, InputWorkload):
+        fields["code"] = EXAMPLES[inputs.CodePlace]
     if model is Verdict:
         fields["probability"] = st.floats(0, 1)
     return st.builds(model, **fields)
