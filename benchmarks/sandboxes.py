@@ -1,4 +1,4 @@
-"""What a start costs in each sandbox: the same command in all of them, in turns, in one run.
+"""What a start costs in each sandbox, and what its walls do: the same command in all of them, in turns, in one run.
 
     python -m benchmarks.sandboxes [--rounds 40]
 
@@ -8,28 +8,45 @@ Writes the section `Sandboxes` of docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.report import machine_facts, replace_section
 from data.errors import SandboxUnavailable
 from harness.contracts import Command
-from harness.sandbox import choose_sandbox
+from harness.interpreters import find_interpreters
+from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from harness.stand_in import stand_in
 
 BACKENDS = ("process", "bubblewrap", "docker")
-COMMANDS = {"`/bin/true`": ("/bin/true",), "`python -I -c pass`": (sys.executable, "-I", "-c", "pass")}
+TRUE = "`/bin/true`"
+COMMANDS = {TRUE: ("/bin/true",), "`python -I -c pass`": (sys.executable, "-I", "-c", "pass")}
 NOTHING = "no sandbox: subprocess.run"
+WALLS = {
+    "bubblewrap without its filter of system calls": ("call_filter", lambda: None),
+    "bubblewrap without covers over keys and homes": ("_covers", lambda *_: []),
+}
+BUILD = "a step of a dependency's build: uv to stand-in to bubblewrap"
 
 
-def runners(folder: Path) -> dict[str, Callable[[tuple[str, ...]], object]]:
+def without(name: str, instead: Callable[..., object], command: Command) -> object:
+    """Runs a command in a bubblewrap sandbox that lacks one wall."""
+    with patch(f"harness.sandbox.bubblewrap.{name}", instead):
+        return BubblewrapSandbox().run(command)
+
+
+@contextlib.contextmanager
+def runners(folder: Path) -> Iterator[dict[str, Callable[[tuple[str, ...]], object]]]:
     """What runs a command, by name; sandboxes that do not work here are left out, loudly."""
     found: dict[str, Callable[[tuple[str, ...]], object]] = {
         NOTHING: lambda argv: subprocess.run(argv, cwd=folder, env={}, check=True, capture_output=True)
@@ -42,16 +59,28 @@ def runners(folder: Path) -> dict[str, Callable[[tuple[str, ...]], object]]:
             print(f"without {name}: {error}", file=sys.stderr)
             continue
         found[name] = lambda argv, sandbox=sandbox: sandbox.run(Command(argv, cwd=folder, readable=readable))
-    return found
+    if BubblewrapSandbox.NAME not in found:
+        yield found
+        return
+    for name, (wall, instead) in WALLS.items():
+        found[name] = lambda argv, wall=wall, instead=instead: without(
+            wall, instead, Command(argv, cwd=folder, readable=readable)
+        )
+    real = find_interpreters()[-1].path
+    with stand_in(BubblewrapSandbox(), real, folder / "place", folder / "cache", lambda: 60.0) as taken:
+        found[BUILD] = lambda argv: subprocess.run(
+            (str(taken.program), *argv[1:]), cwd="/", env={}, check=True, capture_output=True
+        )
+        yield found
 
 
 def measure(rounds: int) -> dict[tuple[str, str], list[float]]:
     """Seconds of each start by (sandbox, command), each round in a new order."""
     taken: dict[tuple[str, str], list[float]] = {}
     order = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder:
-        run = runners(Path(folder))
-        cells = [(name, command) for name in run for command in COMMANDS]
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        run = stack.enter_context(runners(Path(folder)))
+        cells = [(name, command) for name in run for command in COMMANDS if name != BUILD or command != TRUE]
         for name, command in cells:  # warm caches and connections
             run[name](COMMANDS[command])
         for _ in range(rounds):
@@ -68,6 +97,9 @@ def report(taken: dict[tuple[str, str], list[float]], rounds: int) -> str:
     for name in dict.fromkeys(name for name, _ in taken):
         cells = []
         for command in COMMANDS:
+            if (name, command) not in taken:
+                cells.append("–")
+                continue
             low, middle, high = 1e3 * np.quantile(taken[name, command], [0.1, 0.5, 0.9])
             cells.append(f"{middle:.1f} ms [{low:.1f}, {high:.1f}]")
         lines.append(f"| {name} | {' | '.join(cells)} |")

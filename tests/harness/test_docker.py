@@ -23,6 +23,7 @@ from harness.prober import SandboxProber
 from harness.sandbox import choose_sandbox
 from harness.sandbox.docker import DockerSandbox, own_image
 from harness.sandbox.engine import HOST, PID, STARTED, connected, owner_labels
+from harness.sandbox.seccomp import docker_profile
 
 MEBI = 1024**2
 PREFIXES = (Path(sys.prefix), Path(sys.base_prefix))
@@ -85,7 +86,7 @@ def test_a_container_is_started_with_every_limit(docker: DockerSandbox, folder: 
     limits = Limits()
     assert host["NetworkMode"] == "none" and host["ReadonlyRootfs"] and host["Init"]
     assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"]
-    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["SecurityOpt"] == ["no-new-privileges", f"seccomp={docker_profile()}"]
     assert (host["Memory"], host["MemorySwap"]) == (limits.memory_bytes, limits.memory_bytes)
     assert limits.processes < host["PidsLimit"] < limits.processes + 8
     assert (host["CpusetCpus"], host["NanoCpus"]) == ("0", 500_000_000)

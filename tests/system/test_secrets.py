@@ -276,7 +276,7 @@ def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> 
 
 
 def test_the_build_of_a_dependency_sees_no_key(caller: Caller) -> None:
-    """uv runs the build script of what it installs; it has the network, but nothing to tell."""
+    """What it prints is kept in a row."""
     if choose_sandbox().name == "process":
         pytest.skip("NOT TESTED: without bubblewrap, such a build sees all that this user may read")
     setup = "import spy, sys\nfrom setuptools import setup\nfound = spy.seen()\n"
