@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -41,7 +42,8 @@ def export(
     """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
 
     Left out is what curators or screening keep from solvers (`kept_from_solvers`), what fell when it was measured
-    again (`fallen`), and tasks whose two sides need different native builds: the grader does not build.
+    again (`fallen`), and tasks whose two sides need different native builds: the grader does not build. So are
+    tasks timed by docstrings of the files to be changed, and those whose tests need a recipe's variables or options.
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
@@ -60,10 +62,14 @@ def export(
         why = why or fallen(again, [task]).get(task.task_id, "")
         if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
             why = why or "its change needs a native build of its own, which the grader cannot do"
+        why = why or _not_gradable(task)
         if why:
             left_out[task.task_id] = why
             continue
         base, _ = reopen(home, store, task)
+        if base.variables or base.test_arguments:
+            left_out[task.task_id] = "its tests need `environment` or `test_arguments` of a recipe"
+            continue
         image = Images(home, base_image).environment(base)
         folder = to / task.task_id
         partial = to / f".{task.task_id}.partial"
@@ -76,6 +82,16 @@ def export(
         partial.rename(folder)
         written.append(folder)
     return written, left_out
+
+
+def _not_gradable(task: Task) -> str:
+    """Why the grader, which restores files of tests by their paths, cannot grade a task; empty when it can."""
+    changed = re.findall(r"^\+\+\+ b/(.+)$", task.patch, re.M)
+    if any(one.code.partition("::")[0] in changed for one in task.workloads):
+        return "its workloads are examples in docstrings of the files to be changed"
+    if named := [path for path in changed if TESTS.search(path)]:
+        return f"the grader would take {named[0]} for a test"
+    return ""
 
 
 def write_task(

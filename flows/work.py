@@ -239,7 +239,8 @@ def _without_tasks(run: Run, counts: Funnel) -> str:
     pending = sum(stage.pending for stage in counts.stages)
     why = f"most changes that came so far fell at {max(late)[1]} ({max(late)[2]})" if late else "nothing was rejected"
     more = f"; {pending} changes wait for stages that were not run, or for a larger --limit" if pending else ""
-    return f"No task was accepted: {why}{more}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
+    said = "No task was accepted" if counts.stages[-1].entered else "No task yet"
+    return f"{said}: {why}{more}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
 
 
 def serve(home: Home) -> None:

@@ -9,6 +9,7 @@ from data.records import Reason, Side
 from harness.contracts import ProbeItem, ProbeReport
 from testgen.candidates import Candidate
 from testgen.definitions import NodeId, definitions_of
+from testgen.examples import docstring_of, has_examples
 from testgen.needs import need_of
 from testgen.runs import Runner, missing_item
 from testgen.traced import SIDES, Trace, content_of
@@ -119,6 +120,9 @@ class Executing:
         base, head = (content_of(self._trees[side], place.path) for side in SIDES)
         if base == head:
             return True, True
+        if has_examples(base):
+            before, after = (docstring_of(content, node) for content in (base, head))
+            return False, before is not None and before == after
         old, new = definitions_of(base), definitions_of(head)
         before = old.fingerprint(place.scopes) if old else None
         return False, before is not None and new is not None and before == new.fingerprint(place.scopes)

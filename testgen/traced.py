@@ -16,7 +16,8 @@ from testgen.changed_lines import (
     owners_of,
     standing_for,
 )
-from testgen.reach import TestFile, reachable_tests
+from testgen.examples import has_examples
+from testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
 
@@ -106,7 +107,15 @@ def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) ->
         roots = relative_roots(side_built)
         tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths)
         found |= {test.path: test for test in tests if test.path not in found}
-    return list(found.values())[:limit]
+    shown = [TestFile(path, FAR) for path in _with_examples(change, built) if path not in found]
+    return [*list(found.values())[: max(limit - len(shown), 1)], *shown][:limit]
+
+
+def _with_examples(change: Change, built: dict[Side, BuiltSide]) -> list[str]:
+    """Changed modules of both sides whose docstrings have examples, and that have no other tests."""
+    trees = [built[side].tree for side in SIDES]
+    paths = [file.path for file in change.files if is_python_source(file) and file.status == "modified"]
+    return [path for path in paths if all(has_examples(content_of(tree, path)) for tree in trees)]
 
 
 def changed_names(change: Change, base: Path, head: Path) -> set[str]:

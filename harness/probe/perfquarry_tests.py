@@ -1,5 +1,7 @@
 """Runs tests of a tree under pytest 3.6 to 9."""
 
+import re
+
 from perfquarry_items import Span, name_of, readable
 
 # Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
@@ -15,6 +17,9 @@ UNWANTED = (
 )
 
 
+_TEST = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.M)
+
+
 class Test(object):
     """One collected test as an item of the loop."""
 
@@ -24,9 +29,13 @@ class Test(object):
         self._following = following
         self._session = session
         self._execute = execute
+        self._names = dict(item.dtest.globs) if is_example(item) else None
 
     def execute(self, _):
         """One whole run: outcome, message, and seconds of the call."""
+        if self._names is not None:  # a run of an example clears them
+            self._item.dtest.globs.clear()
+            self._item.dtest.globs.update(self._names)
         return self._execute(self._item)
 
     def release(self):
@@ -169,11 +178,25 @@ def matches(node, argument):
     return node == argument or node.startswith((argument + "::", argument + "["))
 
 
+def is_example(item):
+    """Whether it is a doctest."""
+    return getattr(item, "dtest", None) is not None
+
+
+def has_examples(path):
+    """Whether the tests of a file are the examples in its docstrings: it has no others."""
+    with open(path, "rb") as file:
+        content = file.read()
+    return b">>> " in content and not _TEST.search(content)
+
+
 def wanted(items, arguments):
-    """The collected tests that the arguments name, each once."""
+    """The collected tests that the arguments name, each once; examples only of files without other tests."""
     found = {}
     for item in items:
         node = name_of(item)
+        if is_example(item) and not has_examples(node.partition("::")[0]):
+            continue
         if node not in found and any(matches(node, argument) for argument in arguments):
             found[node] = item
     return list(found.values())
@@ -198,4 +221,6 @@ def pytest_arguments(request, files):
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
     for name in UNWANTED:
         options += ["-p", "no:" + name]
+    if any(map(has_examples, files)):
+        options.append("--doctest-modules")
     return options + request.get("test_arguments", []) + files

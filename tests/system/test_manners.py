@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,12 @@ import pytest
 
 from data.demo import build_demo
 from data.home import Home
+from data.records import Build
+from data.registry import Repository, parse
 from flows.names import repository_of
+from flows.options import Options
+from flows.run import Run
+from flows.runner import run_stages
 from tests.system.commands import command
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -36,7 +40,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("curate", "demo", "--no-server", "--since", "2199-01-01"), "is in the future"),
         (("mine", "demo", "--no-server", "--since", "2020-02-01", "--until", "2020-01-01"), "no change lies between"),
         (("build", "demo", "--no-server"), "run `perfquarry judge demo` first"),
-        (("measure", "demo", "--no-server"), "run `perfquarry generate demo` first"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(
@@ -50,23 +53,33 @@ def test_what_cannot_be_done_is_one_sentence(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_name_of_ones_own_a_recipe_and_limits(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
+def test_a_name_of_ones_own_and_its_recipe(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
     home = tmp_path / "home"
     perfquarry(home, "recipe", "of-mine", "--source", str(demo))
     recipe = home / "recipes" / "of-mine.toml"
     assert "# packages = [" in recipe.read_text()
+    assert parse("of-mine", recipe.read_text(), "draft", codebase="c") == Repository(name="of-mine", codebase="c")
     assert "is there already" in perfquarry(home, "recipe", "of-mine", "--source", str(demo), code=2).stderr
-    for stage in ("mine", "judge"):
-        perfquarry(home, stage, "of-mine", "--source", str(demo), "--no-server")
-    for number in (1, 2):
-        done = perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", "--limit", "1", "--json")
-        (build,) = [one for one in json.loads(done.stdout)["funnel"]["stages"] if one["stage"] == "build"]
-        assert build["kept"] + sum(build["rejected"].values()) == number
-    done = perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", "--limit", "1")
-    assert "No task was accepted" in done.stdout
-    perfquarry(home, "funnel", "of-mine")
     recipe.write_text('packages = ["lib"]\nno_such_key = 1\n')
     assert "no_such_key" in perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", code=2).stderr
+
+
+def test_a_limit_is_of_this_run(tmp_path: Path, demo: Path) -> None:
+    """Each run takes up the most probable change that is not finished; one that is built is not, for a whole run."""
+    options = Options(repo="of-mine", source=str(demo), home=str(tmp_path), jobs=1)
+    run = Run(options)
+    run_stages(run, ["mine", "judge"])
+    first, second, *_ = ranked = run.in_scope()
+    for number in (1, 2):
+        again = Run(options.model_copy(update={"limit": 1}), ["build"])
+        run_stages(again, ["build"])
+        built = {row.change_id for row in run.store.records(Build, run.name)}
+        assert built == set(ranked[:number])
+    whole = Run(options.model_copy(update={"limit": 2}))
+    kept = {row.change_id for row in run.store.records(Build, run.name) if row.status == "kept"}
+    assert {first, second} & kept
+    assert set(whole.in_scope()) == {*[one for one in ranked if one in kept or one not in (first, second)][:2]}
+    assert repository_of(Home(tmp_path), "of-mine").name == "of-mine"
 
 
 def test_a_recipe_comes_before_the_registry(tmp_path: Path) -> None:

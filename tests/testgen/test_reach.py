@@ -223,3 +223,11 @@ def test_the_text_of_a_test_says_what_it_is_about(tmp_path: Path) -> None:
 def test_names_that_nose_and_unittest_find(tmp_path: Path, name: str) -> None:
     write(tmp_path, {"pkg/__init__.py": "", "pkg/heap.py": "", name: "import pkg.heap\n" + TEST})
     assert reached(tmp_path, "pkg/heap.py") == [(name, 1)]
+
+
+def test_paths_of_a_recipe_hold_tests_whatever_their_names(tmp_path: Path) -> None:
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/heap.py": "", "checks/heap.py": "import pkg.heap\n" + TEST})
+    assert reached(tmp_path, "pkg/heap.py") == []
+    for paths in (["checks"], ["checks/*.py"]):
+        found = reachable_tests(tmp_path, [""], ["pkg/heap.py"], test_paths=paths)
+        assert [test.path for test in found] == ["checks/heap.py"]

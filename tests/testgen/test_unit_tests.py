@@ -359,3 +359,31 @@ def test_what_tests_need_is_a_reason_of_its_own(
     rows = Trial(tmp_path, base, changed, prober).select()
     assert (rows[0].code, rows[0].reason) == ("", reason)
     assert word in rows[0].detail
+
+
+def test_examples_in_docstrings_are_tests(tmp_path: Path, prober: SandboxProber) -> None:
+    """Of a project without test files; of the same names, since a run clears them, again and again."""
+    core = """\
+        LIMIT = 3
+
+        def work(n):
+            \'\'\'Sums up.
+
+            >>> work(LIMIT)
+            3
+            \'\'\'
+            return sum([one for one in range(n)])
+
+        def said(n):
+            \'\'\'
+            >>> said(3)
+            'old 3'
+            \'\'\'
+            return "old %s" % sum([one for one in range(n)])
+
+        def plain(n):
+            return n
+        """
+    head = core.replace("[one for one in range(n)]", "range(n)").replace("old ", "new ")
+    rows = Trial(tmp_path, {"pkg/__init__.py": "", "pkg/core.py": core}, {"pkg/core.py": head}, prober).select()
+    assert reasons(rows) == {"pkg/core.py::pkg.core.work": None, "pkg/core.py::pkg.core.said": Reason.TEST_CHANGED}

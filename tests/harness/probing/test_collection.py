@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data.records import Side
 from harness.collection import Collection
-from harness.contracts import BuiltSide, Limits
+from harness.contracts import BuiltSide, Limits, ProbeRequest
 from harness.prober import SandboxProber
 from harness.rules import Situation, proposals
 from harness.sandbox import choose_sandbox
@@ -28,3 +28,15 @@ def test_a_module_skipped_for_a_package_of_the_extras_is_repaired(tmp_path: Path
         amendment.requirements for _, amendment in proposals(Situation("collect", log, declared=["zstandard>1"]))
     ]
     assert ["zstandard>1"] in offered
+
+
+def test_variables_and_arguments_of_a_recipe_reach_the_tests(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    body = "import os\n\ndef test_yes():\n    assert os.environ['WHERE'] == 'here'\n\ndef test_no():\n    assert 0\n"
+    (tree / "test_it.py").write_text(body)
+    told = {"WHERE": "here", "PYTHONHASHSEED": "9"}
+    side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,), told, ("-k", "yes"))
+    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    report = prober.run(side, ProbeRequest(mode="check", arguments=["test_it.py"]), limits=Limits(60.0))
+    assert {item.node: item.outcome for item in report.items} == {"test_it.py::test_yes": "passed"}
