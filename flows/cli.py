@@ -123,11 +123,6 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
         if tasks is not None and "select" not in stages:
             raise InputError(f"--tasks goes with curate: {name} accepts none")
         seconds = seconds_of(budget) if budget else None
-
-        if not as_json:
-            Console().print(f"{name:<9} {escape(repo)}, home {escape(str(home_of(home).root))}", highlight=False)
-        from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
-
         begin, end = _dates(since, until)
         options = Options(
             repo=repo,
@@ -142,6 +137,10 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             tasks=tasks,
             settings=settings_from(settings, judge, workloads, budget_usd, llm),
         )
+        if not as_json:
+            Console().print(f"{name:<9} {escape(options.repo)}, home {escape(options.home)}", highlight=False)
+        from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
+
         work(options, stages, with_server=server, as_json=as_json)
 
     command.__doc__ = text

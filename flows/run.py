@@ -179,8 +179,9 @@ class Run:
         Raises:
             InputError: there is none.
         """
+        clone = self.clone
         try:
-            return commit_of(self.clone, self.repository.branch or "HEAD")
+            return commit_of(clone, self.repository.branch or "HEAD")
         except GitFailed as error:
             raise InputError(f"{self.source} has no commit: there is no history to read") from error
 

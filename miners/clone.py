@@ -137,6 +137,8 @@ def _point_head(origin: str, destination: Path, branch: str) -> None:
         name = f"refs/heads/{branch}"
         clone.output("rev-parse", "--verify", "--quiet", "--end-of-options", name, doing=f"looking for branch {branch}")
     except GitFailed as error:
+        if not clone.output("for-each-ref", "--count=1", "refs/heads", doing=f"listing the branches of {shown}"):
+            raise InputError(f"{shown} has no commit: there is no history to read") from error
         raise InputError(f"{shown} has no branch '{branch}': see its branches with `git branch -a`") from error
     clone.output("symbolic-ref", "HEAD", name, doing=f"choosing branch {branch}")
 

@@ -42,4 +42,4 @@ def test_examples_take_turns(tmp_path: Path, side: BuiltSide) -> None:
         partner.ready()
         assert partner.kinds == {NODE: "test"}
         partner.warm(NODE, 3)
-        assert all(partner.call(NODE, 0.5)[0] > 0 for _ in range(3))
+        assert all(call[0] > 0 for call in partner.turn(NODE, 0, [0.5] * 3))
