@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -176,14 +177,16 @@ class LiveProcess:
         return self._thread.is_alive()
 
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
-        outside = 0.0
+        outside, token = 0.0, secrets.token_hex(8)
 
         def asked() -> dict[str, Any]:
             nonlocal outside
-            answer, outside = self._channel.ask(self._seconds * (1 + MOST_OF_TURN), *words)
+            answer, outside = self._channel.ask(self._seconds * (1 + MOST_OF_TURN), *words, {"token": token})
             return dict(answer)
 
         answer = self._received(asked)
+        if answer.get("token") != token:
+            raise PartnerFailed("crashed", "an answer to another question", gone=True)
         if answer.get("outcome") != "passed":
             outcome = str(answer.get("outcome"))
             message = str(answer.get("message", ""))[-MESSAGE_CHARACTERS:].encode(errors="replace").decode()

@@ -32,6 +32,7 @@ KEY = "-----BEGIN KEY-----"
 # In each step of a build: what it could do, and a backend that keeps that in the wheel it makes.
 BACKEND = """
 import glob, json, os, socket, sys, zipfile
+from tests.outside_tmp import outside_tmp
 OUTER = {outer!r}
 
 def write(path):
@@ -134,7 +135,7 @@ def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Victim]:
     for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
         monkeypatch.delenv(name)
     # outside of /tmp, of which every sandbox has its own
-    with tempfile.TemporaryDirectory(prefix=".walls-", dir=ROOT) as place:
+    with tempfile.TemporaryDirectory(prefix=".walls-", dir=outside_tmp()) as place:
         user, links = Path(place, "user"), Path(place, "links")
         for folder in (user / "work", links):
             folder.mkdir(parents=True)

@@ -27,7 +27,6 @@ from data.records import Build, Reason, Workload
 from data.store import TableStore
 from harness.sandbox import choose_sandbox
 from tests.system.commands import command
-from tests.system.hostile.host import ROOT
 
 PREFIX = "pqcanary"
 NAMES = (
@@ -39,6 +38,7 @@ TITLE = "Make smallest() faster: no sorting"
 # What a program of a hostile repository can see, in its own words; it tells by failing.
 SPY = f"""
 import glob, os
+from tests.outside_tmp import outside_tmp
 
 def seen():
     top = os.getcwd()
@@ -196,7 +196,7 @@ class Server(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def caller() -> Iterator[Caller]:
-    with tempfile.TemporaryDirectory(prefix=".secrets-", dir=ROOT, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=".secrets-", dir=outside_tmp(), ignore_cleanup_errors=True) as folder:
         yield Caller(Path(folder))
 
 

@@ -22,6 +22,7 @@ from in_sandbox import PREFIXES, alive, backend, gone, python
 from data.errors import InputError, SandboxUnavailable
 from harness.contracts import Command, Limits, Sandbox
 from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from tests.outside_tmp import outside_tmp
 
 ROOT = Path(__file__).parents[3]
 
@@ -129,7 +130,7 @@ KEYS = (
 @pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The home of a user, outside of /tmp, which is hidden anyway."""
-    with tempfile.TemporaryDirectory(prefix=".home-", dir=ROOT) as place:
+    with tempfile.TemporaryDirectory(prefix=".home-", dir=outside_tmp()) as place:
         monkeypatch.setenv("HOME", place)
         yield Path(place).resolve()
 
@@ -313,7 +314,7 @@ exec {bubblewrap._bwrap} "$@"
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user's")
 def test_a_socket_in_a_folder_of_another_user_stops_no_sandbox(bubblewrap: Sandbox, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix=".s-", dir=ROOT) as place, socket.socket(socket.AF_UNIX) as server:
+    with tempfile.TemporaryDirectory(prefix=".s-", dir=outside_tmp()) as place, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{place}/s")
         server.listen()
         os.chown(place, 65534, 65534)

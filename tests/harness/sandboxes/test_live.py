@@ -247,7 +247,7 @@ def test_an_answer_before_the_question_is_none(any_sandbox: Live) -> None:
         # which of the two lines is taken for the answer is not known; the next question finds the other one
         with contextlib.suppress(PartnerFailed):
             partner.turn(name("test_forges"), 0, [0.0])
-        with pytest.raises(PartnerFailed, match="nobody asked for") as failed:
+        with pytest.raises(PartnerFailed, match=r"nobody asked for|another question") as failed:
             partner.turn(name("test_passes"), 0, [0.0])
         assert failed.value.gone
 
