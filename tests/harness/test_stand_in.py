@@ -25,14 +25,13 @@ from harness.environments import Environment, Environments
 from harness.interpreters import Interpreter, find_interpreters
 from harness.rejections import Rejection
 from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from tests.outside_tmp import outside_tmp
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
-ROOT = Path(__file__).parents[2]
 KEY = "-----BEGIN KEY-----"
 # In each step of a build: what it could do, and a backend that keeps that in the wheel it makes.
 BACKEND = """
 import glob, json, os, socket, sys, zipfile
-from tests.outside_tmp import outside_tmp
 OUTER = {outer!r}
 
 def write(path):

@@ -26,6 +26,7 @@ from data.home import Home
 from data.records import Build, Reason, Workload
 from data.store import TableStore
 from harness.sandbox import choose_sandbox
+from tests.outside_tmp import outside_tmp
 from tests.system.commands import command
 
 PREFIX = "pqcanary"
@@ -38,7 +39,6 @@ TITLE = "Make smallest() faster: no sorting"
 # What a program of a hostile repository can see, in its own words; it tells by failing.
 SPY = f"""
 import glob, os
-from tests.outside_tmp import outside_tmp
 
 def seen():
     top = os.getcwd()
