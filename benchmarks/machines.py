@@ -119,7 +119,7 @@ class Work:
 
 
 SHORT, MIDDLE, LONG = Work(0.0002, 0.0026, 96), Work(0.003, 0.0041, 60), Work(0.02, 0.0215, 11)
-"""What the schedule makes of calls of 0.2, 3 and 20 ms (`harness.alternation.turns.rounds_of`)."""
+"""What the schedule makes of calls of 0.2, 3 and 20 ms (`harness.alternation.turns.calls_of_pair`)."""
 
 
 def process_values(

@@ -6,7 +6,7 @@ Columns = Literal["native", "gso", "sweperf"]
 """Columns of an exported file."""
 
 Format = Literal["native", "gso", "sweperf", "harbor"]
-"""What tasks are exported as; harbor: a folder a task."""
+"""What tasks are exported as; harbor: one folder per task."""
 
 Mode = Literal["sweperf", "full"]
 """How timings from anywhere are analysed: as SWE-Perf's authors do, or as we do."""

@@ -1,4 +1,4 @@
-"""The funnel: how many changes each stage kept, and why the others fell. A group-by over the tables."""
+"""The funnel: how many changes each stage kept, and why the rest were rejected. A group-by over the tables."""
 
 from __future__ import annotations
 

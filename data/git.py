@@ -275,7 +275,7 @@ def make_ours(folder: Path, digits: int = 40, *, bare: bool = True) -> None:
         _replace(folder / "HEAD", "ref: refs/heads/main\n")
 
 
-class Source(NamedTuple):
+class GitFolders(NamedTuple):
     """The git folders of a repository that is not ours."""
 
     own: Path
@@ -299,7 +299,7 @@ class Refs(NamedTuple):
         return len(next(iter(self.refs.values()), "0" * 40))
 
 
-def git_folder(path: Path, *, above: bool = False) -> Source:
+def git_folder(path: Path, *, above: bool = False) -> GitFolders:
     """The git folders of a repository on this machine, found without git: itself, `.git` in it, or `above`.
 
     Raises:
@@ -313,11 +313,11 @@ def git_folder(path: Path, *, above: bool = False) -> Source:
             return _linked(inside)
         for one in (inside, folder):
             if (one / "HEAD").is_file() and (one / "objects").is_dir() and (one / "refs").is_dir():
-                return _sound(Source(one, one))
+                return _sound(GitFolders(one, one))
     raise InputError(f"{path} is no git repository: give the folder of a clone")
 
 
-def refs_of(source: Source) -> Refs:
+def refs_of(source: GitFolders) -> Refs:
     """Branches, tags and other refs; what is no ref to an object is passed over.
 
     Raises:
@@ -379,7 +379,7 @@ def without_password(address: str) -> str:
 class _View:
     """A git directory of ours with the refs of a repository that is not; removed with the last `Git` that uses it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: GitFolders) -> None:
         found = refs_of(source)
         self.folder = Path(tempfile.mkdtemp(prefix="perfquarry-git-"))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -393,7 +393,7 @@ def _replace(file: Path, text: str) -> None:
     partial.replace(file)
 
 
-def _linked(file: Path) -> Source:
+def _linked(file: Path) -> GitFolders:
     """The folders of a work tree or submodule whose `.git` is a file; both sides must name each other."""
     text = plain_text(file, _LARGEST_REF)
     own = (file.parent / text.removeprefix("gitdir:").strip()).resolve()
@@ -402,11 +402,11 @@ def _linked(file: Path) -> Source:
     if text.startswith("gitdir:") and shared and (own / back).resolve() == file.resolve():
         common = (own / shared).resolve()
         if own.parent == common / "worktrees":
-            return _sound(Source(own, common))
+            return _sound(GitFolders(own, common))
     raise InputError(f"{file} names {own}, which does not name it: give the folder of the repository itself")
 
 
-def _sound(source: Source) -> Source:
+def _sound(source: GitFolders) -> GitFolders:
     """Refuses what would lead out of the repository."""
     for path in (source.common / "objects", source.common / "refs", source.common / "objects" / "pack"):
         if path.is_symlink():

@@ -62,10 +62,10 @@ JudgeOption = Annotated[
 ]
 LlmOption = Annotated[
     str | None,
-    typer.Option(help="Whom the cascade asks and who writes generated workloads: openai:MODEL, exchange:DIR, …"),
+    typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
 ]
 WorkloadsOption = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
-BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
+BudgetOption = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
@@ -231,7 +231,7 @@ def show(
 
 @app.command()
 def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show how many changes each stage kept, and why the others fell."""
+    """Show how many changes each stage kept, and why the rest were rejected."""
     from flows import facts
 
     facts.funnel(home_of(home), repo, as_json=as_json)
@@ -239,7 +239,7 @@ def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = Fa
 
 @app.command()
 def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show how many workloads each source gave, and why the others fell."""
+    """Show how many workloads each source gave, and why the rest were rejected."""
     from flows import facts
 
     facts.workloads(home_of(home), repo, as_json=as_json)
@@ -249,7 +249,7 @@ def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption =
 def export(
     repo: RepoArgument,
     to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
-    form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: a folder a task.")] = "native",
+    form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: one folder per task.")] = "native",
     network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
     base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
     reviews: Annotated[
@@ -316,7 +316,7 @@ def gc(
     home: HomeOption = None,
     keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Keep nothing but what is in use.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""

@@ -1,4 +1,4 @@
-"""`perfquarry export --format harbor`: a folder a task."""
+"""`perfquarry export --format harbor`: one folder per task."""
 
 from __future__ import annotations
 

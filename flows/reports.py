@@ -36,7 +36,7 @@ def task_row(task: Task) -> dict[str, Any]:
 
 
 def funnel_table(funnel: Funnel) -> Table:
-    """How many changes each stage kept, and why the others fell."""
+    """How many changes each stage kept, and why the rest were rejected."""
     table = Table(title=f"Funnel of {escape(funnel.repository)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name, justify in (("stage", "left"), ("in", "right"), ("kept", "right"), ("rejected", "right")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]

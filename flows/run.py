@@ -77,8 +77,6 @@ class Run:
     options: Options
     stages: list[str] = field(default_factory=list, compare=False)
     """Names of the stages it is to do; none: all."""
-    _chosen: frozenset[str] | None = field(default=None, compare=False)
-    """With a limit: the changes it is about, once the judge is done."""
 
     @classmethod
     @functools.lru_cache(maxsize=8)
@@ -316,7 +314,7 @@ class Run:
 
     def judged(self) -> None:
         """The ranking is another one: what a limit chooses is to be chosen anew."""
-        object.__setattr__(self, "_chosen", None)
+        self.__dict__.pop("_chosen", None)
 
     def asked_for(self) -> set[str]:
         """Ids of the mined changes that the options name by date or hash: all without these options."""
@@ -342,11 +340,14 @@ class Run:
         ranked = self.ranked()
         if self.options.limit is None:
             return ranked
-        if self._chosen is None:
-            from flows.scope import open_changes  # which knows runs
+        return [one for one in ranked if one in self._chosen]
 
-            object.__setattr__(self, "_chosen", frozenset(open_changes(self, ranked)[: self.options.limit]))
-        return [one for one in ranked if one in (self._chosen or ())]
+    @cached_property
+    def _chosen(self) -> frozenset[str]:
+        """With a limit: the changes it is about, once the judge is done."""
+        from flows.scope import open_changes  # which knows runs
+
+        return frozenset(open_changes(self, self.ranked())[: self.options.limit])
 
     def ranked(self) -> list[str]:
         """Ids of the changes the options ask for that the judge kept, most probable first."""

@@ -77,7 +77,7 @@ def _table(name: str, rounds: list[dict[str, Any]]) -> Table:
     table = Table(title=f"Sampled scripts of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in ("round", "changes", "scripts", "kept", "hidden", "share"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("why the others fell", overflow="fold")
+    table.add_column("why the rest were rejected", overflow="fold")
     for one in rounds:
         figures = [str(one[column]) for column in ("round", "changes", "scripts", "kept", "hidden")]
         share = "–" if one["share"] is None else f"{one['share']:.0%}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.alternation.figures import hodges_lehmann
-from harness.alternation.turns import alternate, calls_of_turn, phases, rounds_of, untimed_calls
+from harness.alternation.turns import alternate, phases, turns_of
 from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeRequest
 
 WARMUPS = 2
@@ -90,10 +90,9 @@ def _compared(pair: Sequence[Partner], node: str, rng: random.Random, fewest: in
         calls.append((busy, last))
     shortest = min(last for _, last in calls)
     slowest = max(busy for busy, _ in calls)
-    together = calls_of_turn(slowest, shortest)
-    wanted = rounds_of(slowest, shortest, TURN_SECONDS, fewest, MOST_TURNS, together)
+    wanted, untimed, together = turns_of(slowest, shortest, TURN_SECONDS, fewest, MOST_TURNS)
     try:
-        first, second = alternate(pair, node, untimed_calls(shortest), phases(rng, wanted), together)
+        first, second = alternate(pair, node, untimed, phases(rng, wanted), together)
     except PartnerFailed as failure:
         if failure.gone:
             raise

@@ -16,7 +16,7 @@ from typing import Literal
 
 from data.records import Machine, Reason, Side, Stamp, Timing, Workload
 from data.settings import MeasureSettings
-from harness.alternation.turns import Call, alternate, calls_of_turn, phases, rounds_of, untimed_calls
+from harness.alternation.turns import Call, alternate, phases, turns_of
 from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
 from harness.copies import second_copy
 from harness.machine import LoadMeter
@@ -247,9 +247,9 @@ class _Session:
                 partner.stop()
             slowest, shortest = max(slowest, busy), min(shortest, last)
         if node not in self._turns:
-            settings, together = self.settings, calls_of_turn(slowest, shortest)
+            settings = self.settings
             limits = settings.turn_seconds, settings.fewest_turns, settings.most_turns
-            self._turns[node] = rounds_of(slowest, shortest, *limits, together), untimed_calls(shortest), together
+            self._turns[node] = turns_of(slowest, shortest, *limits)
         return first
 
     def _by_itself(self, pair: Pair, node: str) -> None:

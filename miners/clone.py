@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from data.errors import GitFailed, InputError
-from data.git import Git, Source, git_folder, git_for_remotes, git_of, is_ours, make_ours, refs_of, without_password
+from data.git import Git, GitFolders, git_folder, git_for_remotes, git_of, is_ours, make_ours, refs_of, without_password
 from miners.copying import copy_repository
 
 _URL = re.compile(r"(https?|git|ssh)://|[\w.-]+@[\w.-]+:")
@@ -58,7 +58,7 @@ def default_branch(repo: Path) -> str:
     raise InputError(f"{repo} has no default branch among {len(branches)} branches: name one with the branch option")
 
 
-def _local(source: str | Path) -> Source | None:
+def _local(source: str | Path) -> GitFolders | None:
     """The git folders of a local source; None for a URL."""
     if isinstance(source, str) and _URL.match(source):
         return None
@@ -73,7 +73,7 @@ def _local(source: str | Path) -> Source | None:
     return git_folder(path, above=True)
 
 
-def _copy(source: Source, destination: Path) -> str:
+def _copy(source: GitFolders, destination: Path) -> str:
     """Copies a local source; returns its branch, empty where it has none checked out."""
     if (destination / "HEAD").is_file():
         head = copy_repository(source, destination).head
@@ -108,14 +108,14 @@ def _fetch_or_clone(origin: str, destination: Path) -> str:
     def clone(partial: Path) -> str:
         git.output("clone", "--bare", "--quiet", "--template=", "--", origin, str(partial), doing=f"cloning {shown}")
         # An address with a password in it must not stay on disk.
-        make_ours(partial, refs_of(Source(partial, partial)).digits)
+        make_ours(partial, refs_of(GitFolders(partial, partial)).digits)
         return ""
 
     if not (destination / "HEAD").is_file():
         _whole(destination, shown, clone)
     else:
         if not is_ours(destination):  # made by an older version
-            make_ours(destination, refs_of(Source(destination, destination)).digits)
+            make_ours(destination, refs_of(GitFolders(destination, destination)).digits)
         _fetch(origin, destination)
     listing = git.output("ls-remote", "--symref", "--", origin, "HEAD", doing=f"asking {shown} for its branch")
     found = re.match(rb"ref: refs/heads/([^\t\n]+)\tHEAD", listing)

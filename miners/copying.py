@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data.errors import GitFailed
-from data.git import Refs, Source, make_ours, refs_of, write_refs
+from data.git import GitFolders, Refs, make_ours, refs_of, write_refs
 
 _FOLDER = re.compile(r"[0-9a-f]{2}")
 _LOOSE = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
@@ -22,7 +22,7 @@ _PACK = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.(?:pack|idx)")
 _BRANCHES_AND_TAGS = ("refs/heads/", "refs/tags/")
 
 
-def copy_repository(source: Source, destination: Path) -> Refs:
+def copy_repository(source: GitFolders, destination: Path) -> Refs:
     """Brings a repository of ours up to date with a local source, or makes it; returns the source's refs.
 
     Objects that the source no longer has stay: rows of earlier runs name them.
@@ -46,7 +46,7 @@ def copy_repository(source: Source, destination: Path) -> Refs:
     return found
 
 
-def _modules(source: Source) -> Iterator[tuple[str, Path]]:
+def _modules(source: GitFolders) -> Iterator[tuple[str, Path]]:
     """Name and git folder of the submodules that were cloned with a repository, those of submodules too."""
     for top in (folder / "modules" for folder in dict.fromkeys(source)):
         for place, folders, names in () if top.is_symlink() else os.walk(top):

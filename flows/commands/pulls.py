@@ -97,7 +97,7 @@ def _table(counts: Summary, policy: str | None) -> Table:
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
     table.add_column("policy")
     table.add_column("kept", justify="right")
-    table.add_column("why the others fall", overflow="fold")
+    table.add_column("why the rest were rejected", overflow="fold")
     for name, reasons in counts.policies.items():
         if policy in (None, "off", "all", name):
             others = ", ".join(f"{reason} {count}" for reason, count in reasons.items() if reason != "kept")

@@ -10,7 +10,7 @@ import typer
 JudgeOption = Annotated[str, typer.Option(help="The judge that the tasks were made with, as given to curate.")]
 WorkloadsOption = Annotated[str, typer.Option(help="Sources that the tasks were made with, as given to curate.")]
 LlmOption = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
-BudgetOption = Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may come to.")]
+BudgetOption = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
 HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]

@@ -51,7 +51,7 @@ def problems(
     plans: Annotated[
         bool, typer.Option("--plans", help="--llm: only plans of the fixes, for analysis; never shown to solvers.")
     ] = False,
-    budget_usd: Annotated[float | None, typer.Option(min=0, help="Most USD that calls of models may cost.")] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")] = None,
     home: HomeFolder = None,
     settings: SettingsFile = None,
     as_json: Json = False,

@@ -34,13 +34,13 @@ def calls_of_turn(request: float, call: float) -> int:
     """Timed calls of a turn.
 
     Args:
-        request: as in `rounds_of`.
-        call: as in `rounds_of`.
+        request: as in `calls_of_pair`.
+        call: as in `calls_of_pair`.
     """
     return max(1, min(MOST_OF_TURN, int(TURN / max(request, 1e-6)))) if call < SHORT else 1
 
 
-def rounds_of(request: float, call: float, budget: float, fewest: int, most: int, together: int = 1) -> int:
+def calls_of_pair(request: float, call: float, budget: float, fewest: int, most: int, together: int = 1) -> int:
     """Timed calls of a workload in one process, all turns together.
 
     Args:
@@ -53,6 +53,12 @@ def rounds_of(request: float, call: float, budget: float, fewest: int, most: int
     """
     each = max(request, 1e-6) * (1 + untimed_calls(call) / together)
     return int(max(fewest, min(most, budget / each)))
+
+
+def turns_of(request: float, call: float, budget: float, fewest: int, most: int) -> Tuple[int, int, int]:
+    """Timed calls of a workload in one process, and untimed and timed calls of a turn; arguments as `calls_of_pair`."""
+    together = calls_of_turn(request, call)
+    return calls_of_pair(request, call, budget, fewest, most, together), untimed_calls(call), together
 
 
 def phases(generator: random.Random, calls: int) -> List[float]:

@@ -16,7 +16,7 @@ import time
 from figures import hodges_lehmann, log_harmonic, median, paired
 from partner import Draw, Stumbled
 from results import Results
-from turns import alternate, phases, rounds_of, untimed_calls
+from turns import alternate, calls_of_pair, phases, untimed_calls
 from users import Trouble
 
 SIDES = ("base", "gold", "cand")
@@ -245,7 +245,7 @@ class Session(object):
             shortest, slowest = min(one[2] for one in ours), max(one[3] for one in ours)
             schedule = self._schedule
             limits = schedule["turn_seconds"], schedule["fewest_turns"], schedule["most_turns"]
-            self._rounds[node] = rounds_of(slowest, shortest, *limits), untimed_calls(shortest)
+            self._rounds[node] = calls_of_pair(slowest, shortest, *limits), untimed_calls(shortest)
         rounds, untimed = self._rounds[node]
         for partner in partners:
             partner.cool()

@@ -59,7 +59,7 @@ def delay_meter():
 delay = delay_meter()
 
 
-class Span(object):
+class OwnTime(object):
     """The time from when it is made until `seconds` is asked for, less that for which others had the processor.
 
     Others may also have had it while their seconds were read, before the beginning or after the end: what reading
@@ -140,21 +140,21 @@ class Stopwatch(object):
 
             async def timed(*args, **kwargs):
                 before()
-                span = Span()
+                own = OwnTime()
                 try:
                     return await function(*args, **kwargs)
                 finally:
-                    add(span.seconds())
+                    add(own.seconds())
                     after()
         else:
 
             def timed(*args, **kwargs):
                 before()
-                span = Span()
+                own = OwnTime()
                 try:
                     return function(*args, **kwargs)
                 finally:
-                    add(span.seconds())
+                    add(own.seconds())
                     after()
 
         return functools.wraps(function)(timed)

@@ -2,7 +2,7 @@
 
 import re
 
-from perfquarry_items import Span, name_of, readable
+from perfquarry_items import OwnTime, name_of, readable
 
 # Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
 UNWANTED = (
@@ -129,19 +129,19 @@ def make_plugin(loop):
                 yield
             else:  # an item of another kind, a doctest, say
                 watch.before()
-                span = Span()
+                own = OwnTime()
                 yield
-                watch.add(span.seconds())
+                watch.add(own.seconds())
                 watch.after()
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_pyfunc_call(self, pyfuncitem):
             previous = pyfuncitem.obj
             pyfuncitem.obj = watch.wrap(previous)
-            span = Span()
+            own = OwnTime()
             yield
             if watch.seconds is None:  # a plugin called the function by another way
-                watch.add(span.seconds())
+                watch.add(own.seconds())
             pyfuncitem.obj = previous
 
         def pytest_runtest_logreport(self, report):

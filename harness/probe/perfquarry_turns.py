@@ -25,7 +25,7 @@ import gc
 from perfquarry_items import (
     OLDEST,
     Loop,
-    Span,
+    OwnTime,
     collect,
     dumps,
     getpid,
@@ -139,9 +139,9 @@ class Turning(Loop):
         answer = {}
         for _ in range(calls):
             first = answer.get("first")
-            span = Span()
+            own = OwnTime()
             done = item.execute(item)
-            answer = dict(told(done), busy=max(span.seconds(), done[2]))
+            answer = dict(told(done), busy=max(own.seconds(), done[2]))
             answer["first"] = answer["seconds"] if first is None else first
             if answer["outcome"] != "passed":
                 break
