@@ -18,7 +18,7 @@ from data.settings import MeasureSettings, SelectSettings
 SEED = 20261121
 MEASURE, SELECTION = MeasureSettings(), SelectSettings()
 GAINS = (0.0, 0.03, 0.05, 0.10, 0.20)
-LAYOUT, OCCASION = 0.01, 0.0025
+LAYOUT, OCCASION = 0.01, 0.005
 FAMILY = 12
 MEASURED = {12: 0.074, 24: 0.055, 48: 0.037, 96: 0.024, 160: 0.0175}
 """Spread of a pair by turns, of real tests on the two-core VM (calls of 10 µs to 30 ms)."""
@@ -65,10 +65,10 @@ class Cell:
     @property
     def published(self) -> tuple[float, float, float]:
         """Of accepted workloads: coverage of the published interval, bias of the speedup, share that holds."""
-        kept, confirm = self.round.accepted, self.round.confirm
+        kept, confirm, (low, high) = self.round.accepted, self.round.confirm, self.round.published
         if not kept.any():
             return (float("nan"),) * 3
-        covered = ((confirm.low <= self.shift) & (self.shift <= confirm.high))[kept].mean()
+        covered = ((low <= self.shift) & (self.shift <= high))[kept].mean()
         bias = np.expm1(confirm.shift[kept] - self.shift).mean()
         return float(covered), float(bias), float(self.round.holds[kept].mean())
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curation.intervals import LEVEL, _walsh_dropped
 from curation.stability import delta, head_over_base
-from curation.summary import smallest_speedup
+from curation.summary import NORMAL, smallest_speedup
 from data.settings import SelectSettings
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ def summarise(logs: Floats, aa_logs: Floats, settings: SelectSettings, interval:
         high=high,
         p_value=p_values(logs),
         spread=scale,
-        hold=holding(shift, scale, n, settings.occasion),
+        hold=holding(shift, scale, n, occasion(shift, settings)),
         aa_delta=aa_delta(aa_logs, settings.aa_alpha),
     )
 
@@ -127,7 +127,20 @@ def spread(logs: Floats, aa_logs: Floats) -> Floats:
     return np.sqrt(np.maximum(own, pooled))
 
 
-def holding(shift: Floats, scale: Floats, pairs: int, occasion: float) -> Floats:
+def occasion(shift: Floats, settings: SelectSettings) -> Floats:
+    """`curation.summary.occasion` of each row."""
+    found: Floats = settings.occasion + settings.relative_occasion * np.abs(shift)
+    return found
+
+
+def lasting(found: Summaries, settings: SelectSettings) -> tuple[Floats, Floats]:
+    """`curation.summary.lasting` of each row; logs."""
+    beyond = NORMAL * occasion(found.shift, settings)
+    low = found.shift - np.hypot(found.shift - found.low, beyond)
+    return low, found.shift + np.hypot(found.high - found.shift, beyond)
+
+
+def holding(shift: Floats, scale: Floats, pairs: int, occasion: Floats) -> Floats:
     """`curation.summary.holding` of each row."""
     error = scale / np.sqrt(pairs)
     between = np.sqrt(2 * (error**2 + occasion**2))

@@ -13,12 +13,16 @@ from benchmarks.many import (
     accepted,
     excluded,
     hodges_lehmann,
+    lasting,
     precise,
     promising,
     summarise,
     unbiased,
 )
 from data.settings import MeasureSettings, SelectSettings
+
+RELATIVE_OCCASION = 0.01
+"""What a session differs by (standard deviation, log) for each unit of the effect, beside `occasion`."""
 
 GROUPS, EACH = 40, 125
 """Machines of one kind (their states last differently long), and pairs simulated on each."""
@@ -72,12 +76,14 @@ def draw(
 ) -> Drawn:
     """Sessions of workloads on machines of the pool; shift (w,) is the true log of the speedup.
 
-    layout: standard deviation of a pair by hash seeds and addresses. occasion: what this session differs by.
+    layout: standard deviation of a pair by hash seeds and addresses. occasion: what this session differs by,
+    and in proportion to the effect beyond that.
     """
     shape = (len(shift), pairs)
     picked = rng.integers(0, pool.ratio.shape[1], shape)
     base, head, again = (rng.normal(0, layout / np.sqrt(2), shape) for _ in range(3))
-    effect = (shift + rng.normal(0, occasion, len(shift)))[:, None]
+    differs = occasion + RELATIVE_OCCASION * np.abs(shift)
+    effect = (shift + rng.normal(0, 1, len(shift)) * differs)[:, None]
     rows = group[:, None]
     return Drawn(
         logs=pool.ratio[rows, picked] + base - head + effect,
@@ -117,12 +123,18 @@ class Round:
     """The effect on that occasion."""
     confirmed: Flags
     accepted: Flags
+    settings: SelectSettings
 
     @property
     def holds(self) -> Flags:
-        """The second look's interval lies above 1 and meets the published one."""
-        published, look = self.confirm, self.look
-        return (look.low > 0) & (look.low <= published.high) & (look.high >= published.low)
+        """The second look's interval lies above 1, and that for any occasion meets the published one."""
+        (low, high), (published_low, published_high) = lasting(self.look, self.settings), self.published
+        return (self.look.low > 0) & (low <= published_high) & (high >= published_low)
+
+    @property
+    def published(self) -> tuple[Floats, Floats]:
+        """Intervals as they are published; logs. Meaningful where `confirmed`."""
+        return lasting(self.confirm, self.settings)
 
     @property
     def covers(self) -> float:
@@ -156,4 +168,4 @@ def decide(
 
     (first, _), (second, _), (look, seen) = one(), one(), one()
     confirmed = promising(first, select) & unbiased(first, select)
-    return Round(first, second, look, seen, confirmed, accepted(first, second, select, family))
+    return Round(first, second, look, seen, confirmed, accepted(first, second, select, family), select)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from benchmarks import acceptance, intervals, sweep
 from benchmarks.acceptance import FAMILY, LAYOUT, MEASURE, OCCASION, SEED, SELECTION
 from benchmarks.report import machine_facts, replace_section
+from benchmarks.rounds import RELATIVE_OCCASION
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,9 @@ def _facts(workloads: int) -> str:
         f"`make bench-statistics`, seed {SEED}; {workloads} workloads in most cells. Pairs: {MEASURE.pairs} to "
         f"{MEASURE.max_pairs} in a session; smallest gain {SELECTION.min_gain:g}, hold {SELECTION.min_hold:g}, "
         f"precision {SELECTION.precision:g}. If nothing else is said, hash seeds and addresses give a pair a standard "
-        f"deviation of {LAYOUT:g}, an occasion {OCCASION:g}, turns and pairs the rest. Workloads are decided alone "
-        "(q = p), which is the least protection; in a repository there is more."
+        f"deviation of {LAYOUT:g}, an occasion {OCCASION:g} and {RELATIVE_OCCASION:g} of the effect (log), turns and "
+        "pairs the rest. Workloads are decided alone (q = p), which is the least protection; in a repository there is "
+        "more."
     )
 
 

@@ -89,20 +89,19 @@ def changed(change: Change) -> tuple[MeasureSettings, SelectSettings]:
 ONE_BY_ONE: tuple[Change, ...] = (
     {},
     {"max_pairs": 12},
-    {"max_pairs": 24},
+    {"max_pairs": 16},
     {"pairs": 8, "min_pairs": 8},
+    {"precision": 0.0075},
     {"precision": 0.010},
     {"precision": 0.020},
     {"relative_precision": 0.0},
-    {"min_hold": 0.95},
     {"min_gain": 0.02},
     {"occasion": 0.0025},
-    {"occasion": 0.01},
-    {"max_pairs": 24, "precision": 0.010},
-    {"max_pairs": 24, "precision": 0.010, "min_hold": 0.95},
-    {"max_pairs": 24, "precision": 0.0125, "min_hold": 0.95},
-    {"pairs": 8, "min_pairs": 8, "max_pairs": 24, "precision": 0.0125, "min_hold": 0.95},
-    {"pairs": 8, "min_pairs": 8, "max_pairs": 32, "precision": 0.010, "min_hold": 0.95},
+    {"occasion": 0.008},
+    {"min_hold": 0.90},
+    {"min_hold": 0.98},
+    {"max_pairs": 32, "precision": 0.010},
+    {"pairs": 8, "min_pairs": 8, "max_pairs": 32, "precision": 0.010},
 )
 """Each by itself, then those that were found to help together."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.blocks import Run, durations_of
 from curation.evidence import deciding_runs
-from curation.summary import smallest_speedup
+from curation.summary import lasting, smallest_speedup
 from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from data.errors import InputError
 from data.records import Build, Change, Evidence, Reason, SessionStatistics, Stamp, Task, Timing, Verdict, Workload
@@ -109,7 +109,7 @@ def assemble(
         detail = next((row.detail for row in mine if row.reason == reason), "")
         return Task(**stamp.fields(), **common, status="rejected", reason=reason, detail=f"{_counts(mine)}: {detail}")
     decided = _decided(mine, runs, accepted[0].run.machine_id)
-    figures = _of_workloads(accepted, repository) | _overall(decided)
+    figures = _of_workloads(accepted, repository, settings) | _overall(decided, settings)
     if (whole := gain_as_a_whole(decided)) < smallest_speedup(settings.min_gain):
         detail = f"{_counts(mine)}: {whole:.3g}× over all workloads that the change touches"
         return Task(**stamp.fields(), **common, **figures, status="rejected", reason=Reason.MIXED, detail=detail)
@@ -168,15 +168,15 @@ def _of_build(base: Build | None, change: Change, repository: Repository) -> dic
     }
 
 
-def _of_workloads(accepted: list[_Accepted], repository: Repository) -> dict[str, Any]:
-    rows = _with_a_visible_one([_workload(one) for one in accepted])
+def _of_workloads(accepted: list[_Accepted], repository: Repository, settings: SelectSettings) -> dict[str, Any]:
+    rows = _with_a_visible_one([_workload(one, settings) for one in accepted])
     realistic = realistic_targets([one.workload for one in accepted])
     return {
         "realistic_targets": realistic,
         "problem_realistic": realistic_problem(repository.codebase, realistic),
         "workloads": rows,
         "durations": json.dumps(durations_of({one.workload.node: one.run for one in accepted})),
-        **_means(rows),
+        **_means([(row.speedup, row.low, row.high) for row in rows]),
         "delta": fmean(row.delta for row in rows),
         "q_value": min(row.q_value for row in rows),
         "margin": min((row.margin for row in rows if row.margin is not None), default=None),
@@ -193,16 +193,19 @@ def _decided(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str
     ]
 
 
-def _overall(decided: Sequence[SessionStatistics]) -> dict[str, Any]:
-    return {f"overall_{name}": value for name, value in _means(decided).items()} | {"timed_workloads": len(decided)}
+def _overall(decided: Sequence[SessionStatistics], settings: SelectSettings) -> dict[str, Any]:
+    means = _means([(one.speedup, *lasting(one, settings)) for one in decided])
+    return {f"overall_{name}": value for name, value in means.items()} | {"timed_workloads": len(decided)}
 
 
-def _means(rows: Sequence[TaskWorkload | SessionStatistics]) -> dict[str, float]:
-    return {name: harmonic_mean([getattr(row, name) for row in rows]) for name in ("speedup", "low", "high")}
+def _means(figures: Sequence[tuple[float, float, float]]) -> dict[str, float]:
+    """Harmonic means of speedups, of their intervals' lower and of their upper ends."""
+    return dict(zip(("speedup", "low", "high"), map(harmonic_mean, zip(*figures, strict=True)), strict=True))
 
 
-def _workload(one: _Accepted) -> TaskWorkload:
+def _workload(one: _Accepted, settings: SelectSettings) -> TaskWorkload:
     confirming = one.evidence.sessions[-1]
+    low, high = lasting(confirming, settings)
     assert one.evidence.p_value is not None and one.evidence.q_value is not None
     return TaskWorkload(
         workload_id=one.workload.workload_id,
@@ -211,8 +214,8 @@ def _workload(one: _Accepted) -> TaskWorkload:
         base_seconds=confirming.base_median,
         head_seconds=confirming.head_median,
         speedup=confirming.speedup,
-        low=confirming.low,
-        high=confirming.high,
+        low=low,
+        high=high,
         delta=confirming.delta,
         p_value=one.evidence.p_value,
         q_value=one.evidence.q_value,

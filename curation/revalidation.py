@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import harmonic_mean, median
@@ -15,7 +14,7 @@ import scipy
 from pydantic import ValidationError
 
 from curation.blocks import Run, durations_of, runs_of
-from curation.summary import excluded, summarise
+from curation.summary import excluded, lasting, summarise
 from data.errors import InputError
 from data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
 from data.records.inputs import told
@@ -88,8 +87,8 @@ def judge_again(
 ) -> Revalidation:
     """What a second look at a published task shows.
 
-    A workload holds when its new interval lies above 1 and meets the published one. One whose interval is too wide
-    to say is undecided: it does not hold, and the reason says so.
+    A workload holds when the interval of its new session lies above 1, and the interval for any occasion meets the
+    published one. One whose interval is too wide to say is undecided: it does not hold, and the reason says so.
 
     Raises:
         InputError: there are no timings.
@@ -177,13 +176,17 @@ def _workload(published: TaskWorkload, run: Run | None, settings: SelectSettings
     failed = session is not None and bool(session.outcomes)
     reason = Reason.WORKLOAD_FAILED if failed else Reason.TOO_FEW_SAMPLES
     if here and not failed:
+        low, high = lasting(here, settings)
         return RevalidatedWorkload(
             workload_id=published.workload_id,
             node=published.node,
             held=(lost := _lost(published, here, settings)) is None,
             reason=lost,
             published=published.speedup,
-            **here.model_dump(include={"speedup", "low", "high", "delta"}),
+            speedup=here.speedup,
+            low=low,
+            high=high,
+            delta=here.delta,
         )
     return RevalidatedWorkload(
         workload_id=published.workload_id, node=published.node, held=False, reason=reason, published=published.speedup
@@ -194,9 +197,8 @@ def _lost(published: TaskWorkload, here: SessionStatistics, settings: SelectSett
     """Why a workload does not hold; None when it does."""
     if here.low <= 1:
         return Reason.NO_GAIN if excluded(here, settings) else Reason.UNDECIDED
-    between = math.exp(2 * settings.occasion)  # what two looks differ by, that neither interval knows of
-    meets = here.low <= published.high * between and here.high * between >= published.low
-    return None if meets else Reason.OTHER_SPEEDUP
+    low, high = lasting(here, settings)
+    return None if low <= published.high and high >= published.low else Reason.OTHER_SPEEDUP
 
 
 def _harmonic(values: Sequence[float | None]) -> float | None:

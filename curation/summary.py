@@ -16,6 +16,9 @@ from curation.stability import Floats
 from data.records import SessionStatistics
 from data.settings import SelectSettings
 
+NORMAL = 1.959963984540054
+"""0.975 quantile of the normal law."""
+
 
 def summarise(session: Session, settings: SelectSettings) -> SessionStatistics | None:
     """Statistics of a session; None with fewer than 6 whole pairs (no interval exists)."""
@@ -39,7 +42,7 @@ def summarise(session: Session, settings: SelectSettings) -> SessionStatistics |
         aa_delta=aa_delta(session.aa_logs, settings.aa_alpha),
         aa_spread=math.expm1(float(np.median(np.abs(session.aa_logs)))) if len(session.aa) else None,
         pair_spread=scale,
-        hold=holding(shift, scale, len(logs), settings.occasion),
+        hold=holding(shift, scale, len(logs), occasion(shift, settings)),
         margin=margin(shift, len(logs), session.aa_logs),
         alone=session.alone,
     )
@@ -58,11 +61,28 @@ def spread(logs: Floats, aa_logs: Floats) -> float:
     return math.sqrt(max(own, pooled))
 
 
+def occasion(shift: float, settings: SelectSettings) -> float:
+    """Standard deviation (log) of a look at an effect beyond the error that its pairs show."""
+    return settings.occasion + settings.relative_occasion * abs(shift)
+
+
+def lasting(statistics: SessionStatistics, settings: SelectSettings) -> tuple[float, float]:
+    """95 % interval of the speedup on any occasion: the session's, widened by what occasions differ by.
+
+    It is what is published, and what a second look is compared with.
+    """
+    shift = math.log(statistics.speedup)
+    beyond = NORMAL * occasion(shift, settings)
+    low = math.hypot(shift - math.log(statistics.low), beyond)
+    high = math.hypot(math.log(statistics.high) - shift, beyond)
+    return math.exp(shift - low), math.exp(shift + high)
+
+
 def holding(shift: float, scale: float, pairs: int, occasion: float) -> float:
     """Predicted probability that a second look, with as many pairs, shows the gain: its interval lies above 1.
 
-    The second look's estimate is Student's t about this one's: both have the error scale/√pairs, and two looks
-    differ by `occasion` beyond that; its interval reaches t₀.₉₇₅ · scale/√pairs below it.
+    The second look's estimate is Student's t about this one's: both have the error scale/√pairs, and each differs
+    by `occasion` beyond that; its interval reaches t₀.₉₇₅ · scale/√pairs below it.
     """
     error = scale / math.sqrt(pairs)
     between = math.sqrt(2 * (error**2 + occasion**2))

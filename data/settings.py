@@ -258,7 +258,10 @@ class SelectSettings(StageSettings):
         default=0.95, gt=0, lt=1, description="Smallest predicted probability that a second look shows the gain."
     )
     occasion: float = Field(
-        default=0.005, ge=0, description="What two looks at the same code differ by (log) that no pair of a look shows."
+        default=0.005, ge=0, description="What a look differs by (standard deviation, log) that no pair of it shows."
+    )
+    relative_occasion: float = Field(
+        default=0.01, ge=0, description="As much again for each unit of the effect (log): large gains vary more."
     )
     precision: float = Field(
         default=0.0125, gt=0, description="Half of the interval (log) at which a workload needs no more pairs."

@@ -117,7 +117,7 @@ class ReleasedTask(Record):
     )
     workloads: list[ReleasedWorkload] = Field(description="What is timed, with the expert's figures.")
     speedup: float = Field(description="The expert's: harmonic mean over the workloads of base time over head time.")
-    low: float = Field(description="Lower end of the 95 % interval of `speedup`.")
+    low: float = Field(description="Lower end of the 95 % interval of `speedup`, on any occasion.")
     high: float = Field(description="Upper end of the same.")
     delta: float = Field(description="Mean δ over the workloads (SWE-Perf's human_performance).")
     q_value: float = Field(description="Smallest q-value of the workloads.")

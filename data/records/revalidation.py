@@ -15,12 +15,12 @@ class RevalidatedWorkload(Record):
 
     workload_id: str = Field(description="As in `tasks.workloads`.")
     node: str = Field(description="Node id of a unit test, or the name of a script.")
-    held: bool = Field(description="Whether its interval here lies above 1 and meets the published one.")
+    held: bool = Field(description="Whether the gain is certain here, and its interval meets the published one.")
     reason: str | None = Field(default=None, description="Why it does not hold; undecided: too wide an interval.")
     published: float = Field(description="Published speedup.")
     speedup: float | None = Field(default=None, description="Base time over the expert's time, here.")
-    low: float | None = Field(default=None, description="95 % interval of `speedup`.")
-    high: float | None = Field(default=None, description="95 % interval of `speedup`.")
+    low: float | None = Field(default=None, description="95 % interval of `speedup`, on any occasion.")
+    high: float | None = Field(default=None, description="Its other end.")
     delta: float | None = Field(default=None, description="Smallest gain that is still significant, here.")
 
 

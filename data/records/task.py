@@ -20,7 +20,7 @@ class TaskWorkload(Record):
     base_seconds: float = Field(description="Median of the base in the confirming session, seconds.")
     head_seconds: float = Field(description="Median of the head in the confirming session, seconds.")
     speedup: float = Field(description="Base time over head time, confirming session.")
-    low: float = Field(description="Lower end of the 95 % interval of `speedup`.")
+    low: float = Field(description="Lower end of the 95 % interval of `speedup`, on any occasion.")
     high: float = Field(description="Upper end of the same.")
     delta: float = Field(description="δ: smallest statistically significant gain (SWE-Perf, Algorithm 1).")
     p_value: float = Field(description="One-sided Mann-Whitney U of the selecting session.")

@@ -40,12 +40,14 @@ def as_session(logs: np.ndarray, aa_logs: np.ndarray, number: int = 1) -> Sessio
 def test_each_statistic_is_that_of_the_scalar_function(pairs: int) -> None:
     logs, aa_logs = sessions(pairs)
     found = many.summarise(logs, aa_logs, SETTINGS)
+    low, high = many.lasting(found, SETTINGS)
     for row in range(WORKLOADS):
         wanted = summary.summarise(as_session(logs[row], aa_logs[row]), SETTINGS)
         assert wanted
         assert np.exp(found.shift[row]) == pytest.approx(wanted.speedup, rel=1e-12)
         assert np.exp(found.low[row]) == pytest.approx(wanted.low, rel=1e-12)
         assert np.exp(found.high[row]) == pytest.approx(wanted.high, rel=1e-12)
+        assert (np.exp(low[row]), np.exp(high[row])) == pytest.approx(summary.lasting(wanted, SETTINGS), rel=1e-12)
         assert found.p_value[row] == pytest.approx(wanted.p_value, rel=1e-9, abs=1e-300)
         assert found.spread[row] == pytest.approx(wanted.pair_spread, rel=1e-9, abs=1e-15)
         assert found.hold[row] == pytest.approx(wanted.hold, rel=1e-9, abs=1e-12)

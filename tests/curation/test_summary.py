@@ -11,6 +11,7 @@ from curation.summary import (
     excluded,
     gains,
     holding,
+    lasting,
     margin,
     precise,
     promising,
@@ -23,7 +24,7 @@ from curation.summary import (
 from data.settings import SelectSettings
 
 SETTINGS = SelectSettings()
-NO_OCCASION = SelectSettings(occasion=0.0)
+NO_OCCASION = SelectSettings(occasion=0.0, relative_occasion=0.0)
 
 
 def pairs(shift: float, noise: float, n: int = 12, seed: int = 0) -> np.ndarray:
@@ -95,6 +96,20 @@ def test_holding_grows_with_the_gain_and_falls_with_the_noise() -> None:
     assert holding(0.03, 0.01, 16, 0.02) < holding(0.03, 0.01, 16, 0.0)
     assert holding(-0.1, 0.02, 8, 0.005) < 0.001 < holding(0.0, 0.02, 8, 0.005) < 0.2
     assert (holding(0.1, 0.0, 8, 0.0), holding(0.0, 0.0, 8, 0.0)) == (1.0, 0.0)
+
+
+def test_what_is_published_covers_what_other_occasions_show() -> None:
+    settings = SelectSettings(occasion=0.01, relative_occasion=0.02)
+    rng, true, covered = np.random.default_rng(4), math.log(2.0), 0
+    differs = 0.01 + 0.02 * true
+    for _ in range(400):
+        found = of(rng.normal(true + rng.normal(0, differs), 0.01, 10), settings=settings)
+        low, high = lasting(found, settings)
+        assert low < found.low < found.speedup < found.high < high
+        covered += low <= 2.0 <= high
+    assert covered / 400 == pytest.approx(0.95, abs=0.03)
+    found = of(pairs(true, 0.01), settings=NO_OCCASION)
+    assert lasting(found, NO_OCCASION) == pytest.approx((found.low, found.high))
 
 
 def test_the_margin_needs_pairs_of_the_base_with_itself() -> None:
