@@ -79,7 +79,7 @@ FEW = script(
     "[len(distinct(words)) for words in data]",
     "many lists of few words",
 )
-SAME = script('["v%d" % (number * 17 % 1700) for number in range(2600)]', "distinct(data)", "other words")
+SAME = script('["v%d" % (number * 7919 % 1700) for number in range(2600)]', "distinct(data)", "other words")
 ELSEWHERE = script('["w" * (number % 99) for number in range(90000)]', "longest(data)", "the longest word")
 SHORT = script('["a", "b", "a"]', "distinct(data)", "three words")
 BROKEN = {"note": "broken", "code": "def setup(:\n"}
