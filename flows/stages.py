@@ -77,6 +77,8 @@ class Stage:
     """Never two batches at once."""
     of_changes: bool = False
     """Its batches are single changes, which walk on to the next stage one by one."""
+    decides: bool = False
+    """It looks at all changes together, and is quick: after each wave of changes it is done anew."""
     counts_rows: bool = False
     """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
     begin: Callable[[Run], None] | None = None
@@ -354,8 +356,16 @@ STAGES: tuple[Stage, ...] = (
     Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build)),
     Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Workload,)),
     Stage("measure", _measure_todo, _measure, of_changes=True, begin=again.wish_late_measurements, writes=(Timing,)),
-    Stage("select", _select_todo, _select, alone=True, writes=(Evidence, Task)),
-    Stage("screen", screening.todo, screening.screen, alone=True, summary=screening.summary, writes=(Finding, Problem)),
+    Stage("select", _select_todo, _select, alone=True, decides=True, writes=(Evidence, Task)),
+    Stage(
+        "screen",
+        screening.todo,
+        screening.screen,
+        alone=True,
+        decides=True,
+        summary=screening.summary,
+        writes=(Finding, Problem),
+    ),
     Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,)),
 )
 """In the order in which data walks through them."""

@@ -65,7 +65,7 @@ class _Waves:
     walked: Sequence[Stage]
     """Stages that changes walk through one by one."""
     closing: Sequence[Stage]
-    """Stages that look at all of them together."""
+    """The stages after these."""
     taken: set[str] = field(default_factory=set)
     pace: float = 0.0
     """Seconds a change, of the wave before; 0 before the first."""
@@ -82,7 +82,7 @@ class _Waves:
             self.taken |= wave
             began = time.monotonic()
             yield from ((stage, wave) for stage in self.walked)
-            yield from ((stage, None) for stage in self.closing)
+            yield from ((stage, None) for stage in self.closing if stage.decides)
             self.pace = (time.monotonic() - began) / len(wave)
             known = self._tell_new(known)
             at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
@@ -90,8 +90,11 @@ class _Waves:
             if waiting:
                 current().tell("left", self._left(len(waiting)))
         if not self.taken or (not self.run.is_over and self._others_walk()):
-            yield from ((stage, None) for stage in (*self.walked, *self.closing))
+            yield from ((stage, None) for stage in self.walked)
+            yield from ((stage, None) for stage in self.closing if stage.decides)
             self._tell_new(known)
+        if not self.taken or not self.run.is_over:
+            yield from ((stage, None) for stage in self.closing if not stage.decides)
 
     def _waiting(self) -> list[str]:
         """Changes that a stage still has to do and no wave has had, the most promising first."""
