@@ -51,7 +51,7 @@ class Command:
     core: int | None = None
     """Core to pin it to."""
     started: Callable[[int], None] | None = field(default=None, compare=False)
-    """Called once with the id of its first process, where this machine sees it."""
+    """Called once with the id of its first process; 0 where this machine does not see it."""
     ending: threading.Event | None = field(default=None, compare=False)
     """Once this is set, the command is killed as at a limit."""
 

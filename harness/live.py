@@ -59,6 +59,7 @@ class LiveProcess:
         self._seconds = (call_seconds or DEFAULT_LIMIT) + SLACK_SECONDS
         self._read = report
         self._root = 0
+        self._told = threading.Event()
         self._spared: frozenset[int] = frozenset()
         self._stopped: list[int] = []
         self._done: Completed | None = None
@@ -92,6 +93,7 @@ class LiveProcess:
         if not isinstance(loaded, dict):
             raise PartnerFailed("crashed", "it did not say what it has loaded", gone=True)
         self.kinds = {str(node): str(kind) for node, kind in loaded.items()}
+        self._told.wait(SLACK_SECONDS)  # an engine may tell later than the probe what it has started
         if self._root:
             self._spared = frozenset(_above(self._root))
             for pid in [self._root, *descendants(self._root)]:
@@ -172,6 +174,7 @@ class LiveProcess:
 
     def _started(self, pid: int) -> None:
         self._root = pid
+        self._told.set()
 
     def _alive(self) -> bool:
         return self._thread.is_alive()

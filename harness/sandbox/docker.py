@@ -184,8 +184,8 @@ def _supervise(
     disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
     limit = TimeLimit(command.limits.wall_seconds, time.monotonic())
-    if command.started and (first := _own_process(api, container)):
-        command.started(first)
+    if command.started:
+        command.started(_own_process(api, container))
     exceeded = _watch(api, container, output, limit, folder, disk, command.ending)
     wall = time.monotonic() - begin
     if exceeded:

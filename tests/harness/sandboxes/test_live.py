@@ -8,7 +8,7 @@ import random
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,10 @@ from in_sandbox import backend
 
 from harness import live
 from harness.alternation.turns import alternate
-from harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeRequest, Sandbox
+from harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
 from harness.live import LiveProcess
 from harness.prober import SandboxProber
+from harness.sandbox.process import ProcessSandbox
 
 SCRIPT = """
 import time
@@ -106,6 +107,25 @@ def test_what_is_loaded_is_called_on_request(opened: Live) -> None:
         report = partner.end()
     assert report.outcome == "finished" and 0 < report.cpu_seconds < report.wall_seconds, report.output
     assert list((opened.folder / "scratch").iterdir()) == []
+
+
+@dataclass
+class Late(ProcessSandbox):
+    """Tells what it has started when that has long been at work, as a busy engine does."""
+
+    def run(self, command: Command) -> Completed:
+        def started(pid: int) -> None:
+            time.sleep(3)
+            if command.started:
+                command.started(pid)
+
+        return super().run(replace(command, started=started))
+
+
+def test_who_is_told_late_can_be_stopped_all_the_same(bare_python: Path, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    with Live(SandboxProber(Late(), tmp_path / "scratch"), bare_python, tmp_path)(KINDS) as partner:
+        assert partner.stoppable
 
 
 TICKS = """
