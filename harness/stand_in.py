@@ -253,7 +253,8 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # uv was killed meanwhile
+        # uv was killed meanwhile; after a Ctrl-C, the main thread tells of it
+        with contextlib.suppress(OSError, ValueError, KeyboardInterrupt):
             argv, cwd = json.loads(self.rfile.readline())
             answer = self.server.taken.answer(argv, Path(cwd))
             self.wfile.write(json.dumps(answer).encode() + b"\n")

@@ -187,7 +187,7 @@ def test_equal_seeds_give_equal_counts(
     first, second = ({item.node: item.instructions for item in report.items} for report in reports)
     assert first.keys() == second.keys() == set(NODES[:2]), reports[0].output
     for node, counts in first.items():
-        assert len(counts) == 2 and counts == pytest.approx(second[node], rel=1e-5)
+        assert len(counts) == 2 and counts == pytest.approx(second[node], rel=2e-4)
 
 
 def test_without_callgrind_each_item_says_so(prober: SandboxProber, sides: Sides) -> None:
