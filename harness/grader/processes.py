@@ -3,6 +3,8 @@
 import os
 import time
 
+from waiting import names_in
+
 MAY_RUN = frozenset("RS")
 """States of a process that was told to stop and has not obeyed yet; one in the kernel ('D') obeys when it leaves it."""
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -60,14 +62,6 @@ def descendants(pid):
             found += children
             waiting += children
     return found
-
-
-def names_in(folder):
-    """Names of what is in a folder; none where it is gone."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def cores_of(pid):

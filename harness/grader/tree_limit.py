@@ -1,13 +1,13 @@
 """The time limit of a process and what it started: seconds without a processor do not count."""
 
-import os
 import threading
 import time
 
-LONGEST = 4.0
-"""Times the limit that it may last by the wall clock, however long others had the processors."""
+from processes import descendants
+from waiting import LONGEST, Waiting
+
 LOOK = 0.5
-"""Seconds between two looks, once the limit is over by the wall clock; before, nothing is looked at."""
+"""Seconds between two looks, once half of the limit is over by the wall clock; before, nothing is looked at."""
 
 
 class TreeLimit(threading.Thread):
@@ -21,13 +21,13 @@ class TreeLimit(threading.Thread):
 
     def run(self):
         """Waits for the end of the process or of the limit."""
-        begin, known, waited, left = time.monotonic(), {}, 0.0, self._seconds
+        begin, pid, left = time.monotonic(), self._process.pid, self._seconds / 2
+        waiting = Waiting(begin)
         while not self._ended.wait(left):
-            wall, found = time.monotonic() - begin, run_delays(self._process.pid)
-            growth = max([delay - known.get(task, 0.0) for task, delay in found.items()] + [0.0])
-            known = found
-            waited += min(growth, wall - waited)
-            left = min(LOOK, self._seconds + waited - wall, self._seconds * LONGEST - wall)
+            now = time.monotonic()
+            waiting.look(now, [pid] + descendants(pid))
+            over = begin + min(self._seconds + waiting.seconds, self._seconds * LONGEST)
+            left = min(LOOK, over - now)
             if left <= 0:
                 self.exceeded = True
                 self._process.kill()
@@ -38,31 +38,3 @@ class TreeLimit(threading.Thread):
         self._ended.set()
         self.join()
         return self.exceeded
-
-
-def run_delays(pid):
-    """By thread of a process and its descendants, seconds for which it was ready and had no processor."""
-    found, waiting = {}, [str(pid)]
-    while waiting:
-        place = "/proc/%s/task" % waiting.pop()
-        for task in names_in(place):
-            try:
-                found[task] = int(words_of("%s/%s/schedstat" % (place, task))[1]) * 1e-9
-                waiting += words_of("%s/%s/children" % (place, task))
-            except (OSError, ValueError, IndexError):  # it ended, or this kernel does not tell
-                continue
-    return found
-
-
-def names_in(folder):
-    """Names of what is in a folder; none where it is gone."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def words_of(path):
-    """Words of a small file."""
-    with open(path) as file:
-        return file.read().split()

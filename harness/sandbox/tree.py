@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,23 +102,6 @@ def _usage_anywhere(pids: list[int]) -> Usage:
         except psutil.Error:
             continue
     return Usage(tasks, memory)
-
-
-def run_delays(pids: Sequence[int]) -> dict[int, float]:
-    """By thread of these processes, seconds since it began for which it was ready and had no processor.
-
-    Of processes without such figures (another kernel, another user's with hidden processes), and of what
-    ended meanwhile, nothing.
-    """
-    found = {}
-    for pid in pids:
-        for task in _tasks(pid):
-            try:
-                with open(f"/proc/{pid}/task/{task}/schedstat", "rb", 0) as file:  # noqa: PTH123  # this is polled
-                    found[int(task)] = int(file.read(128).split()[1]) * 1e-9
-            except (OSError, IndexError, ValueError):
-                continue
-    return found
 
 
 def proportional_memory(pids: list[int]) -> int:

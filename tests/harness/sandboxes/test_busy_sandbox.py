@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from in_sandbox import python
 
-import harness.sandbox.limit
+from harness.alternation import waiting
+from harness.alternation.waiting import Thread
 from harness.contracts import Limits, Sandbox
 from harness.sandbox.limit import TimeLimit
 
@@ -26,9 +32,9 @@ subprocess.run([sys.executable, "-c", %r, sys.argv[1]], check=True)
 def test_waiting_for_a_processor_does_not_use_up_the_limit(
     sandbox: Sandbox, folder: Path, busy_core: int, code: str
 ) -> None:
-    ended = python(sandbox, code, folder, "4", limits=Limits(wall_seconds=2.5), core=busy_core)
+    ended = python(sandbox, code, folder, "6", limits=Limits(wall_seconds=4.5), core=busy_core)
     assert ended.ok, ended
-    assert ended.wall_seconds > 4, "wall time alone would have exceeded the limit"
+    assert ended.wall_seconds > 6, "wall time alone would have exceeded the limit"
 
 
 @pytest.mark.parametrize("code", [BURN, "import time; time.sleep(600)"], ids=["endless", "sleeping"])
@@ -41,9 +47,14 @@ def test_on_a_busy_machine_limits_still_end_what_does_not_end(
 
 @pytest.fixture
 def delays(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
-    """What the kernel tells of threads."""
+    """What the kernel tells of threads: seconds waited; those of whom nothing new is told are ready."""
     known: dict[int, float] = {}
-    monkeypatch.setattr(harness.sandbox.limit, "run_delays", lambda pids: dict(known))
+
+    def threads(pids: Iterable[int]) -> dict[int, Thread]:
+        return {number: Thread("", 0.0, waited) for number, waited in known.items()}
+
+    monkeypatch.setattr(waiting, "threads_of", threads)
+    monkeypatch.setattr(waiting, "is_ready", lambda thread: True)
     return known
 
 
@@ -53,7 +64,40 @@ def test_of_each_look_the_longest_wait_counts(delays: dict[int, float]) -> None:
     assert not limit.is_over(105.0, list) and limit.end == 113.0
     delays.update({1: 3.5, 2: 6.0, 3: 1.0})
     assert not limit.is_over(112.0, list) and limit.end == 117.0
-    assert limit.is_over(117.0, list)
+    delays.update({1: 3.6, 2: 6.1, 3: 1.1})
+    assert limit.is_over(117.2, list)
+
+
+def test_who_still_waits_is_credited_and_not_twice(delays: dict[int, float]) -> None:
+    limit = TimeLimit(4.0, begin=0.0)
+    delays[1] = 0.5
+    assert not limit.is_over(2.0, list) and limit.end == 4.5
+    assert not limit.is_over(4.5, list) and limit.end == 7.0, "since the last look it was ready and did not run"
+    assert not limit.is_over(6.5, list) and limit.end == 9.0
+    delays[1] = 5.5  # it has run at last: five seconds of waiting, of which four and a half were known
+    assert not limit.is_over(7.0, list) and limit.end == 9.5
+
+
+def test_who_sleeps_does_not_wait(delays: dict[int, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "is_ready", lambda thread: False)
+    limit = TimeLimit(4.0, begin=0.0)
+    delays[1] = 0.5
+    assert not limit.is_over(2.0, list)
+    assert limit.is_over(4.5, list)
+
+
+def test_what_the_kernel_tells_of_a_thread() -> None:
+    own = waiting.threads_of([os.getpid()])[threading.get_native_id()]
+    assert own.ran > 0 and own.waited >= 0 and waiting.is_ready(own)
+    asleep = subprocess.Popen(["sleep", "60"])
+    try:
+        until = time.monotonic() + 20
+        while (found := waiting.threads_of([asleep.pid])) and waiting.is_ready(found[asleep.pid]):
+            assert time.monotonic() < until
+    finally:
+        asleep.kill()
+        asleep.wait()
+    assert waiting.threads_of([asleep.pid]) == {} and not waiting.is_ready(found[asleep.pid])
 
 
 def test_no_more_than_what_has_passed_counts(delays: dict[int, float]) -> None:
@@ -65,7 +109,7 @@ def test_no_more_than_what_has_passed_counts(delays: dict[int, float]) -> None:
 def test_nothing_lasts_for_ever_however_busy_the_machine_is(delays: dict[int, float]) -> None:
     limit = TimeLimit(1.0, begin=0.0)
     for tenth in range(40):
-        delays[1] = tenth / 10
+        delays[1] = tenth / 10 + 0.01
         assert not limit.is_over(tenth / 10, list)
     delays[1] = 4.0
     assert limit.is_over(4.0, list)
