@@ -123,6 +123,21 @@ def test_contents_that_look_like_our_separators(repository: Repository) -> None:
     assert changes[0].files[0].added == 2
 
 
+def test_lines_are_counted_as_git_counts_them(repository: Repository) -> None:
+    body = b"".join(b"line %d\n" % number for number in range(40))
+    contents = (
+        b"one", b"one\n", b"two", body, body[:-1], b"\\ No newline\n" + body, b"\\ No newline\n\\" + body + b"\\",
+        b"first\n" + body[:-1] + b" and more", b"+\n-\n@@ -1 +1 @@\n\\\n", b"", b"\n", b"\n\n\\\n\\", body + b"\r",
+    )  # fmt: skip
+    for number, content in enumerate(contents):
+        repository.commit(f"{number}", {"a.py": content, "b.py": contents[-number]})
+    for change in rows(repository.folder):
+        options = ("--numstat", "--format=", "--no-renames", "--root", change.head_sha)
+        told = [line.split("\t") for line in repository.git("show", *options).decode().splitlines()]
+        counted = {path: (int(added), int(deleted)) for added, deleted, path in told}
+        assert {file.path: (file.added, file.deleted) for file in change.files} == counted, change.title
+
+
 def test_links_modes_types_renames_binaries_and_submodules(repository: Repository, tmp_path: Path) -> None:
     other = Repository(tmp_path / "other")
     other.commit("other", {"o.py": "o\n"})
