@@ -56,8 +56,9 @@ def read_patch(entries: Sequence[Entry], patch: bytes, limit: int, places: tuple
     package (`miners.roles`).
     """
     diff = Diff()
-    sections = patch.split(b"\n" + _START)
-    sections[0], sections[-1] = sections[0].removeprefix(_START), sections[-1].removesuffix(b"\n")
+    sections = patch.split(b"\n" + _START)  # what is large is not copied first
+    sections[0] = sections[0].removeprefix(_START)
+    sections[-1] = sections[-1].removesuffix(b"\n")
     patch_id = PatchId()
     functions: dict[str, None] = {}
     kept: list[bytes] = []

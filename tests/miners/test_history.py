@@ -217,9 +217,12 @@ def test_patch_ids_are_those_of_git(repository: Repository) -> None:
     repository.git("mv", "c.py", "d.py")
     changed = body.replace("line 7\n", "line  seven\n").replace("line 50\n", "")
     first = repository.commit("first", {"a.py": changed, "b.c": changed + "no newline", "e.py": "new\n"})
-    patch = repository.git("diff-tree", "-p", "-M", f"{first}^", first)
-    expected = repository.git("patch-id", "--stable", data=patch).decode().split()[0]
-    assert only_row(repository.folder, first).patch_id == expected
+    one_file = repository.commit("one file", {"a.py": body})
+    for sha in (first, one_file):
+        patch = repository.git("diff-tree", "-p", "-M", f"{sha}^", sha)
+        expected = repository.git("patch-id", "--stable", data=patch).decode().split()[0]
+        assert only_row(repository.folder, sha).patch_id == expected
+    assert only_row(repository.folder, one_file).patch.startswith("diff --git a/a.py b/a.py\n")
     repository.git("checkout", "-q", "-b", "moved", f"{first}^")
     repository.commit("shift", {"a.py": "top\n" * 30 + body})
     picked = repository.commit("a only", {"a.py": "top\n" * 30 + body.replace("line 30\n", "line 30 \n\n")})
