@@ -53,6 +53,12 @@ def test_the_funnel_of_the_demo_under_the_cascade(mined: Path, perfquarry: Progr
     assert again == stages and store.count(Verdict, "demo") == 33
 
 
+def test_the_first_line_comes_before_the_work(mined: Path, perfquarry: Program) -> None:
+    for stage in ("mine", "judge"):
+        begin = perfquarry(mined, stage, "demo", "--no-server").stdout.split("\n")[0]
+        assert begin.split()[:3] == [stage, "demo,", "home"]
+
+
 @pytest.mark.slow
 def test_it_waits_for_answers_cleanly_and_goes_on(mined: Path, tmp_path: Path, perfquarry: Program) -> None:
     folder = tmp_path / "exchange"
