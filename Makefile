@@ -56,7 +56,7 @@ lock: setup ## pin the requirements anew
 bench-statistics: setup-dev ## error rates, power and coverage of the acceptance rule
 	$(BIN)/python -m benchmarks.statistics
 
-bench-mining: setup-dev ## speed of the crawl (ARGS: path of a numpy clone)
+bench-mining: setup-dev ## speed of mine and judge beside git log (ARGS: path of a clone and its name; numpy)
 	$(BIN)/python -m benchmarks.mining $(ARGS)
 
 bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of clones)

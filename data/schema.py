@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 from pydantic import ValidationError
@@ -125,8 +125,19 @@ def from_table(model: type[R], table: pa.Table) -> Iterator[R]:
         StoreError: a row is no valid record.
     """
     for batch in table.to_batches(max_chunksize=2048):
-        for values in batch.to_pylist(maps_as_pydicts="strict"):
+        for values in _plain(batch):
             try:
                 yield model.model_validate(values)
             except ValidationError as error:
                 raise StoreError(f"a row is no valid {model.__name__}: {error}") from error
+
+
+def _plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    if any(map(_has_map, batch.schema.types)):
+        return cast("list[dict[str, Any]]", batch.to_pylist(maps_as_pydicts="strict"))
+    return cast("list[dict[str, Any]]", batch.to_pylist())  # five times as fast
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    inside = [kind.field(at).type for at in range(kind.num_fields)]
+    return pa.types.is_map(kind) or any(map(_has_map, inside))

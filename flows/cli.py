@@ -100,6 +100,14 @@ def _dates(since: datetime | None, until: datetime | None) -> tuple[datetime | N
     return begin, end
 
 
+def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
+    if not as_json:
+        Console().print(f"{name:<9} {escape(options.repo)}, home {escape(options.home)}", highlight=False)
+    from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
+
+    work(options, stages, with_server=with_server, as_json=as_json)
+
+
 def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
     def command(
         repo: RepoArgument,
@@ -137,11 +145,7 @@ def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
             tasks=tasks,
             settings=settings_from(settings, judge, workloads, budget_usd, llm),
         )
-        if not as_json:
-            Console().print(f"{name:<9} {escape(options.repo)}, home {escape(options.home)}", highlight=False)
-        from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
-
-        work(options, stages, with_server=server, as_json=as_json)
+        _work(name, options, stages, with_server=server, as_json=as_json)
 
     command.__doc__ = text
     app.command(name)(command)
@@ -204,9 +208,7 @@ def judge(
 
         tokens(options, as_json=as_json)
     else:
-        from flows.work import work
-
-        work(options, ["judge"], with_server=server, as_json=as_json)
+        _work("judge", options, ["judge"], with_server=server, as_json=as_json)
 
 
 @app.command()

@@ -38,12 +38,11 @@ def judging(run: Run) -> Iterator[Judge]:
 
 
 def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
-    """Verdicts on the mined changes of these ids, as they come; those kept name the functions touched.
+    """Verdicts on the mined changes of these ids, as they come.
 
     Raises:
         BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
     """
-    changes: dict[str, Change] = {}
     commits = _patches_of_commits(run)
     again: list[Change] = []
 
@@ -53,15 +52,10 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
             if change.kind == "merge" and change.patch_id in commits:
                 again.append(change)
                 continue
-            changes[change.change_id] = change
             yield change
 
     with judging(run) as judge:
-        for verdict in judge.judge_all(mined()):
-            change = changes.pop(verdict.change_id)
-            if verdict.status == "kept":
-                verdict = verdict.model_copy(update={"functions": touched(run.clone, change)})
-            yield verdict
+        yield from judge.judge_all(mined())
     stamp = run.stamp("judge")
     for change in again:
         yield Verdict(
@@ -74,6 +68,22 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
             probability=0.0,
             why=MEANING[Reason.SAME_PATCH],
         )
+
+
+def verdict_with_functions(run: Run, change: Change) -> Verdict:
+    """The verdict on a change that is taken up; names the functions touched, which are found and written once.
+
+    Raises:
+        GitFailed: git cannot read the change.
+    """
+    where = pc.field("change_id") == change.change_id
+    verdict = next(iter(run.store.records(Verdict, run.name, where=where, **run.where("judge"))))
+    if verdict.functions:
+        return verdict
+    found = verdict.model_copy(update={"functions": touched(run.clone, change)})
+    if found.functions:
+        run.store.append([found])
+    return found
 
 
 def _patches_of_commits(run: Run) -> frozenset[str]:

@@ -6,6 +6,7 @@ next table lacks. Nothing else marks progress.
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +37,7 @@ from flows import again, renewing, screening
 from flows.display import current, waiting_for_core
 from flows.gc import tidy
 from flows.joining import Joined
-from flows.judging import verdicts
+from flows.judging import verdict_with_functions, verdicts
 from flows.run import Run
 from flows.sources import sources_of
 from harness.machine import measurement_lock
@@ -97,6 +98,7 @@ def append_in_parts(run: Run, rows: Iterable[Row]) -> None:
     """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
     part: list[Row] = []
     written = time.monotonic()
+    gc.freeze()  # or each collection looks at all that was imported: a third of the time
     try:
         for row in rows:
             part.append(row)
@@ -104,6 +106,7 @@ def append_in_parts(run: Run, rows: Iterable[Row]) -> None:
                 run.store.append(part)
                 part, written = [], time.monotonic()
     finally:  # rows that came before an error are final
+        gc.unfreeze()
         run.store.append(part)
 
 
@@ -210,11 +213,6 @@ def _builds(run: Run, change_id: str) -> list[Build]:
     return list(run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build")))
 
 
-def _verdict(run: Run, change_id: str) -> Verdict:
-    found = run.store.records(Verdict, run.name, where=pc.field("change_id") == change_id, **run.where("judge"))
-    return next(iter(found))
-
-
 def _generate_todo(run: Run) -> list[Batch]:
     return _one_by_one(run, _built(run), renewing.done(run, Workload, "generate") - again.due(run, "generate"))
 
@@ -224,7 +222,8 @@ def case_of(run: Run, change_id: str) -> Case:
     builds = _builds(run, change_id)
     base, head = run.builder.reopen(builds)
     settings, stamp = run.options.settings.generate, run.stamp("generate")
-    change, verdict = run.change(change_id), _verdict(run, change_id)
+    change = run.change(change_id)
+    verdict = verdict_with_functions(run, change)
     return Case(change, verdict, base, head, run.prober, settings, stamp, run.tools(builds))
 
 
@@ -314,7 +313,7 @@ def _select(run: Run, keys: Batch) -> None:
         tasks.append(
             assemble(
                 change,
-                _verdict(run, change_id),
+                verdict_with_functions(run, change),
                 _builds(run, change_id),
                 _workloads(run, change_id),
                 rows,
@@ -354,7 +353,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,)),
     Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build)),
-    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Workload,)),
+    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Verdict, Workload)),
     Stage("measure", _measure_todo, _measure, of_changes=True, begin=again.wish_late_measurements, writes=(Timing,)),
     Stage("select", _select_todo, _select, alone=True, decides=True, writes=(Evidence, Task)),
     Stage(

@@ -12,7 +12,8 @@ from data.records import FileChange, FileRole, FileStatus
 from miners.roles import language_of, looks_generated, role_of
 from miners.stream import SUBMODULE, Entry
 
-_HUNK = re.compile(rb"\n@@ -[0-9,]+ \+[0-9,]+ @@ ?([^\n]*)")
+_HUNK = re.compile(rb"\n@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?([^\n]*)")
+"""Groups: lines at the base and at the head, where they are not 1, and what stands behind."""
 _INDEX = re.compile(rb"\nindex [^\n]*")
 _NO_NEWLINE = re.compile(rb"\n\\ [^\n]*")
 _SPACE = b" \t\n\r\v\f"
@@ -55,7 +56,9 @@ def read_patch(entries: Sequence[Entry], patch: bytes, limit: int, places: tuple
     package (`miners.roles`).
     """
     diff = Diff()
-    sections = patch[len(_START) :].removesuffix(b"\n").split(b"\n" + _START)
+    sections = patch.split(b"\n" + _START)  # what is large is not copied first
+    sections[0] = sections[0].removeprefix(_START)
+    sections[-1] = sections[-1].removesuffix(b"\n")
     patch_id = PatchId()
     functions: dict[str, None] = {}
     kept: list[bytes] = []
@@ -69,9 +72,11 @@ def read_patch(entries: Sequence[Entry], patch: bytes, limit: int, places: tuple
         role = role_of(text(entry.path), places)
         for section in sections[at : at + width]:
             pieces = _HUNK.split(section)
-            head, body = pieces[0], b"".join(pieces[2::2])
+            head, body = pieces[0], b"".join(pieces[4::4])
             if body:
-                more, less = body.count(b"\n+"), body.count(b"\n-")
+                if b"\\" in pieces[-1] and b"\n\\" in pieces[-1]:  # the end of a file is no newline
+                    body = _NO_NEWLINE.sub(b"", body)
+                more, less = _added_and_deleted(pieces, body)
                 added, deleted = added + more, deleted + less
                 if role == "source" and looks_generated(section, len(head), more, less):
                     role = "generated"
@@ -79,7 +84,7 @@ def read_patch(entries: Sequence[Entry], patch: bytes, limit: int, places: tuple
                 binary = binary or b"\nBinary files " in head
             patch_id.add(entry, head, body)
             if role == "source":
-                _name_functions(functions, text(entry.path), pieces[1::2])
+                _name_functions(functions, text(entry.path), pieces[3::4])
                 if not diff.patch_truncated:
                     cut = _cut(section, len(head), room)
                     diff.patch_truncated = len(cut) < len(section)
@@ -108,9 +113,7 @@ class PatchId:
         self._begun = bytearray()
 
     def add(self, entry: Entry, head: bytes, body: bytes) -> None:
-        """Adds one file: its header lines (after 'diff --git ') and its hunks' lines."""
-        if b"\n\\" in body:
-            body = _NO_NEWLINE.sub(b"", body)
+        """Adds one file: its header lines (after 'diff --git ') and its hunks' lines, which are all of its contents."""
         self._begun += b"diff--git" + _INDEX.sub(b"", head, count=1).translate(None, _SPACE)
         if body:
             self._flush(body.translate(None, _SPACE))
@@ -134,6 +137,13 @@ class PatchId:
 def text(raw: bytes) -> str:
     """UTF-8, with other bytes written as \\xNN."""
     return raw.decode("utf-8", "backslashreplace")
+
+
+def _added_and_deleted(pieces: Sequence[bytes | None], body: bytes) -> tuple[int, int]:
+    """Lines added and deleted: the headers of the hunks tell both sides' lines, so that one count tells the rest."""
+    lines = body.count(b"\n")
+    base, head = (sum(1 if number is None else int(number) for number in pieces[side::4]) for side in (1, 2))
+    return lines - base, lines - head
 
 
 def _file(entry: Entry, added: int, deleted: int, binary: bool, role: FileRole) -> FileChange:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from data.git import LARGEST_COMPARED, Git, git_of
 from data.records import Change, ChangeKind, Reason, Stamp, change_id_of
@@ -67,8 +66,6 @@ def crawl(
             commit.lacking = bool(commit.parents)
             # git takes it for a root: what it shows is the whole tree, not a change.
             commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
-        elif b"\nBinary files " in commit.patch:
-            commit.oversized = _has_huge_text(git, commit)
         yield _change(git, commit, stamp, settings, places)
 
 
@@ -76,6 +73,7 @@ def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings, p
     message = text(commit.message).strip("\n")
     title = message.partition("\n")[0].strip()
     base = commit.parents[0] if commit.parents else ""
+    diff = _diff(git, commit, settings, places)
     reason = _reason(commit)
     pull = pull_number(title)
     # Valid by construction (tests/miners/test_history.py validates such rows): checking costs more than parsing.
@@ -98,24 +96,24 @@ def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings, p
         patch_bytes=commit.patch_bytes,
         pull_number=pull,
         issues=issue_numbers(message, pull),
-        **_diff_columns(git, commit, settings, places),
+        files=diff.files,
+        functions=diff.functions,
+        patch=diff.patch,
+        patch_truncated=diff.patch_truncated,
+        patch_id=diff.patch_id,
     )
 
 
-def _diff_columns(git: Git, commit: RawCommit, settings: MineSettings, places: tuple[str, ...]) -> dict[str, Any]:
-    if commit.oversized:
-        diff = Diff(files=read_names(commit.entries, _line_counts(git, commit), places), patch_truncated=True)
-    elif commit.lacking or not commit.patch:
-        diff = Diff(files=read_names(commit.entries, places=places))
-    else:
+def _diff(git: Git, commit: RawCommit, settings: MineSettings, places: tuple[str, ...]) -> Diff:
+    """What the patch says; of an oversized one, which the commit is noted to have, no more than names and counts."""
+    if not commit.oversized:
+        if commit.lacking or not commit.patch:
+            return Diff(files=read_names(commit.entries, places=places))
         diff = read_patch(commit.entries, commit.patch, settings.patch_limit, places)
-    return {
-        "files": diff.files,
-        "functions": diff.functions,
-        "patch": diff.patch,
-        "patch_truncated": diff.patch_truncated,
-        "patch_id": diff.patch_id,
-    }
+        commit.oversized = any(file.binary for file in diff.files) and _has_huge_text(git, commit)
+        if not commit.oversized:
+            return diff
+    return Diff(files=read_names(commit.entries, _line_counts(git, commit), places), patch_truncated=True)
 
 
 def _reason(commit: RawCommit) -> Reason | None:

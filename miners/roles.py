@@ -159,7 +159,7 @@ def looks_generated(diff: bytes, hunks_at: int, added: int, deleted: int) -> boo
         return True
     lines = added + deleted
     size = len(diff) - hunks_at
-    if lines and size > 20_000 and size > _LONG_LINE * (lines + diff.count(b"\n ")):
+    if lines and size > max(20_000, _LONG_LINE * lines) and size > _LONG_LINE * (lines + diff.count(b"\n ")):
         return True
     if added < _TABLE_LINES or deleted * 10 > added:
         return False

@@ -39,7 +39,7 @@ class Verdict(Row):
     apis: list[str] = Field(default_factory=list, description="Public APIs that show the change.")
     signals: list[Signal] = Field(default_factory=list)
     functions: list[TouchedFunction] = Field(
-        default_factory=list, description="Exact functions touched; only for changes that are kept."
+        default_factory=list, description="Exact functions touched; found when workloads for the change are looked for."
     )
     tokens: int = Field(default=0, description="Of all questions and answers, those from a cache included.")
     cost_usd: float | None = Field(default=0.0, description="Spent this time; null where no price is known.")

@@ -1,12 +1,14 @@
-"""Verdicts on the changes of a whole repository."""
+"""Verdicts on the changes of a whole repository, and what is found once a change is taken up."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from data.records import Change, Reason
+import pyarrow.compute as pc
+
+from data.records import Change, Reason, TouchedFunction, Verdict
 from data.settings import MineSettings
-from flows.judging import verdicts
+from flows.judging import verdict_with_functions, verdicts
 from flows.options import Options
 from flows.run import Run
 from miners.history import crawl
@@ -34,3 +36,27 @@ def test_a_merge_and_its_only_commit_are_one_change(tmp_path: Path) -> None:
     assert found["Merge branch 'one'"] == Reason.SAME_PATCH
     assert Reason.SAME_PATCH not in {found["Speed up one 0"], found["Merge branch 'two'"]}
     assert len(found) == sum(Change.model_validate(one.model_dump()).status == "kept" for one in changes)
+
+
+def test_functions_are_found_once_and_only_when_a_change_is_taken_up(tmp_path: Path) -> None:
+    git = Git(tmp_path / "lib")
+    slow = "def work(n):\n    return sum([one for one in range(n)])\n"
+    git.commit("start", {"lib/core.py": slow})
+    git.commit("Speed up work", {"lib/core.py": slow.replace("[one for one in range(n)]", "range(n)")})
+    run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
+    run.store.append(list(crawl(run.clone, run.stamp("mine"), MineSettings())))
+    (change,) = run.store.records(Change, run.name, where=pc.field("status") == "kept")
+    (judged,) = verdicts(run, [change.change_id])
+    run.store.append([judged])
+    assert judged.status == "kept" and not judged.functions
+
+    taken_up = verdict_with_functions(run, change)
+    work = TouchedFunction(path="lib/core.py", name="work", change="modified")
+    assert taken_up == judged.model_copy(update={"functions": [work]})
+    assert list(run.store.records(Verdict, run.name)) == [taken_up]
+    parts = run.store.parts(Verdict, run.name)
+    assert verdict_with_functions(run, change) == taken_up and run.store.parts(Verdict, run.name) == parts
+
+    before = judged.model_copy(update={"functions": [work.model_copy(update={"name": "as it was written once"})]})
+    run.store.append([before])
+    assert verdict_with_functions(run, change) == before, "rows of older homes are used as they are"

@@ -123,6 +123,21 @@ def test_contents_that_look_like_our_separators(repository: Repository) -> None:
     assert changes[0].files[0].added == 2
 
 
+def test_lines_are_counted_as_git_counts_them(repository: Repository) -> None:
+    body = b"".join(b"line %d\n" % number for number in range(40))
+    contents = (
+        b"one", b"one\n", b"two", body, body[:-1], b"\\ No newline\n" + body, b"\\ No newline\n\\" + body + b"\\",
+        b"first\n" + body[:-1] + b" and more", b"+\n-\n@@ -1 +1 @@\n\\\n", b"", b"\n", b"\n\n\\\n\\", body + b"\r",
+    )  # fmt: skip
+    for number, content in enumerate(contents):
+        repository.commit(f"{number}", {"a.py": content, "b.py": contents[-number]})
+    for change in rows(repository.folder):
+        options = ("--numstat", "--format=", "--no-renames", "--root", change.head_sha)
+        told = [line.split("\t") for line in repository.git("show", *options).decode().splitlines()]
+        counted = {path: (int(added), int(deleted)) for added, deleted, path in told}
+        assert {file.path: (file.added, file.deleted) for file in change.files} == counted, change.title
+
+
 def test_links_modes_types_renames_binaries_and_submodules(repository: Repository, tmp_path: Path) -> None:
     other = Repository(tmp_path / "other")
     other.commit("other", {"o.py": "o\n"})
@@ -202,9 +217,12 @@ def test_patch_ids_are_those_of_git(repository: Repository) -> None:
     repository.git("mv", "c.py", "d.py")
     changed = body.replace("line 7\n", "line  seven\n").replace("line 50\n", "")
     first = repository.commit("first", {"a.py": changed, "b.c": changed + "no newline", "e.py": "new\n"})
-    patch = repository.git("diff-tree", "-p", "-M", f"{first}^", first)
-    expected = repository.git("patch-id", "--stable", data=patch).decode().split()[0]
-    assert only_row(repository.folder, first).patch_id == expected
+    one_file = repository.commit("one file", {"a.py": body})
+    for sha in (first, one_file):
+        patch = repository.git("diff-tree", "-p", "-M", f"{sha}^", sha)
+        expected = repository.git("patch-id", "--stable", data=patch).decode().split()[0]
+        assert only_row(repository.folder, sha).patch_id == expected
+    assert only_row(repository.folder, one_file).patch.startswith("diff --git a/a.py b/a.py\n")
     repository.git("checkout", "-q", "-b", "moved", f"{first}^")
     repository.commit("shift", {"a.py": "top\n" * 30 + body})
     picked = repository.commit("a only", {"a.py": "top\n" * 30 + body.replace("line 30\n", "line 30 \n\n")})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import data.demo
-from data.records import LlmCall, Workload
+from data.records import LlmCall, Verdict, Workload
 from data.store import TableStore
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for three stages
@@ -58,6 +58,8 @@ def test_the_demo_is_sampled_from_cassettes_offline(built: Path, perfquarry, fac
     assert "refused 1" in perfquarry(built, "sampling", "demo").stdout
     calls = len(list(TableStore(built / "tables").records(LlmCall, "demo")))
     before = rows(built)
+    verdicts = TableStore(built / "tables").records(Verdict, "demo")
+    assert {one.change_id for one in verdicts if one.functions} == {row.change_id for row in before}
     generate(perfquarry, built, f"cassette:{CASSETTES}")
     assert len(list(TableStore(built / "tables").records(LlmCall, "demo"))) == calls
     assert rows(built) == before
