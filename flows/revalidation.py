@@ -113,9 +113,10 @@ def _of_release(gold: GoldRuns, row: ReleasedTask) -> _Made:
 
 def _of_recipe(home: Home, task: Task, clone_from: str | None, settings: Settings) -> _Made:
     """From a clone of the repository and the recipe in the task."""
-    repo = task.repo if task.repo in names() else task.url
     run = Run.open(
-        Options(repo=repo, source=clone_from, home=str(home.root), jobs=1, settings=settings).model_dump_json()
+        Options(
+            repo=repository_of(task, clone_from), source=clone_from, home=str(home.root), jobs=1, settings=settings
+        ).model_dump_json()
     )
     builds = builds_of_recipe(
         home,
@@ -128,6 +129,19 @@ def _of_recipe(home: Home, task: Task, clone_from: str | None, settings: Setting
         task.requirements,
     )
     return _Made(*run.builder.reopen(builds), run.prober, run.machine, builds[0].python)
+
+
+def repository_of(task: Task, clone_from: str | None) -> str:
+    """What names the task's repository: a name of the user's own is enough where its clone is given.
+
+    Raises:
+        InputError: nothing tells where it is.
+    """
+    if clone_from or task.repo in names():
+        return task.repo
+    if not task.url:
+        raise InputError(f"nothing tells where the repository {task.repo!r} is: give its clone, --source PATH|URL")
+    return task.url
 
 
 def _again(task: Task, made: _Made, settings: Settings, run_id: str) -> Revalidation:

@@ -11,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.demo import expected
+from data.errors import InputError
 from data.home import Home
 from data.records import Revalidation
 from data.store import TableStore
+from flows.revalidation import repository_of
+from tests.review_home import task_of
 
 
 @pytest.mark.slow
@@ -40,6 +43,16 @@ def test_a_task_is_made_and_measured_again_from_its_recipe(
 
     shown = perfquarry(other, "revalidate", str(release.parent), "--tasks", "no-such", code=2)
     assert "no task of" in shown.stderr
+
+
+def test_a_repository_of_ones_own_name_is_the_clone_that_is_given() -> None:
+    own = task_of(1, 2.0).model_copy(update={"repo": "own", "url": ""})
+    assert repository_of(own, "/somewhere/lib") == "own"
+    address = "https://example.org/own.git"
+    assert repository_of(own.model_copy(update={"url": address}), None) == address
+    assert repository_of(own.model_copy(update={"repo": "demo"}), None) == "demo"
+    with pytest.raises(InputError, match="'own' is: give its clone, --source"):
+        repository_of(own, None)
 
 
 @pytest.mark.parametrize("name", ["empty", "garbage.parquet"])
