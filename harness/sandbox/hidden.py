@@ -89,11 +89,14 @@ def closed_to_namespaces(path: Path) -> bool:
     """Whether a folder above it keeps out whoever has only this user's own rights.
 
     In a user namespace, root has no power over files of users that the namespace lacks: neither can what is there
-    be reached, nor can it be covered.
+    be reached, nor can it be covered. The same is true of what is gone: sockets of others come and go.
     """
     mine, groups = os.geteuid(), {os.getegid(), *os.getgroups()}
     for folder in path.parents:
-        facts = folder.stat()
+        try:
+            facts = folder.stat()
+        except FileNotFoundError:
+            return True
         shift = 6 if facts.st_uid == mine else 3 if facts.st_gid in groups else 0
         if not facts.st_mode >> shift & 1:
             return True

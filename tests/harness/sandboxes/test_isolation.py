@@ -21,10 +21,19 @@ from in_sandbox import PREFIXES, alive, backend, gone, python
 
 from data.errors import InputError, SandboxUnavailable
 from harness.contracts import Command, Limits, Sandbox
-from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from harness.sandbox import BubblewrapSandbox, bubblewrap, choose_sandbox
+from harness.sandbox.hidden import closed_to_namespaces
 from tests.outside_tmp import outside_tmp
 
 ROOT = Path(__file__).parents[3]
+
+
+def test_what_is_gone_needs_no_cover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program's socket may vanish, with its folder, between two looks at it."""
+    folder = tmp_path / "of-others"
+    assert closed_to_namespaces(folder / "socket")
+    monkeypatch.setattr(bubblewrap, "hidden_paths", lambda: [folder / "socket"])
+    assert BubblewrapSandbox().run(Command(("/bin/true",), cwd=Path("/"), limits=Limits(wall_seconds=60.0))).ok
 
 
 def test_there_is_no_network(sandbox: Sandbox, folder: Path) -> None:
