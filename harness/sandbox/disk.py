@@ -16,6 +16,9 @@ ENTRY_BYTES = 4096
 REST_SECONDS, RESTS = 1.0, 100
 """Between two walks: so many seconds, or so many times what the last one took. Others may free what is filled here."""
 
+DU_SECONDS = 30.0
+"""How long `du` may count."""
+
 
 class DiskMeter:
     """Tells when folders hold more than `limit` bytes on disk.
@@ -38,7 +41,9 @@ class DiskMeter:
         free, now = self._free_bytes(), time.monotonic()
         if not self._folders or (self._free - free < self._room and now < self._due):
             return False
-        used = sum(map(_bytes_below, self._folders)) + self._deleted_bytes(processes())
+        used = self._deleted_bytes(processes())
+        for folder in self._folders:
+            used += _bytes_below(folder, self._limit - used)
         self._free, self._room = free, max(self._limit - used, 0)
         walked = time.monotonic()
         self._due = walked + max(REST_SECONDS, RESTS * (walked - now))
@@ -73,26 +78,33 @@ class DiskMeter:
         return sum(found.values())
 
 
-def _bytes_below(folder: Path) -> int:
-    """Of its files on disk, holes left out; what vanishes meanwhile counts nothing."""
+def _bytes_below(folder: Path, most: int) -> int:
+    """Of its files on disk, holes left out; what vanishes meanwhile counts nothing. No more is looked at than `most`."""
     try:
-        return _scanned_bytes(folder)
+        return _scanned_bytes(folder, most)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
     # nested more deeply than paths reach, perhaps to hide something
-    told = subprocess.run(["du", "-s", "-k", "--", str(folder)], capture_output=True, text=True, check=False).stdout
+    command = ["du", "-s", "-k", "--", str(folder)]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DU_SECONDS).stdout
+    except subprocess.TimeoutExpired:  # more is made than can be counted
+        return most + 1
     return int(told.split()[0]) * 1024 if told else 0
 
 
-def _scanned_bytes(folder: Path) -> int:
+def _scanned_bytes(folder: Path, most: int) -> int:
+    """Ends once there is more than `most`: who makes files as fast as they are listed would keep us for ever."""
     total, waiting = 0, [str(folder)]
-    while waiting:
+    while waiting and total <= most:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     with contextlib.suppress(FileNotFoundError):
                         total += max(entry.stat(follow_symlinks=False).st_blocks * 512, ENTRY_BYTES)
+                    if total > most:
+                        break
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
         except (FileNotFoundError, PermissionError):

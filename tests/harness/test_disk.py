@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 import shutil
 import time
 from pathlib import Path
+
+import pytest
 
 from harness.sandbox.disk import DiskMeter
 
@@ -33,3 +38,18 @@ def test_a_removed_folder_holds_nothing(tmp_path: Path) -> None:
     assert meter.exceeded(list)
     shutil.rmtree(folder)
     assert not meter.exceeded(list)
+
+
+@pytest.mark.timeout(120)
+def test_who_makes_files_as_fast_as_they_are_listed_keeps_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "file").touch()
+    meter = DiskMeter([folder], 16 * MEBI)
+    with os.scandir(folder) as entries:
+        entry = next(entries)
+    monkeypatch.setattr(os, "scandir", lambda path: contextlib.nullcontext(itertools.repeat(entry)))
+    monkeypatch.setattr(meter, "_due", 0.0)
+    assert meter.exceeded(list)
