@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from curation import Columns
 from curation.targets import realistic_problem
+from data import syntax
 from data.errors import InputError
 from data.records import Task
 from data.records.task import TaskWorkload
@@ -168,7 +169,7 @@ def _template(name: str) -> str:
 def _without_main(code: str) -> str:
     """A script without its own `if __name__ == "__main__"`."""
     lines = code.splitlines(keepends=True)
-    for node in reversed(ast.parse(code).body):
+    for node in reversed(syntax.parse(code).body):
         if isinstance(node, ast.If) and "__name__" in {getattr(part, "id", "") for part in ast.walk(node.test)}:
             del lines[node.lineno - 1 : node.end_lineno]
     return "".join(lines)

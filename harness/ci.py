@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from data import syntax
 from harness.metadata import read_text
 
 _FILES = (".travis.yml", ".circleci/config.yml", ".github/workflows/*.yml", ".github/workflows/*.yaml")
@@ -71,7 +72,7 @@ def read_ci(tree: Path) -> Ci:
 def _read_nox(text: str, found: Ci) -> None:
     """What sessions about tests install, and with which Pythons, by the syntax of a noxfile.py."""
     try:
-        sessions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        sessions = [node for node in ast.walk(syntax.parse(text)) if isinstance(node, ast.FunctionDef)]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         found.notes.append(f"noxfile.py ignored: it does not parse ({error})")
         return

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from data import syntax
+
 _KEYS = {
     "name",
     "python_requires",
@@ -82,7 +84,7 @@ def folders_of(package_dir: Mapping[str, str]) -> list[str]:
 def setup_script_of(text: str) -> SetupScript:
     """The literal facts of a setup.py's text."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return SetupScript(notes=[f"setup.py ignored: it does not parse ({error})"])
     reader = _Reader()

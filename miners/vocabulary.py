@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from data import syntax
 from data.errors import GitFailed
 from data.git import Git, git_of, given
 from data.records import Change
@@ -70,7 +71,7 @@ def words_of(path: str, content: bytes) -> tuple[set[str], set[str], set[str]]:
     source = text(content)
     lines = {line for line in (" ".join(one.split()) for one in source.splitlines()) if len(line) >= _SHORTEST["line"]}
     try:
-        tree = ast.parse(content) if language_of(path) == "python" else None
+        tree = syntax.parse(content) if language_of(path) == "python" else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if tree is not None:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from data import syntax
+
 T = TypeVar("T")
 
 _STATEMENT = re.compile(
@@ -78,7 +80,7 @@ def parsed(content: bytes | str) -> ast.Module:
     """
     with _FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes in old files are not ours to report
-        return ast.parse(content)
+        return syntax.parse(content)
 
 
 def parse(content: bytes | str) -> ast.Module | None:

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from data import syntax
 from data.records import Reason, Role, content_id
 from testgen.trials import Trial
 
@@ -61,14 +62,14 @@ def lines_of(trial: Trial) -> frozenset[tuple[str, str, int]]:
 
 def shape_of(code: str) -> str:
     """Equal for scripts that differ in literals, docstrings, comments and the functions around the timed ones only."""
-    tree = ast.parse(code)
+    tree = syntax.parse(code)
     tree.body = [node for node in tree.body if getattr(node, "name", "") not in _HARNESS]
     return ast.dump(_WithoutLiterals().visit(tree))
 
 
 def input_of(code: str) -> str:
     """Equal for scripts whose `setup` and constants of the module are the same."""
-    body = ast.parse(code).body
+    body = syntax.parse(code).body
     others = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Expr)
     return "".join(
         ast.dump(node) for node in body if getattr(node, "name", "") == "setup" or not isinstance(node, others)
@@ -107,7 +108,7 @@ def _features(trial: Trial) -> frozenset[object]:
 
     Nothing of it was timed, so the choice is the same on every machine.
     """
-    nodes = list(ast.walk(ast.parse(trial.script.code)))
+    nodes = list(ast.walk(syntax.parse(trial.script.code)))
     names = {
         node.attr if isinstance(node, ast.Attribute) else node.id
         for node in nodes

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import textwrap
 
+from data import syntax
+
 
 def test_source(content: str, node: str) -> str:
     """Text of the function that a pytest node id names; empty where the file does not define it by itself."""
     names = node.partition("::")[2].partition("[")[0].split("::")
     try:
-        found: ast.AST | None = ast.parse(content)
+        found: ast.AST | None = syntax.parse(content)
     except (SyntaxError, ValueError):
         return ""
     for name in names:

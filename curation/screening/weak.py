@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curation.screening.found import Found
+from data import syntax
 from data.records import Evidence, Reason, Severity, Task
 from data.settings import ScreenSettings
 
@@ -108,7 +109,7 @@ def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[st
 def chance_in(source: str) -> dict[str, list[str]]:
     """Names that a Python text calls whose outcome or duration is a matter of chance, by kind; seeds excuse numbers."""
     try:
-        tree = ast.parse(source)
+        tree = syntax.parse(source)
     except (SyntaxError, ValueError):
         return {}
     called = {

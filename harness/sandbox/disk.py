@@ -79,7 +79,7 @@ class DiskMeter:
 
 
 def _bytes_below(folder: Path, most: int) -> int:
-    """Of its files on disk, holes left out; what vanishes meanwhile counts nothing. No more is looked at than `most`."""
+    """Of its files on disk, up to `most`, holes left out; what vanishes meanwhile counts nothing."""
     try:
         return _scanned_bytes(folder, most)
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 
+from data import syntax
 from miners.scopes.scope import MODULE, Scope
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -21,7 +22,7 @@ def scopes_of_python(source: bytes) -> list[Scope] | None:
         with warnings.catch_warnings():
             # Old code is full of invalid escapes; they are no concern of ours.
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = syntax.parse(source)
         cutter = _Cutter()
         cutter.cut(tree, MODULE)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
