@@ -178,7 +178,7 @@ def fewer(function: FunctionCount) -> int:
 def test_equal_seeds_give_equal_counts(
     pairs: dict[str, PairCount], callgrind: Callgrind, prober: SandboxProber, sides: Sides
 ) -> None:
-    """Of two processes that do the same from their beginning on, but for a few instructions of the allocator."""
+    """Of two processes that do the same from their beginning on, but for the allocator: a third of the fence at most."""
     prober = SandboxProber(prober.sandbox, prober.scratch, under=callgrind)
     request = ProbeRequest(mode="count", arguments=NODES[:2], warmups=1, max_calls=2)
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -187,7 +187,7 @@ def test_equal_seeds_give_equal_counts(
     first, second = ({item.node: item.instructions for item in report.items} for report in reports)
     assert first.keys() == second.keys() == set(NODES[:2]), reports[0].output
     for node, counts in first.items():
-        assert len(counts) == 2 and counts == pytest.approx(second[node], rel=2e-4)
+        assert len(counts) == 2 and counts == pytest.approx(second[node], rel=3e-3)
 
 
 def test_without_callgrind_each_item_says_so(prober: SandboxProber, sides: Sides) -> None:
