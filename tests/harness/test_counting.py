@@ -178,7 +178,7 @@ def fewer(function: FunctionCount) -> int:
 def test_equal_seeds_give_equal_counts(
     pairs: dict[str, PairCount], callgrind: Callgrind, prober: SandboxProber, sides: Sides
 ) -> None:
-    """Of two processes that do the same from their beginning on, but for the allocator: a third of the fence at most."""
+    """Of two processes that do the same, but for the allocator: they differ by a third of the fence at most."""
     prober = SandboxProber(prober.sandbox, prober.scratch, under=callgrind)
     request = ProbeRequest(mode="count", arguments=NODES[:2], warmups=1, max_calls=2)
     with ThreadPoolExecutor(max_workers=2) as pool:
