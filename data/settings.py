@@ -233,6 +233,9 @@ class MeasureSettings(StageSettings):
     )
     fewest_turns: int = Field(default=5, ge=1, description="Timed calls of a side in a pair, at least.")
     most_turns: int = Field(default=160, ge=1, description="Timed calls of a side in a pair, at most.")
+    turn_error: float = Field(
+        default=0.008, ge=0, description="Standard error (log) of a pair's ratio at which it takes no more turns."
+    )
     call_seconds: float = Field(default=60.0, gt=0, description="Limit of one call.")
     max_process_seconds: float = Field(
         default=60.0, gt=0, description="Seconds to load the workloads, and for each of them as many again."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +41,7 @@ STATUS_DONE = (0, 1, 5)
 """pytest's exit codes of a session that went through: passed, failed, nothing collected."""
 Outcome = Literal["finished", "timeout", "crashed"]
 INSTRUCTIONS_PER_SECOND = 5e10
+COMPILE_SECONDS = 30.0
 CLOCK_SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
 
@@ -136,6 +139,7 @@ def _command(
     under: Under | None = None,
 ) -> Command:
     """The probe's command; writes what it reads into the folder."""
+    compile_probe(built.python.resolve())
     outbox, asked = folder / "out", folder / "request.json"
     prefix, env, seen = (under.argv(request, outbox), under.env, under.readable) if under else ((), {}, ())
     message = _message(built, request, folder)
@@ -151,6 +155,18 @@ def _command(
         limits=limits,
         core=core,
     )
+
+
+@functools.cache
+def compile_probe(python: Path) -> None:
+    """Leaves the probe's bytecode beside it where this user may: processes may not, and each would compile it anew.
+
+    Args:
+        python: an interpreter, not that of an environment; one of a container is not here, and nothing is done.
+    """
+    argv = [str(python), "-I", "-S", "-m", "compileall", "-q", str(PROBE.parent)]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(argv, env={}, capture_output=True, check=False, timeout=COMPILE_SECONDS)
 
 
 def _report(folder: Path, request: ProbeRequest, ended: Completed) -> ProbeReport:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from data.records import Machine, Reason, Side, Stamp, Timing, Workload
 from data.settings import MeasureSettings
+from harness.alternation.figures import agree
 from harness.alternation.turns import Call, alternate, phases, turns_of
 from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
 from harness.copies import second_copy
@@ -222,7 +223,8 @@ class _Session:
         try:
             first = self._warm(node, partners)
             wanted, untimed, together = self._turns[node]
-            calls = alternate(list(partners.values()), node, untimed, phases(rng, wanted), together)
+            drawn = phases(rng, wanted)
+            calls = alternate(list(partners.values()), node, untimed, drawn, together, self._enough)
         except PartnerFailed as failure:
             _log.info("%s of %s goes on by itself: %s", node, self.change_id, failure)
             self.alone.add(node)
@@ -233,6 +235,9 @@ class _Session:
             self._turned(pair, node, position, role, partners[role], mine, untimed, first[role])
             for position, (role, mine) in enumerate(zip(partners, calls, strict=True))
         ]
+
+    def _enough(self, found: Sequence[Sequence[Call]]) -> bool:
+        return agree([[inside for inside, _, _ in calls] for calls in found], self.settings.turn_error)
 
     def _warm(self, node: str, partners: Mapping[Role, Partner]) -> dict[Role, float]:
         """Warms it up in each process; seconds of the first call by role. The first pair fixes the turns."""

@@ -7,6 +7,8 @@ import math
 from typing import List, Optional, Sequence, Tuple
 
 LEVEL = 0.95
+NORMAL_RANGE = 1.349
+"""Interquartile range of the normal law, in standard deviations."""
 Interval = Tuple[float, float, float]
 """Low, middle, high."""
 
@@ -51,6 +53,26 @@ def median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def standard_error(logs: Sequence[float]) -> float:
+    """Standard error of the middle of at least 4 values, from their interquartile range as of a normal law."""
+    ordered = sorted(logs)
+    quarter = len(ordered) // 4
+    return (ordered[-1 - quarter] - ordered[quarter]) / NORMAL_RANGE / math.sqrt(len(ordered))
+
+
+def agree(seconds: Sequence[Sequence[float]], error: float) -> bool:
+    """Whether the first partner's ratio to each other one is known to this standard error (log) from their turns.
+
+    This is noise within a pair: whether a ratio is large or small does not count.
+
+    Args:
+        seconds: for each partner its calls, in the same order.
+        error: largest standard error.
+    """
+    logs = [[math.log(max(one, 1e-9)) for one in calls] for calls in seconds]
+    return all(standard_error([a - b for a, b in zip(logs[0], calls)]) <= error for calls in logs[1:])
 
 
 def log_harmonic(slow: Sequence[float], fast: Sequence[float]) -> float:

@@ -6,13 +6,15 @@ containers shifts the phase of the garbage collector, the same for all sides of 
 
 To wake one process and stop another costs more than a short call, so a turn has several of those.
 
+Turns end early where they agree: what is left is then what processes differ by, which only more pairs can show.
+
 A partner is an object with `go()`, `stop()` and `turn(node, untimed, drawn)`, which makes the untimed calls and then
 one for each phase of `drawn`, and returns for each of the latter the seconds by the clock inside, by the clock outside,
 and by the clock outside with all that was done around it; or raises.
 """
 
 import random
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 Call = Tuple[float, float, float]
 """Seconds inside, outside, outside with all that was done around it."""
@@ -23,6 +25,8 @@ TURN = 0.003
 """Seconds of the timed calls of a turn together, fixtures included: noise of a machine lasts longer."""
 MOST_OF_TURN = 8
 """Timed calls of a turn at most."""
+FIRST_LOOK = 24
+"""Timed calls of a side before it is first asked whether they are enough."""
 
 
 def untimed_calls(seconds: float) -> int:
@@ -67,7 +71,12 @@ def phases(generator: random.Random, calls: int) -> List[float]:
 
 
 def alternate(
-    partners: Sequence[Any], node: str, untimed: int, drawn: Sequence[Any], together: int = 1
+    partners: Sequence[Any],
+    node: str,
+    untimed: int,
+    drawn: Sequence[Any],
+    together: int = 1,
+    enough: Optional[Callable[[List[List[Call]]], bool]] = None,
 ) -> List[List[Call]]:
     """Rounds in which each partner has one turn, in the order given.
 
@@ -77,11 +86,13 @@ def alternate(
         untimed: calls of a turn before the timed ones.
         drawn: for each timed call what is handed to it: a phase, and whatever else is drawn.
         together: timed calls of a turn; the last turn may have fewer.
+        enough: whether the calls so far are; asked after `FIRST_LOOK` calls and each doubling. None: they never are.
 
     Returns:
-        For each partner what its timed calls returned, one a phase.
+        For each partner what its timed calls returned, as many for all: one a phase, or fewer where these are enough.
     """
     found = [[] for _ in partners]  # type: List[List[Call]]
+    look = FIRST_LOOK
     for begin in range(0, len(drawn), together):
         for partner, calls in zip(partners, found):
             partner.go()
@@ -89,4 +100,8 @@ def alternate(
                 calls += partner.turn(node, untimed, drawn[begin : begin + together])
             finally:
                 partner.stop()
+        if enough and len(found[0]) >= look:
+            if enough(found):
+                break
+            look = 2 * len(found[0])
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from harness.alternation.turns import Call, alternate, calls_of_pair, calls_of_turn, phases, untimed_calls
+from harness.alternation.figures import agree, standard_error
+from harness.alternation.turns import FIRST_LOOK, Call, alternate, calls_of_pair, calls_of_turn, phases, untimed_calls
 from harness.contracts import PartnerFailed
 
 
@@ -52,6 +54,32 @@ def test_partners_take_turns_strictly_in_the_order_given(names: str, untimed: in
             expected += [(one, "go"), (one, str(untimed), *shown), (one, "stop")]
     assert notes == expected
     assert found == [[(1 + number // together, drawn[number], 0.0) for number in range(5)] for _ in names]
+
+
+@pytest.mark.parametrize("together", [1, 5])
+def test_turns_end_for_all_where_the_calls_so_far_are_enough(together: int) -> None:
+    looks: list[int] = []
+
+    def enough(found: list[list[Call]]) -> bool:
+        assert len({len(calls) for calls in found}) == 1
+        looks.append(len(found[0]))
+        return len(looks) == 3
+
+    drawn = phases(random.Random(1), 20 * FIRST_LOOK)
+    found = alternate([Noted(one, []) for one in "ABC"], "node", 0, drawn, together, enough)
+    assert looks == ([24, 48, 96] if together == 1 else [25, 50, 100])
+    assert [len(calls) for calls in found] == [looks[-1]] * 3
+
+
+def test_partners_agree_when_their_ratio_is_known_by_the_noise_of_their_turns() -> None:
+    rng = random.Random(5)
+    clock = [math.exp(rng.choice((0.0, 0.5))) for _ in range(64)]  # the same for all: it cancels
+    sides = [[slow * side * math.exp(rng.gauss(0, 0.04)) for slow in clock] for side in (1.0, 0.2, 1.0)]
+    expected = 0.04 * math.sqrt(2 / 64)
+    assert agree(sides, 1.3 * expected) and not agree(sides, 0.7 * expected)
+    assert not agree([sides[0], [*sides[1][:32], *sides[1][:32][::-1]]], 1.3 * expected), "calls belong together"
+    errors = [standard_error([rng.gauss(3, 1) for _ in range(100)]) for _ in range(200)]
+    assert sum(errors) / 200 == pytest.approx(0.1, rel=0.1)
 
 
 @pytest.mark.parametrize("at", [1, 3, 4])

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 from probed import Probe, by_name
+
+from harness import prober
 
 OUTCOMES = """
     import unittest, pytest
@@ -298,3 +305,14 @@ def test_profile_names_functions_with_their_classes_and_callers(probe: Probe) ->
     assert big.statistics["pkg.py::helper"][0] == 1 and big.statistics.keys() == set(big.functions)
     assert "pkg.py::helper" in items["test_thread"].functions
     assert "pkg.py::K.method" not in items["test_small"].functions  # called by a fixture, not by the test
+
+
+def test_our_own_part_is_compiled_once_for_an_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = tmp_path / "probe"
+    shutil.copytree(prober.PROBE.parent, ours, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(prober, "PROBE", ours / prober.PROBE.name)
+    prober.compile_probe.cache_clear()
+    prober.compile_probe(tmp_path / "no-such-python")
+    assert not (ours / "__pycache__").exists(), "an interpreter of a container is not here"
+    prober.compile_probe(Path(sys.executable).resolve())
+    assert all(Path(importlib.util.cache_from_source(str(one))).exists() for one in ours.glob("*.py"))
