@@ -30,7 +30,7 @@ Stop = Callable[[Sequence[Timing]], Collection[str]]
 Progress = Callable[[int, int], None]
 """Called with the number of pairs done and planned at most."""
 
-SLOW = 0.3
+SLOW = 0.05
 """Seconds of a call after which it is warmed up no further."""
 ORDERS = 4
 """Within so many pairs in a row, half begin with the base."""

@@ -29,7 +29,7 @@ SLOPE_CALLS, SLOPE_PART = 3, 8
 """Calls of a longer turn of a test; in how many rounds there is one of these."""
 SEEDS = 3
 """Calls of the base and of the expert's side by which a script's data are tried before they are drawn."""
-SLOW = 0.3
+SLOW = 0.05
 """Seconds of a call after which it is warmed up no further."""
 TRIES = 3
 """Times that a pair is begun in which a side fails."""
