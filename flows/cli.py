@@ -21,6 +21,7 @@ from llm import By
 
 COMMANDS: tuple[str, ...] = (
     "count",
+    "exchange",
     "pulls",
     "recipe",
     "release",

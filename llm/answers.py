@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
 from llm.request import Message, Reply, Request, schema_of
@@ -47,6 +48,40 @@ def read(reply: Reply, model: type[BaseModel]) -> Reading:
     if reply.stop == "length":
         problem = f"the answer was cut off at its most tokens: {problem}"
     return Reading("malformed", None, problem or "the answer is empty")
+
+
+def problem_of(reply: Reply, schema: Mapping[str, Any]) -> str:
+    """What keeps a reply from being an answer of this form; empty: nothing, or it is a refusal, which is one.
+
+    For who has the request's text alone: `read` validates by the model, which may refuse more.
+    """
+    if reply.stop == "refusal":
+        return ""
+    problem = ""
+    for candidate in _candidates(reply.text):
+        try:
+            errors = _faults(json.loads(candidate), schema)
+        except (ValueError, RecursionError):
+            problem = problem or "it is not JSON"
+            continue
+        if not errors:
+            return ""
+        problem = problem or "; ".join(errors)
+    return problem or "the answer is empty"
+
+
+def _faults(answer: Any, schema: Mapping[str, Any]) -> list[str]:
+    """What of an answer is not as the form says; a field that may be null may be left out, whatever providers ask."""
+    told = []
+    for error in Draft202012Validator(schema).iter_errors(answer):
+        if error.validator == "required" and isinstance(error.schema, dict):
+            fields = error.schema.get("properties", {})
+            lacking = [name for name in error.validator_value if name not in error.instance]
+            if all({"type": "null"} in fields.get(name, {}).get("anyOf", []) for name in lacking):
+                continue
+        place = ".".join(map(str, error.absolute_path))
+        told.append(f"{place}: {error.message[:200]}" if place else error.message[:200])
+    return told[:_ERRORS]
 
 
 def repaired(request: Request[T], reply: Reply, detail: str) -> Request[T]:

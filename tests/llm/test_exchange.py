@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from asking import STAMP, Verdict, calls, question
 from model_server import Act, anthropic_body, openai_body
+from typer.testing import CliRunner
 
 from data.errors import AnswerMissing, AnswersAwaited, InputError
 from data.home import Home
 from data.settings import LlmSettings
 from data.store import TableStore
+from flows.cli import app
+from llm import exchange_folder
 from llm.client import Client, ModelSpec, open_client
 from llm.request import Request
 
@@ -81,6 +84,126 @@ def test_a_round_trip(kind: str, form: str, home: Home, folder: Path) -> None:
     rows = calls(home)
     assert len(rows) == 3 and {row.mode for row in rows} == {"exchange"}
     assert rows[0].input_tokens == (0 if form == "by hand" else 120)
+
+
+def test_questions_of_a_run_share_a_file_that_nobody_else_adds_to(home: Home, folder: Path) -> None:
+    first = opened(home, f"exchange:{folder}")
+    for number, one in enumerate(QUESTIONS[:2], 1):
+        with pytest.raises(AnswersAwaited, match=r"requests-0001\.jsonl"):
+            first.ask(one)
+        assert len(list(requests_in(folder))) == number
+    with pytest.raises(AnswersAwaited, match=r"requests-0002\.jsonl"):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+    assert [len(path.read_text().splitlines()) for path in sorted(folder.glob("requests-*"))] == [2, 1]
+
+
+def test_a_file_of_requests_is_not_longer_than_somebody_reads(
+    home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange_folder, "FILE_REQUESTS", 2)
+    client = opened(home, f"exchange:{folder}")
+    with pytest.raises(AnswersAwaited, match=r"requests-0001\.jsonl, requests-0002\.jsonl"):
+        list(client.ask_all(QUESTIONS))
+    (folder / "requests-0001.jsonl").unlink()
+    with pytest.raises(AnswersAwaited, match=r"requests-0003\.jsonl"):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+
+
+def test_a_line_that_a_kill_cut_off_is_asked_again(home: Home, folder: Path) -> None:
+    with pytest.raises(AnswersAwaited):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+    path = folder / "requests-0001.jsonl"
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(AnswersAwaited, match=r"requests-0002\.jsonl"):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+    (last,) = (folder / "requests-0002.jsonl").read_text().splitlines()
+    assert json.loads(last)["custom_id"] == QUESTIONS[2].address
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        ("yaml", "verdict: |-\n  yes\nconfidence: 1.0\n"),
+        ("json", json.dumps(GOOD)),
+        ("txt", f"Surely:\n```json\n{json.dumps(GOOD)}\n```\n"),
+    ],
+)
+def test_an_answer_by_hand_is_a_file_of_its_own(suffix: str, text: str, home: Home, folder: Path) -> None:
+    (folder / "answers").mkdir(parents=True)
+    (folder / "answers" / f"{QUESTIONS[1].address}.{suffix}").write_text(text)
+    (folder / "answers" / "notes.md").write_text("not an answer")
+    got = []
+    with pytest.raises(AnswersAwaited, match="2 of 3"):
+        for place, answer in opened(home, f"exchange:{folder}").ask_all(QUESTIONS):
+            got.append((place, answer.value))
+    assert got == [(1, Verdict(**GOOD))]
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "", "just words"])
+def test_an_answer_by_hand_that_cannot_be_read_is_named(text: str, home: Home, folder: Path) -> None:
+    (folder / "answers").mkdir(parents=True)
+    (folder / "answers" / f"{QUESTIONS[1].address}.yaml").write_text(text)
+    with pytest.raises(InputError, match=rf"{QUESTIONS[1].address}\.yaml: .*mend or remove"):
+        opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+
+
+def command(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["exchange", *map(str, words)])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("kind", ["exchange", "exchange-anthropic"])
+def test_the_command_leads_from_request_to_answer(kind: str, home: Home, folder: Path) -> None:
+    spec = f"{kind}:{folder}"
+    with pytest.raises(AnswersAwaited, match="perfquarry exchange next"):
+        list(opened(home, spec).ask_all(QUESTIONS))
+    respond(folder, "1", {"custom_id": QUESTIONS[0].address, "answer": GOOD})
+    (row,) = json.loads(command("status", folder, "--json")[1])
+    assert (row["form"], row["requests"], row["answered"], row["waiting"]) == ("Verdict", 3, 1, 2)
+    code, shown = command("status", folder)
+    assert code == 0 and "Verdict" in shown and "exchange next" in shown
+
+    code, text = command("next", folder)
+    assert code == 0 and "You judge." in text and "question 1" in text and "question 2" not in text
+    facts = json.loads(command("next", folder, "--json", "-n", 5)[1])
+    assert [one["custom_id"] for one in facts] == [one.address for one in QUESTIONS[1:]]
+    assert facts[0]["answer_file"] in text and set(facts[0]["schema"]["properties"]) == set(Verdict.model_fields)
+    for one in facts:  # the example that it shows, filled in
+        Path(one["answer_file"]).parent.mkdir(exist_ok=True)
+        Path(one["answer_file"]).write_text("verdict: |\n  no\nconfidence: 0.5\nnote: |\n  shown\n")
+    assert command("check", folder) == (0, "3 answers fit\n")
+    answers = dict(opened(home, spec).ask_all(QUESTIONS))
+    assert answers[2].value == Verdict(verdict="no\n", confidence=0.5, note="shown\n")
+    assert "run the same command again" in command("status", folder)[1] and "verdict: |" in text
+    assert "confidence: number" in text
+    assert CliRunner().invoke(app, ["exchange", "next", str(folder)]).exception is not None
+
+
+def test_answers_that_do_not_fit_are_listed_with_their_places(home: Home, folder: Path) -> None:
+    with pytest.raises(AnswersAwaited):
+        list(opened(home, f"exchange:{folder}").ask_all(QUESTIONS))
+    one, two, three = (request.address for request in QUESTIONS)
+    respond(
+        folder, "1",
+        {"custom_id": one, "answer": {"verdict": "yes", "confidence": "high", "note": None}},
+        {"custom_id": two, "text": "Surely."},
+        {"custom_id": three, "answer": {**GOOD, "note": None}},
+        {"custom_id": "0" * 32, "text": "{}"},
+        {"custom_id": two, "error": {"message": "too late"}},
+    )  # fmt: skip
+    code, text = command("check", folder)
+    assert code == 1 and text.splitlines()[-1] == "5 answers, 4 of them do not fit"
+    assert f"responses-1.jsonl:1: {one}: confidence: 'high' is not of type 'number'" in text
+    assert f"responses-1.jsonl:2: {two}: it is not JSON" in text and three not in text
+    assert "responses-1.jsonl:4: " + "0" * 32 in text and "too late" in text
+    assert [fault["line"] for fault in json.loads(command("check", folder, "--json")[1])] == [1, 2, 4, 5]
+
+
+def test_a_folder_that_is_none_is_not_made(folder: Path) -> None:
+    for verb in ("status", "next", "check"):
+        result = CliRunner().invoke(app, ["exchange", verb, str(folder)])
+        assert isinstance(result.exception, InputError) and str(folder) in str(result.exception)
+    assert not folder.exists()
 
 
 def test_a_bad_answer_has_its_second_round_in_a_second_file(home: Home, folder: Path) -> None:

@@ -1,0 +1,46 @@
+"""`perfquarry exchange`: the folder of a model that is asked by files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[Path, typer.Argument(help="DIR of --llm exchange:DIR.", file_okay=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
+
+exchange = typer.Typer(no_args_is_help=True, help="Requests and answers in the folder of --llm exchange:DIR.")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.add_typer(exchange, name="exchange")
+
+
+@exchange.command()
+def status(folder: Folder, as_json: JsonOption = False) -> None:
+    """Show how many requests are answered, by form and file, and how many wait."""
+    from flows.exchange import status as report
+
+    report(folder, as_json=as_json)
+
+
+@exchange.command("next")
+def show_next(
+    folder: Folder,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="So many of those that wait.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the next request that waits as the model reads it, and where its answer belongs."""
+    from flows.exchange import show
+
+    show(folder, number, as_json=as_json)
+
+
+@exchange.command()
+def check(folder: Folder, as_json: JsonOption = False) -> None:
+    """Check each answer against the form asked for; exit code 1 and the place of each that does not fit."""
+    from flows.exchange import check as report
+
+    report(folder, as_json=as_json)

@@ -1,0 +1,165 @@
+"""The folder of exchange mode: files of requests, files of responses, and answers by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+from filelock import FileLock
+
+from data.errors import InputError
+from llm.anthropic_provider import AnthropicProvider
+from llm.openai_provider import OpenAIProvider
+from llm.request import Reply
+
+FILE_REQUESTS = 1000
+"""Most requests of a file: one is read by a person, or sent as a batch."""
+ANSWERS = "answers"
+"""Subfolder of answers by hand: `ID.yaml`, `ID.json` or `ID.txt`, one a request."""
+_SUFFIXES = (".json", ".txt", ".yaml", ".yml")
+
+
+class Line(NamedTuple):
+    """A request or a response, and where it stands."""
+
+    path: Path
+    number: int
+    """From 1."""
+    content: Mapping[str, Any]
+    """With a `custom_id`."""
+
+    @property
+    def custom_id(self) -> str:
+        """The address of the request."""
+        return str(self.content["custom_id"])
+
+
+class Form(NamedTuple):
+    """What an answer has to look like."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass
+class ExchangeFolder:
+    """The files of a folder, which is made when missing.
+
+    Raises:
+        InputError: a line or an answer by hand cannot be read.
+    """
+
+    path: Path
+    _begun: Path | None = field(default=None, init=False)
+    """The file of requests that this object writes into."""
+
+    def __post_init__(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def locked(self) -> FileLock:
+        """The lock of all that read or write here."""
+        return FileLock(self.path / ".lock")
+
+    def requests(self) -> Iterator[Line]:
+        """Requests in the order in which they were written."""
+        return self._lines("requests")
+
+    def responses(self) -> Iterator[Line]:
+        """Responses, then answers by hand."""
+        yield from self._lines("responses")
+        for path in sorted((self.path / ANSWERS).glob("*")):
+            if path.suffix in _SUFFIXES:
+                yield Line(path, 1, {"custom_id": path.stem, **_by_hand(path)})
+
+    def write(self, lines: list[Mapping[str, Any]]) -> list[Path]:
+        """Adds requests to the file of this object, and to the next ones when it is full; those written to.
+
+        Files of others are left alone: they may have been sent to somebody.
+        """
+        written = []
+        while lines:
+            free = FILE_REQUESTS - (_lines_of(self._begun) if self._begun else FILE_REQUESTS)
+            if free <= 0:
+                self._begun, free = self._next_file(), FILE_REQUESTS
+            assert self._begun is not None
+            with self._begun.open("a", encoding="utf-8") as file:
+                file.writelines(f"{json.dumps(line)}\n" for line in lines[:free])
+                file.flush()
+                os.fsync(file.fileno())
+            written.append(self._begun)
+            lines = lines[free:]
+        return written
+
+    def _next_file(self) -> Path:
+        taken = [path.stem.removeprefix("requests-") for path in self.path.glob("requests-*.jsonl")]
+        number = 1 + max((int(one) for one in taken if one.isdecimal()), default=0)
+        return self.path / f"requests-{number:04}.jsonl"
+
+    def _lines(self, kind: Literal["requests", "responses"]) -> Iterator[Line]:
+        for path in sorted(self.path.glob(f"{kind}-*.jsonl")):
+            texts = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+            if kind == "requests":
+                texts = texts[:-1]  # of a line without its end, the writer was killed
+            for number, text in enumerate(texts, 1):
+                if not text.strip():
+                    continue
+                try:
+                    line = json.loads(text)
+                except (ValueError, RecursionError):
+                    line = None
+                if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
+                    raise InputError(f"{path}, line {number}: not a JSON object with a custom_id; mend or remove it")
+                yield Line(path, number, line)
+
+
+def result_of(line: Mapping[str, Any]) -> Reply | str:
+    """The reply of a response in any of the formats, or why there is none."""
+    if isinstance(line.get("result"), Mapping):
+        return AnthropicProvider.result(line)
+    if isinstance(line.get("text"), str):
+        return Reply(text=line["text"])
+    if isinstance(line.get("answer"), Mapping):
+        return Reply(text=json.dumps(line["answer"]))
+    if isinstance(line.get("response"), Mapping) or line.get("error"):
+        return OpenAIProvider.result(line)
+    return "a line without response, result, answer or text"
+
+
+def texts_of(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a request says, in either provider's format: (role, text), the system's first."""
+    body = request.get("body") or request.get("params") or {}
+    system = [("system", body["system"])] if isinstance(body.get("system"), str) else []
+    return system + [(str(one["role"]), str(one["content"])) for one in body.get("messages", [])]
+
+
+def form_of(request: Mapping[str, Any]) -> Form:
+    """The form of the answer that a request names, in either provider's format."""
+    body = request.get("body") or request.get("params") or {}
+    told = (body.get("response_format") or {}).get("json_schema")
+    if told:
+        return Form(str(told["name"]), told["schema"])
+    schema = ((body.get("output_config") or {}).get("format") or {}).get("schema") or {}
+    return Form(str(schema.get("title", "an answer")), schema)
+
+
+def _by_hand(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    if path.suffix == ".txt":
+        return {"text": text}
+    try:
+        answer = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: it cannot be read: {' '.join(str(error).split())}; mend or remove it") from None
+    if not isinstance(answer, dict):
+        raise InputError(f"{path}: an answer is an object with the fields of its form; mend or remove it")
+    return {"answer": answer}
+
+
+def _lines_of(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
