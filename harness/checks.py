@@ -11,6 +11,7 @@ from pathlib import Path
 
 from data.records import Reason
 from harness.contracts import Command, Completed, Limits, Sandbox
+from harness.python2 import does_not_parse_since, fails_at_import_since
 from harness.rejections import Rejection, tail
 
 # These run on every Python from 3.6 on.
@@ -23,6 +24,7 @@ for name in sys.argv[1:]:
             compile(file.read(), name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         print("%s: %s: %s" % (name, type(error).__name__, error))
+        print((getattr(error, "text", None) or "").rstrip())
         bad = 1
 sys.exit(bad)
 """
@@ -69,7 +71,10 @@ class Checker:
         if not there:
             return None
         done = self._run(tree, ["-I", "-S", "-c", _PARSE, *there])
-        return None if done.ok else Rejection(_late(done) or reason, _log("parsing the changed files", done))
+        if done.ok:
+            return None
+        log = _log("parsing the changed files", done)
+        return Rejection(_late(done) or (Reason.NEEDS_PYTHON_2 if does_not_parse_since(log) else reason), log)
 
     def imports(
         self, tree: Path, roots: Sequence[Path], packages: Sequence[str], *, guessed: bool = False
@@ -81,7 +86,9 @@ class Checker:
         done = self._run(tree, ["-B", "-c", _IMPORT, ":".join(map(str, roots)), enough, *packages])
         if done.ok:
             return None
-        return Rejection(_late(done) or Reason.IMPORT_FAILED, _log(f"import {', '.join(packages)}", done))
+        log = _log(f"import {', '.join(packages)}", done)
+        old = fails_at_import_since(log, tree)
+        return Rejection(_late(done) or (Reason.NEEDS_PYTHON_2 if old else Reason.IMPORT_FAILED), log)
 
     def compile_bytecode(self, tree: Path, tag: str) -> None:
         """Compiles the tree's .py files, once an interpreter version; files that do not parse are passed over.

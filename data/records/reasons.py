@@ -33,6 +33,7 @@ class Reason(StrEnum):
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head"
+    NEEDS_PYTHON_2 = "needs_python_2"
     NO_INTERPRETER = "no_interpreter"
     RESOLUTION_FAILED = "dependencies_not_resolvable"
     BUILD_FAILED = "build_failed"
@@ -119,6 +120,7 @@ MEANING: dict[Reason, str] = {
     Reason.SAME_PATCH: "the merge brought one commit, which is a change of its own with the same patch",
     Reason.SYNTAX_ERROR_BASE: "a changed source file does not parse at the base",
     Reason.SYNTAX_ERROR_HEAD: "a changed source file does not parse at the head",
+    Reason.NEEDS_PYTHON_2: "the code is Python 2's: no interpreter from 3.6 on runs it",
     Reason.NO_INTERPRETER: "no installed interpreter fits the commit's range of Python versions",
     Reason.RESOLUTION_FAILED: "the dependencies of that date cannot be installed together",
     Reason.BUILD_FAILED: "a build command ended with an error",
@@ -200,6 +202,7 @@ HELP: dict[Reason, str] = {
     Reason.SAME_PATCH: "nothing: look at the commit's own row",
     Reason.SYNTAX_ERROR_BASE: "`python` in a recipe: another interpreter",
     Reason.SYNTAX_ERROR_HEAD: "`python` in a recipe: another interpreter",
+    Reason.NEEDS_PYTHON_2: "nothing; --since leaves out the years before the package's Python 3",
     Reason.NO_INTERPRETER: "an interpreter of that version (uv python install), or `python` in a recipe",
     Reason.RESOLUTION_FAILED: "`requirements` and `python` in a recipe; the log names what excludes what",
     Reason.BUILD_FAILED: "`build`, `build_env` and `requirements` in a recipe",

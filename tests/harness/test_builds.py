@@ -68,11 +68,14 @@ def test_reopening_makes_again_what_is_gone_without_building(history: History) -
 @pytest.mark.parametrize(
     ("base", "head", "reason"),
     [
-        ("print 'old'\n", "print('new')\n", Reason.SYNTAX_ERROR_BASE),
+        ("print 'old'\n", "print('new')\n", Reason.NEEDS_PYTHON_2),
+        ("'''print 'old''' \n", "a = (1\n", Reason.SYNTAX_ERROR_HEAD),
         ("print('old')\n", "def broken(:\n", Reason.SYNTAX_ERROR_HEAD),
         ("pass\n", "return 1\n", Reason.SYNTAX_ERROR_HEAD),
         ("pass\n", "raise ValueError('at import')\n", Reason.IMPORT_FAILED),
         ("import no_such_module_here\n", "pass\n", Reason.IMPORT_FAILED),
+        ("import urllib2\n", "pass\n", Reason.NEEDS_PYTHON_2),
+        ("text = unicode('a')\n", "pass\n", Reason.NEEDS_PYTHON_2),
         ("import os; os.abort()\n", "pass\n", Reason.IMPORT_FAILED),
     ],
 )
@@ -86,7 +89,7 @@ def test_sides_that_cannot_run(history: History, base: str, head: str, reason: R
 def test_files_only_one_side_has_are_parsed_there(history: History) -> None:
     first = history.commit({"lib/__init__.py": "", "lib/old.py": "print 'old'\n"})
     second = history.commit({"lib/old.py": None, "lib/new.py": "ok = 1\n"})
-    assert reasons(history.build(first, second)) == [Reason.SYNTAX_ERROR_BASE] * 2
+    assert reasons(history.build(first, second)) == [Reason.NEEDS_PYTHON_2] * 2
     third = history.commit({"lib/new.py": "ok = 2\n"})
     both(history.build(second, third))
 

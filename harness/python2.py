@@ -1,0 +1,79 @@
+"""Whether a failure shows code of Python 2, which no interpreter from 3.6 on runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_SYNTAX = re.compile(
+    r"""Missing\ parentheses\ in\ call\ to\ '(?:print|exec)'
+    | multiple\ exception\ types\ must\ be\ parenthesized
+    | leading\ zeros\ in\ decimal\ integer
+    | TabError:\ inconsistent\ use\ of\ tabs
+    | ^\s*except\s+[\w.]+\s*,\s*\w+\s*:           # except Error, error:
+    | ^\s*except\s*\([^)]*\)\s*,\s*\w+\s*:        # except (One, Other), error:
+    | ^\s*raise\s+[\w.]+\s*,                      # raise Error, "text"
+    | ^\s*(?:.*[;:]\s*)?print\s+["'\w%]    # print "text"
+    | ^\s*exec\s+[\w"'].*\sin\s
+    | (?<![\w"'])[uU][rR]["']
+    | (?<![\w.])0[0-7]+(?![\w.])
+    | (?<![\w.])\d+[lL](?!\w)
+    | `[^`]+`
+    | \s<>\s
+    | ^\s*def\s+\w+\((?:[^=]*,)?\s*\(\s*\w+\s*,   # def f(a, (b, c)):
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_BAD_SYNTAX = re.compile(r"(?:Syntax|Tab)Error:")
+_NAMES = re.compile(
+    r"name '(?:basestring|execfile|long|raw_input|reduce|unichr|unicode|xrange)' is not defined"
+    r"|cannot import name '(?:ifilter|ifilterfalse|imap|izip|izip_longest|maketrans)'"
+    r"|module 'string' has no attribute '(?:join|letters|lowercase|maketrans|uppercase)'"
+    r"|module 'sys' has no attribute '(?:maxint|setdefaultencoding)'"
+    r"|unsupported operand type\(s\) for >>: 'builtin_function_or_method'"
+    r"|'dict' object has no attribute '(?:has_key|iteritems|iterkeys|itervalues)'"
+)
+_MODULES = frozenset(
+    re.findall(
+        r"\w+",
+        """BaseHTTPServer CGIHTTPServer ConfigParser Cookie HTMLParser Queue SimpleHTTPServer SocketServer StringIO
+        Tkinter UserDict UserList UserString __builtin__ anydbm cPickle cStringIO commands cookielib copy_reg
+        dummy_thread exceptions htmlentitydefs httplib md5 robotparser sets sha thread urllib2 urlparse xmlrpclib""",
+    )
+)
+_MISSING = re.compile(r"No module named '?([\w.]+)'?")
+_FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+def does_not_parse_since(log: str) -> bool:
+    """Whether files that an interpreter does not compile are of Python 2.
+
+    Args:
+        log: for each file the error and the line of the source where it is.
+    """
+    return _SYNTAX.search(log) is not None
+
+
+def fails_at_import_since(log: str, tree: Path) -> bool:
+    """Whether the package's own code fails at import for being of Python 2: syntax, names, modules, imports of
+    neighbours without a dot. What fails in a dependency says nothing of the package.
+
+    Args:
+        log: with tracebacks.
+        tree: the checked-out tree.
+    """
+    return any(_of_python_2(one, tree) for one in log.split(_TRACEBACK)[1:])
+
+
+def _of_python_2(traceback: str, tree: Path) -> bool:
+    frames = _FRAME.findall(traceback)
+    if not frames or not Path(frames[-1]).is_relative_to(tree):
+        return False
+    if _BAD_SYNTAX.search(traceback):
+        return _SYNTAX.search(traceback[traceback.rindex(frames[-1]) :]) is not None
+    missing = _MISSING.search(traceback)
+    if missing:
+        name, beside = missing[1].split(".")[0], Path(frames[-1]).parent
+        return name in _MODULES or (beside / f"{name}.py").is_file() or (beside / name / "__init__.py").is_file()
+    return _NAMES.search(traceback) is not None
