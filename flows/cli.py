@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.models import CommandInfo, TyperInfo
 
 from curation import Format, Mode
 from data.errors import InputError, PerfquarryError
@@ -33,6 +34,18 @@ COMMANDS: tuple[str, ...] = (
 )
 """Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Make tasks": (
+        *("curate", "mine", "judge", "build", "generate", "measure", "select", "screen", "count"),
+        *("pulls", "recipe", "exchange"),
+    ),
+    "Look": ("tasks", "show", "funnel", "workloads", "sampling", "statistics", "costs", "status", "ui"),
+    "Review": ("review", "problems"),
+    "Release": ("release", "export", "image", "revalidate", "stability"),
+    "Operate": ("doctor", "gc", "schedule", "worker"),
+}
+"""Commands as `--help` lists them."""
+
 INTERRUPTED = 130
 """Exit code of Ctrl-C."""
 
@@ -40,7 +53,8 @@ STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "scree
 
 app = typer.Typer(
     name="perfquarry",
-    help="Mines the history of repositories for performance improvements and turns them into verified tasks.",
+    help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
+    "First: [bold]perfquarry curate demo[/]",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -71,7 +85,9 @@ HomeOption = Annotated[
     Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
 JobsOption = Annotated[int | None, typer.Option(min=1, help="Builds and selections at once.", show_default="cores")]
-SettingsOption = Annotated[Path | None, typer.Option(help="TOML file with settings: [resources], one table a stage.")]
+SettingsOption = Annotated[
+    Path | None, typer.Option(help="TOML file with settings: \\[resources], one table per stage.")
+]
 ServerOption = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
@@ -275,7 +291,7 @@ def export(
 
 @app.command()
 def stability(
-    file: Annotated[Path, typer.Argument(help="JSON {'cases': [{'base': [s…], 'head': [s…]}…]} or Parquet.")],
+    file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
     mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
     as_json: JsonOption = False,
 ) -> None:
@@ -352,6 +368,23 @@ def ui(home: HomeOption = None) -> None:
 
 for _name in COMMANDS:
     importlib.import_module(f"flows.commands.{_name}").register(app)
+
+
+def _grouped() -> None:
+    """Puts the commands into their groups, in their order."""
+    places = [(name, group) for group, names in GROUPS.items() for name in names]
+    order, groups = [name for name, _ in places], dict(places)
+    for registered in (app.registered_commands, app.registered_groups):
+        registered.sort(key=lambda one: order.index(_name_of(one)))
+        for one in registered:
+            one.rich_help_panel = groups[_name_of(one)]
+
+
+def _name_of(one: CommandInfo | TyperInfo) -> str:
+    return str(one.name or getattr(one.callback, "__name__", ""))
+
+
+_grouped()
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ def pulls(
     home: Annotated[
         Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML file with settings: [pulls].")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file with settings: \\[pulls].")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")] = False,
 ) -> None:
     """Read pull requests, their discussions and issues into the tables."""

@@ -15,7 +15,7 @@ Changes = Annotated[str | None, typer.Option(help="Only tasks of these heads: SH
 HomeFolder = Annotated[
     Path | None, typer.Option("--home", help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
 ]
-SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with settings: [screen], …")]
+SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file with settings: \\[screen], …")]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
 
