@@ -20,6 +20,7 @@ from prefect.exceptions import PrefectException
 from prefect.flows import Flow
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -98,9 +99,9 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
 
 
 def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
-    """The named stages as flow runs below the current one."""
+    """The named stages as flow runs below the current one, whose heartbeat is enough: ending one takes a second."""
     failures: list[Failure] = []
-    with _log_on_page():
+    with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         for stage, among in steps(run, stages):
             workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=stage.workers(run))
             does = STAGE_FLOWS[stage.name].with_options(task_runner=workers)

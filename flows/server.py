@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -57,12 +57,18 @@ def server_environment(home: Home) -> Mapping[str, str]:
 
 def address(home: Home) -> str | None:
     """URL of the server's API if one of this home answers, else None."""
+    url = _url(home)
+    return url if url and _answers(url) else None
+
+
+def _url(home: Home) -> str | None:
+    """URL of the API of the home's server process, which may not answer yet; None without such a process."""
     try:
-        port = int(json.loads((home.server / "server.json").read_text())["port"])
+        state = json.loads((home.server / "server.json").read_text())
+        os.kill(int(state["pid"]), 0)
+        return f"http://127.0.0.1:{int(state['port'])}/api"
     except (OSError, ValueError, KeyError):
         return None
-    url = f"http://127.0.0.1:{port}/api"
-    return url if _answers(url) else None
 
 
 @contextlib.contextmanager
@@ -101,15 +107,26 @@ class LocalServer:
                 env={**server_environment(self.home)},
             )
 
+    def promised(self) -> str:
+        """URL of the API as soon as the server has its port; whether it answers there, `wait` tells.
+
+        Raises:
+            ServerUnavailable: it had none within `START_SECONDS`.
+        """
+        return self._awaited(lambda: _url(self.home))
+
     def wait(self) -> str:
         """URL of the API once it answers.
 
         Raises:
             ServerUnavailable: it did not within `START_SECONDS`.
         """
+        return self._awaited(lambda: address(self.home))
+
+    def _awaited(self, look: Callable[[], str | None]) -> str:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            if url := address(self.home):
+            if url := look():
                 return url
             time.sleep(0.1)
         raise ServerUnavailable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from curation.counts import ratios_of
-from data.errors import GitFailed, InputError
+from data.errors import GitFailed, InputError, ServerUnavailable
 from data.funnel import Funnel, funnel
 from data.git import commit_of
 from data.home import Home
@@ -130,9 +131,15 @@ def _with_server(run: Run) -> Iterator[Execute]:
         if server:
             if not server.answers:
                 current().tell("server", "Prefect's server of this home starts; --no-server goes without")
-            os.environ["PREFECT_API_URL"] = server.wait()
-        from flows.prefect_flows import run_with_prefect
+            os.environ["PREFECT_API_URL"] = server.promised()
+        from flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
 
+        if "select" in stages:
+            importlib.import_module("scipy.stats")  # takes another one
+        if server and server.wait() != os.environ["PREFECT_API_URL"]:
+            raise ServerUnavailable(
+                "the local Prefect server was replaced while it started; run the same command again"
+            )
         run_with_prefect(run, stages)
 
     server: LocalServer | None = None
