@@ -11,13 +11,12 @@ import gc
 import os
 
 from perfquarry_inside import Inside
-from perfquarry_items import Stopwatch, clock
+from perfquarry_items import LONG, Stopwatch, clock, tidy
 from perfquarry_requests import Requests, Unavailable
 
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
 collect = gc.collect
 freeze = getattr(gc, "freeze", None)  # 3.7
-OLDEST = 2 if freeze else 1
 getpid = os.getpid
 remove, seek_end = os.remove, os.SEEK_END
 open_file = open
@@ -60,7 +59,7 @@ class Count(object):
 
     def before(self):
         """See `probe.Mode`."""
-        collect(OLDEST)
+        tidy(LONG)
         if self._counting:
             if self._inside:
                 self._inside.begin()

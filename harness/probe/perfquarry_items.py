@@ -33,7 +33,7 @@ leave = os._exit
 set_timer = getattr(signal, "setitimer", None)
 
 MESSAGE_BYTES = 2048
-OLDEST = 2 if freeze else 1  # generation up to which is collected before a call: the last one is what was settled
+LONG = 0.002  # seconds of a call before which everything is collected on interpreters that settle nothing
 ALARMS = 5  # an item that survives as many exceptions is left with the whole process
 
 
@@ -101,6 +101,16 @@ def settle():
     collect()
     if freeze:
         freeze()
+
+
+def tidy(lasted):
+    """Collects what was made since `settle`, before a call that is expected to last so many seconds.
+
+    Where nothing settles (before Python 3.7) everything is looked at, for which short calls have no time: of these
+    all but the oldest generation is collected. A long one would then meet whole collections, at calls that differ
+    from side to side, and its heap would grow from call to call.
+    """
+    collect(2 if freeze or lasted >= LONG else 1)
 
 
 class Journal(object):

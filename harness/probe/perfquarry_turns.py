@@ -23,10 +23,9 @@ Standard library, Python 3.6 to 3.14.
 import gc
 
 from perfquarry_items import (
-    OLDEST,
     Loop,
     OwnTime,
-    collect,
+    clock,
     dumps,
     getpid,
     leave,
@@ -34,6 +33,7 @@ from perfquarry_items import (
     name_of,
     open_file,
     settle,
+    tidy,
 )
 from perfquarry_tests import unwind
 
@@ -46,6 +46,7 @@ class Phased(object):
     _phase = 0.0
     _held = None
     _ready = False
+    _began = _lasted = 0.0
 
     def start(self):
         """Before the first call."""
@@ -60,7 +61,7 @@ class Phased(object):
 
     def make_ready(self):
         """Before a call: nothing young is left but so many containers."""
-        collect(OLDEST)
+        tidy(self._lasted)
         self._held = [[] for _ in range(int(self._phase * max(threshold()[0], 1)))]
         self._ready = True
 
@@ -69,9 +70,11 @@ class Phased(object):
         if not self._ready:
             self.make_ready()
         self._ready = False
+        self._began = clock()
 
     def after(self):
         """Right after each call."""
+        self._lasted = clock() - self._began
         self._held = None
 
 

@@ -16,7 +16,7 @@ import os
 import sys
 
 from perfquarry_alter import Alteration, Altering
-from perfquarry_items import OLDEST, Journal, Loop, clock, collect, leave, name_of, settle
+from perfquarry_items import Journal, Loop, clock, leave, name_of, settle, tidy
 from perfquarry_limits import waited_in_all
 from perfquarry_scripts import Script
 from perfquarry_tests import run_tests
@@ -144,12 +144,14 @@ class Profile(Mode):
 class Time(Mode):
     """Samples: warm-ups, then as many timed calls as asked for, or as fill the wanted time."""
 
+    _lasted = 0.0
+
     def start(self):
         settle()
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
-        collect(OLDEST)
+        tidy(self._lasted)
 
     def run(self, item, execute, left):
         now = clock()
@@ -160,6 +162,7 @@ class Time(Mode):
         warm, samples = min(self.request["warmups"], calls or self.request["warmups"]), []
         while not self._enough(samples, calls):
             outcome, message, seconds = execute(item)
+            self._lasted = seconds
             entry.update(outcome=outcome, message=message)
             entry.setdefault("seconds", seconds)
             if outcome != "passed":

@@ -206,3 +206,37 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     assert (around.level, around.kind, around.positional[1:]) == (1, "method", [10])
     state = {"kind": "object", "module": "module", "name": "K", "classes": [["module", "K"]], "state": []}
     assert around.positional[0] == state
+
+
+WHOLE = f"""
+import gc
+CALLS = []
+def setup():
+    return [[] for _ in range(30000)]
+def experiment(data):
+    CALLS.append(gc.get_stats()[2]["collections"])
+    kept = [[one] for one in data]
+    whole = gc.get_stats()[2]["collections"] - CALLS[-1]
+    assert len(CALLS) < 3 or not whole, "call %d met %d whole collections" % (len(CALLS), whole)
+    return {{"kept": len(kept)}}
+{REST}
+"""
+
+
+@pytest.mark.parametrize("version", PYTESTS)
+def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version: str, tmp_path: Path) -> None:
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"no Python {version} is installed: the probe was NOT tried on it")
+    (tmp_path / "tree").mkdir()
+    built = BuiltSide("base", "sha", tmp_path / "tree", found, "e", (tmp_path / "tree",))
+    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    turns = ProbeRequest(mode="turns", scripts={"script-whole": WHOLE}, test_timeout=60.0)
+    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
+        partner.ready()
+        partner.warm("script-whole", 1)
+        for _ in range(12):
+            assert len(partner.turn("script-whole", 0, [0.3])) == 1
+    request = ProbeRequest(mode="time", scripts={"script-whole": WHOLE}, warmups=1, calls={"script-whole": 12})
+    (item,) = prober.run(built, request, limits=Limits(wall_seconds=100.0)).items
+    assert (item.outcome, item.calls) == ("passed", 12), item.message
