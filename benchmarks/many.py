@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curation.intervals import LEVEL, _walsh_dropped
 from curation.stability import delta, head_over_base
-from curation.summary import NORMAL, smallest_speedup
+from curation.summary import FAMILY, NORMAL, smallest_speedup
 from data.settings import SelectSettings
 
 Floats = NDArray[np.float64]
@@ -180,6 +180,11 @@ def gains(found: Summaries, settings: SelectSettings) -> Flags:
     return (found.shift >= smallest) & (found.low > 0) & (found.hold >= settings.min_hold)
 
 
+def chosen(found: Summaries, settings: SelectSettings) -> Flags:
+    """`curation.summary.chosen` of each row."""
+    return (found.p_value <= settings.max_q / FAMILY) & gains(found, settings) & unbiased(found, settings)
+
+
 def promising(found: Summaries, settings: SelectSettings) -> Flags:
     """`curation.summary.promising` of each row."""
     return (found.low > 0) & ~excluded(found, settings)
@@ -193,8 +198,8 @@ def unbiased(found: Summaries, settings: SelectSettings) -> Flags:
 def accepted(select: Summaries, confirm: Summaries, settings: SelectSettings, family: int) -> Flags:
     """What `curation.evidence` keeps; q-values within families of so many rows. `confirm` matters only where it was."""
     q = q_values(select.p_value.reshape(-1, family)).reshape(-1)
-    chosen = promising(select, settings) & unbiased(select, settings) & ~excluded(select, settings)
-    return chosen & (q <= settings.max_q) & gains(confirm, settings) & unbiased(confirm, settings)
+    passed = promising(select, settings) & unbiased(select, settings) & ~excluded(select, settings)
+    return passed & (q <= settings.max_q) & gains(confirm, settings) & unbiased(confirm, settings)
 
 
 def q_values(p: Floats) -> Floats:

@@ -11,6 +11,7 @@ from benchmarks.many import (
     Flags,
     Summaries,
     accepted,
+    chosen,
     excluded,
     hodges_lehmann,
     lasting,
@@ -95,16 +96,24 @@ def draw(
 
 
 def session(
-    drawn: Drawn, measure: MeasureSettings, select: SelectSettings, interval: str = "signed rank", stop: bool = True
+    drawn: Drawn,
+    measure: MeasureSettings,
+    select: SelectSettings,
+    interval: str = "signed rank",
+    stop: bool = True,
+    selecting: bool = False,
 ) -> Summaries:
-    """Each session up to the pair at which the product would have stopped it."""
+    """Each session up to the pair at which the product would have stopped it (`curation.sessions.settled`)."""
     found = Summaries.empty(len(drawn.logs))
     active = np.arange(len(drawn.logs))
     for pairs in range(measure.pairs if stop else measure.max_pairs, measure.max_pairs + 1):
         aa_pairs = -(-pairs // measure.aa_every)
         now = summarise(drawn.logs[active, :pairs], drawn.aa[active, :aa_pairs], select, interval)
         found.put(active, now)
-        active = active[~(excluded(now, select) | precise(now, select))]
+        settled = excluded(now, select) | precise(now, select)
+        if selecting:
+            settled |= chosen(now, select)
+        active = active[~settled]
         if not len(active):
             break
     return found
@@ -162,10 +171,10 @@ def decide(
     """A round of two sessions and a second look; q-values within families of so many workloads in a row."""
     group = rng.integers(0, len(pool.ratio), len(shift))
 
-    def one() -> tuple[Summaries, Floats]:
+    def one(*, selecting: bool = False) -> tuple[Summaries, Floats]:
         drawn = draw(rng, pool, group, shift, layout, occasion, measure.max_pairs)
-        return session(drawn, measure, select, interval), drawn.effect
+        return session(drawn, measure, select, interval, selecting=selecting), drawn.effect
 
-    (first, _), (second, _), (look, seen) = one(), one(), one()
+    (first, _), (second, _), (look, seen) = one(selecting=True), one(), one()
     confirmed = promising(first, select) & unbiased(first, select)
     return Round(first, second, look, seen, confirmed, accepted(first, second, select, family), select)

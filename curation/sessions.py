@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from curation.blocks import runs_of
 from curation.evidence import passed_selection
-from curation.summary import excluded, precise, summarise
+from curation.summary import chosen, excluded, precise, summarise
 from data.records import Machine, Stamp, Timing, Workload
 from data.settings import MeasureSettings, SelectSettings
 from harness.contracts import BuiltSide, Prober
@@ -37,7 +37,8 @@ def measure(
 
     The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves,
     in a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its
-    interval is as narrow as wanted: never because it just became significant.
+    interval is as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than the
+    ticket to the second, whose figures are published and which never ends because it just became significant.
     `progress(done, planned)` counts the pairs of one session and begins again with the next.
 
     Args:
@@ -67,16 +68,16 @@ def measure(
         stamp=stamp,
         machine=machine,
         core=core,
-        stop=partial(settled, settings=select),
         progress=progress,
     )
-    chosen = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
-    first = session(workloads=chosen, session=first_session)
+    selecting, confirming = (partial(settled, settings=select, selecting=one) for one in (True, False))
+    measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
+    first = session(workloads=measured, session=first_session, stop=selecting)
     passed = {run.workload_id for run in runs_of(first) if passed_selection(run.sessions[0], select)}
-    again = [workload for workload in chosen if workload.workload_id in passed]
+    again = [workload for workload in measured if workload.workload_id in passed]
     if not again:
         return first
-    return first + session(workloads=again, session=first_session + 1, alone=_alone(first))
+    return first + session(workloads=again, session=first_session + 1, stop=confirming, alone=_alone(first))
 
 
 def look(
@@ -121,12 +122,21 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
     return ranked[:limit]
 
 
-def settled(timings: Sequence[Timing], settings: SelectSettings) -> set[str]:
-    """Ids of workloads that more pairs of the same session would tell nothing about."""
+def settled(timings: Sequence[Timing], settings: SelectSettings, *, selecting: bool = False) -> set[str]:
+    """Ids of workloads that need no more pairs of the same session.
+
+    Args:
+        timings: of one session.
+        settings: the thresholds.
+        selecting: a session only chooses what is confirmed: a gain is enough.
+    """
     found = set()
     for run in runs_of(timings):
         statistics = summarise(run.sessions[0], settings)
-        if statistics and (excluded(statistics, settings) or precise(statistics, settings)):
+        if statistics is None:
+            continue
+        enough = excluded(statistics, settings) or precise(statistics, settings)
+        if enough or (selecting and chosen(statistics, settings)):
             found.add(run.workload_id)
     return found
 

@@ -16,6 +16,8 @@ from curation.stability import Floats
 from data.records import SessionStatistics
 from data.settings import SelectSettings
 
+FAMILY = 1000
+"""Tests of a repository, at most, for which a first session that ends early has a small enough p-value."""
 NORMAL = 1.959963984540054
 """0.975 quantile of the normal law."""
 
@@ -139,6 +141,15 @@ def gains(statistics: SessionStatistics, settings: SelectSettings) -> bool:
     if statistics.speedup < smallest_speedup(settings.min_gain) or statistics.low <= 1:
         return False
     return statistics.hold is not None and statistics.hold >= settings.min_hold
+
+
+def chosen(statistics: SessionStatistics, settings: SelectSettings) -> bool:
+    """Whether a first session needs no more pairs to send the workload to the second: it gains, beyond any family.
+
+    q-values are at most p · tests, and a repository has hundreds of these: the p-value leaves room for a thousand.
+    """
+    clear = statistics.p_value <= settings.max_q / FAMILY
+    return clear and gains(statistics, settings) and unbiased(statistics, settings)
 
 
 def promising(statistics: SessionStatistics, settings: SelectSettings) -> bool:

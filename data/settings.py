@@ -232,7 +232,7 @@ class MeasureSettings(StageSettings):
         default=0.25, gt=0, description="Seconds that the turns of one side last in a pair, fixtures included."
     )
     fewest_turns: int = Field(default=5, ge=1, description="Timed calls of a side in a pair, at least.")
-    most_turns: int = Field(default=160, ge=1, description="Timed calls of a side in a pair, at most.")
+    most_turns: int = Field(default=320, ge=1, description="Timed calls of a side in a pair, at most.")
     turn_error: float = Field(
         default=0.008, ge=0, description="Standard error (log) of a pair's ratio at which it takes no more turns."
     )

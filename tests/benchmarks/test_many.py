@@ -55,7 +55,7 @@ def test_each_statistic_is_that_of_the_scalar_function(pairs: int) -> None:
 
 
 @pytest.mark.parametrize("pairs", [6, 11, 16])
-@pytest.mark.parametrize("rule", ["precise", "excluded", "gains", "promising", "unbiased"])
+@pytest.mark.parametrize("rule", ["precise", "excluded", "gains", "chosen", "promising", "unbiased"])
 def test_each_rule_says_the_same(pairs: int, rule: str) -> None:
     logs, aa_logs = sessions(pairs, seed=2)
     logs, aa_logs = logs[1::2], aa_logs[1::2]  # where there is no spread, the last digit decides
@@ -69,16 +69,18 @@ def test_each_rule_says_the_same(pairs: int, rule: str) -> None:
     assert any(wanted)
 
 
-def test_sessions_stop_where_the_product_stops_them() -> None:
+@pytest.mark.parametrize("selecting", [False, True])
+def test_sessions_stop_where_the_product_stops_them(selecting: bool) -> None:
     logs, aa_logs = sessions(16, seed=3)
     logs, aa_logs = logs[1::2], aa_logs[1::2]
     measure = MeasureSettings(max_pairs=16)
-    stopped = session(Drawn(logs, aa_logs, logs, logs, logs[:, 0]), measure, SETTINGS)
+    stopped = session(Drawn(logs, aa_logs, logs, logs, logs[:, 0]), measure, SETTINGS, selecting=selecting)
     for row in range(len(logs)):
         for pairs in range(measure.pairs, measure.max_pairs + 1):
             one = summary.summarise(as_session(logs[row, :pairs], aa_logs[row, : -(-pairs // 2)]), SETTINGS)
             assert one
-            if summary.excluded(one, SETTINGS) or summary.precise(one, SETTINGS):
+            enough = summary.excluded(one, SETTINGS) or summary.precise(one, SETTINGS)
+            if enough or (selecting and summary.chosen(one, SETTINGS)):
                 break
         assert stopped.pairs[row] == pairs
 

@@ -155,9 +155,11 @@ def test_measuring_ends_for_what_more_pairs_would_tell_nothing_of():
         *session_rows("precise", 1, blocks=6, speedup=1.5),
         *session_rows("significant", 1, blocks=6, speedup=1.15, noise=0.03),
         *session_rows("unclear", 1, blocks=6, noise=0.3),
+        *session_rows("clear", 1, blocks=6, speedup=1.4, noise=0.04),
         *session_rows("early", 1, blocks=5),
     ]
     assert settled(rows, SELECTION) == {"hopeless", "slower", "precise"}
+    assert settled(rows, SELECTION, selecting=True) == {"hopeless", "slower", "precise", "clear"}
 
 
 def test_each_source_and_role_gets_its_turn():
