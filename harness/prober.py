@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from data.children import environment
 from harness.contracts import (
     BuiltSide,
     Command,
@@ -166,7 +167,7 @@ def compile_probe(python: Path) -> None:
     """
     argv = [str(python), "-I", "-S", "-m", "compileall", "-q", str(PROBE.parent)]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(argv, env={}, capture_output=True, check=False, timeout=COMPILE_SECONDS)
+        subprocess.run(argv, env=environment(), capture_output=True, check=False, timeout=COMPILE_SECONDS)
 
 
 def _report(folder: Path, request: ProbeRequest, ended: Completed) -> ProbeReport:

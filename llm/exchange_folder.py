@@ -48,7 +48,7 @@ class Form(NamedTuple):
 
 @dataclass
 class ExchangeFolder:
-    """The files of a folder, which is made when missing.
+    """The files of a folder, which is made when something is asked.
 
     Raises:
         InputError: a line or an answer by hand cannot be read.
@@ -58,11 +58,9 @@ class ExchangeFolder:
     _begun: Path | None = field(default=None, init=False)
     """The file of requests that this object writes into."""
 
-    def __post_init__(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-
     def locked(self) -> FileLock:
-        """The lock of all that read or write here."""
+        """The lock of all that ask here; makes the folder."""
+        self.path.mkdir(parents=True, exist_ok=True)
         return FileLock(self.path / ".lock")
 
     def requests(self) -> Iterator[Line]:

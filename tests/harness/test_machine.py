@@ -83,9 +83,11 @@ def test_each_core_is_given_once(tmp_path: Path) -> None:
 
 @several
 def test_the_least_busy_core_is_given(tmp_path: Path, busy_core: int) -> None:
-    with measurement_lock(0, folder=tmp_path) as core:
-        busy = psutil.cpu_percent(interval=1.0, percpu=True)
-        assert core != busy_core or min(busy) > 80, "others keep all cores busy"
+    for _ in range(10):  # others may keep the other core as busy for a while
+        with measurement_lock(0, folder=tmp_path) as core:
+            if core != busy_core:
+                return
+    assert min(psutil.cpu_percent(interval=1.0, percpu=True)) > 80, "the busy core was given ten times"
 
 
 def test_the_locks_of_a_machine_are_shared_by_all_users() -> None:
