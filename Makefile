@@ -12,7 +12,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test hostile test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -25,9 +25,12 @@ setup-dev: $(VENV)/.dev
 curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
 
-test: setup-dev check ## format, lint, types, import rules and the tests
-	$(BIN)/python -m pytest -m "not slow" $(HOSTILE)  # by themselves: what else they meet is not theirs
+test: setup-dev ## format, lint, types, import rules and the tests
+	$(MAKE) --no-print-directory --jobs 2 --output-sync check hostile
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
+
+hostile: setup-dev  # by themselves: which other programs they meet is not theirs
+	$(BIN)/python -m pytest -m "not slow" $(HOSTILE)
 
 test-all: setup-dev check ## the same with the slow tests
 	$(BIN)/python -m pytest
