@@ -15,7 +15,7 @@ from data.errors import InputError
 from data.records import Record
 from llm.request import Purpose, Reply, Stop, Usage
 
-Origin = Literal["recorded", "written by hand"]
+Origin = Literal["recorded", "written by hand", "a language model through exchange"]
 
 
 class Recording(Record):

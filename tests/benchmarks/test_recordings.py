@@ -1,0 +1,21 @@
+"""Recordings that tables in the docs were made from can be read, and say who answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llm.recordings import Cassette, Recording
+from testgen.generated import Samples
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "recordings" / "generate"
+
+
+@pytest.mark.parametrize("repository", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+def test_answers_of_a_model_are_recordings(repository: Path) -> None:
+    cassette = Cassette(repository)
+    for path in repository.glob("*.json"):
+        one = Recording.model_validate_json(path.read_bytes())
+        assert one.origin == "a language model through exchange" and cassette.get(one.address)
+        assert len(Samples.model_validate(one.answer).scripts) <= 4
