@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_SYNTAX = re.compile(
+_SAID = re.compile(
     r"""Missing\ parentheses\ in\ call\ to\ '(?:print|exec)'
     | multiple\ exception\ types\ must\ be\ parenthesized
     | leading\ zeros\ in\ decimal\ integer
     | TabError:\ inconsistent\ use\ of\ tabs
-    | ^\s*except\s+[\w.]+\s*,\s*\w+\s*:           # except Error, error:
+    """,
+    re.VERBOSE,
+)
+"""What newer interpreters say of it."""
+_CODE = re.compile(
+    r"""^\s*except\s+[\w.]+\s*,\s*\w+\s*:           # except Error, error:
     | ^\s*except\s*\([^)]*\)\s*,\s*\w+\s*:        # except (One, Other), error:
     | ^\s*raise\s+[\w.]+\s*,                      # raise Error, "text"
-    | ^\s*(?:.*[;:]\s*)?print\s+["'\w%]    # print "text"
+    | ^\s*(?:.*[;:]\s*)?print\s+["'\w%]           # print "text"
     | ^\s*exec\s+[\w"'].*\sin\s
     | (?<![\w"'])[uU][rR]["']
     | (?<![\w.])0[0-7]+(?![\w.])
@@ -24,6 +29,8 @@ _SYNTAX = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
+_STRING = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")
+_COMMENT = re.compile(r"#.*")
 _BAD_SYNTAX = re.compile(r"(?:Syntax|Tab)Error:")
 _NAMES = re.compile(
     r"name '(?:basestring|execfile|long|raw_input|reduce|unichr|unicode|xrange)' is not defined"
@@ -52,7 +59,8 @@ def does_not_parse_since(log: str) -> bool:
     Args:
         log: for each file the error and the line of the source where it is.
     """
-    return _SYNTAX.search(log) is not None
+    code = _COMMENT.sub("", _STRING.sub(r"\1\1", log))  # neither strings nor comments are code
+    return (_SAID.search(log) or _CODE.search(code)) is not None
 
 
 def fails_at_import_since(log: str, tree: Path) -> bool:
@@ -71,7 +79,7 @@ def _of_python_2(traceback: str, tree: Path) -> bool:
     if not frames or not Path(frames[-1]).is_relative_to(tree):
         return False
     if _BAD_SYNTAX.search(traceback):
-        return _SYNTAX.search(traceback[traceback.rindex(frames[-1]) :]) is not None
+        return does_not_parse_since(traceback[traceback.rindex(frames[-1]) :])
     missing = _MISSING.search(traceback)
     if missing:
         name, beside = missing[1].split(".")[0], Path(frames[-1]).parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ ANSWERS = "answers"
 _SUFFIXES = (".json", ".txt", ".yaml", ".yml")
 
 
-class Line(NamedTuple):
+class ExchangeLine(NamedTuple):
     """A request or a response, and where it stands."""
 
     path: Path
@@ -39,7 +40,7 @@ class Line(NamedTuple):
         return str(self.content["custom_id"])
 
 
-class Form(NamedTuple):
+class AnswerForm(NamedTuple):
     """What an answer has to look like."""
 
     name: str
@@ -63,16 +64,16 @@ class ExchangeFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         return FileLock(self.path / ".lock")
 
-    def requests(self) -> Iterator[Line]:
+    def requests(self) -> Iterator[ExchangeLine]:
         """Requests in the order in which they were written."""
         return self._lines("requests")
 
-    def responses(self) -> Iterator[Line]:
+    def responses(self) -> Iterator[ExchangeLine]:
         """Responses, then answers by hand."""
         yield from self._lines("responses")
         for path in sorted((self.path / ANSWERS).glob("*")):
             if path.suffix in _SUFFIXES:
-                yield Line(path, 1, {"custom_id": path.stem, **_by_hand(path)})
+                yield ExchangeLine(path, 1, {"custom_id": path.stem, **_by_hand(path)})
 
     def write(self, lines: list[Mapping[str, Any]]) -> list[Path]:
         """Adds requests to the file of this object, and to the next ones when it is full; those written to.
@@ -98,7 +99,7 @@ class ExchangeFolder:
         number = 1 + max((int(one) for one in taken if one.isdecimal()), default=0)
         return self.path / f"requests-{number:04}.jsonl"
 
-    def _lines(self, kind: Literal["requests", "responses"]) -> Iterator[Line]:
+    def _lines(self, kind: Literal["requests", "responses"]) -> Iterator[ExchangeLine]:
         for path in sorted(self.path.glob(f"{kind}-*.jsonl")):
             texts = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
             if kind == "requests":
@@ -112,7 +113,27 @@ class ExchangeFolder:
                     line = None
                 if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
                     raise InputError(f"{path}, line {number}: not a JSON object with a custom_id; mend or remove it")
-                yield Line(path, number, line)
+                yield ExchangeLine(path, number, line)
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML as people mean it: what is no JSON value is text (yes, 2020-01-01, 1:30), and nothing stands for more."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as in the base class
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias (*name): write its text out")
+        return super().compose_node(parent, index)
+
+
+for _kind, _pattern, _firsts in (
+    ("null", r"null|~|", ["n", "~", ""]),
+    ("bool", r"true|false", ["t", "f"]),
+    ("int", r"-?(?:0|[1-9][0-9]*)", list("-0123456789")),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", list("-0123456789")),
+):
+    _PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), _firsts)
 
 
 def result_of(line: Mapping[str, Any]) -> Reply | str:
@@ -130,19 +151,24 @@ def result_of(line: Mapping[str, Any]) -> Reply | str:
 
 def texts_of(request: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a request says, in either provider's format: (role, text), the system's first."""
-    body = request.get("body") or request.get("params") or {}
+    body = _body(request)
     system = [("system", body["system"])] if isinstance(body.get("system"), str) else []
     return system + [(str(one["role"]), str(one["content"])) for one in body.get("messages", [])]
 
 
-def form_of(request: Mapping[str, Any]) -> Form:
+def _body(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    body = request.get("body") or request.get("params")
+    return body if isinstance(body, dict) else {}
+
+
+def form_of(request: Mapping[str, Any]) -> AnswerForm:
     """The form of the answer that a request names, in either provider's format."""
-    body = request.get("body") or request.get("params") or {}
+    body = _body(request)
     told = (body.get("response_format") or {}).get("json_schema")
     if told:
-        return Form(str(told["name"]), told["schema"])
+        return AnswerForm(str(told["name"]), told["schema"])
     schema = ((body.get("output_config") or {}).get("format") or {}).get("schema") or {}
-    return Form(str(schema.get("title", "an answer")), schema)
+    return AnswerForm(str(schema.get("title", "an answer")), schema)
 
 
 def _by_hand(path: Path) -> dict[str, Any]:
@@ -150,8 +176,9 @@ def _by_hand(path: Path) -> dict[str, Any]:
     if path.suffix == ".txt":
         return {"text": text}
     try:
-        answer = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        answer = json.loads(text) if path.suffix == ".json" else _PlainLoader(text).get_single_data()
+        json.dumps(answer)
+    except (TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InputError(f"{path}: it cannot be read: {' '.join(str(error).split())}; mend or remove it") from None
     if not isinstance(answer, dict):
         raise InputError(f"{path}: an answer is an object with the fields of its form; mend or remove it")

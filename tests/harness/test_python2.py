@@ -19,7 +19,8 @@ OLD = (
 )  # fmt: skip
 NEW = (
     "def f(:", "a = (1", "return = 2", "print('a'", "for a in", "x = 1 +", "class A\n    pass", "'''print 'a'",
-    "yield a b", "except Error:", "async def f():\n    a b", "a = 0.5.5", "f'{a'", "def f(a, b=(1, 2):\n    pass",
+    "yield a b", "except Error:", "async def f():\n    a b", "a = 0.5.5", "f'{a'", "call('`a` <> 0777 10L' b c)",
+    "a b  # print 'x', `y`, 0777", "def f(a, b=(1, 2):\n    pass",
 )  # fmt: skip
 PYTHONS = find_interpreters()
 IDS = [str(one.version) for one in PYTHONS]

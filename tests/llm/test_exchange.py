@@ -124,6 +124,7 @@ def test_a_line_that_a_kill_cut_off_is_asked_again(home: Home, folder: Path) -> 
     ("suffix", "text"),
     [
         ("yaml", "verdict: |-\n  yes\nconfidence: 1.0\n"),
+        ("yaml", "verdict: yes\nconfidence: 1.0\nnote: null\n"),
         ("json", json.dumps(GOOD)),
         ("txt", f"Surely:\n```json\n{json.dumps(GOOD)}\n```\n"),
     ],
@@ -139,12 +140,34 @@ def test_an_answer_by_hand_is_a_file_of_its_own(suffix: str, text: str, home: Ho
     assert got == [(1, Verdict(**GOOD))]
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "", "just words"])
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "- 1", "", "just words", "a: &b [x]\nc: *b\n", "a: !!binary aGVsbG8=", "a: !!python/object:os.system 1",
+     "a: &a\n  <<: *a\n", "a: !!timestamp 2020-01-01"],
+)  # fmt: skip
 def test_an_answer_by_hand_that_cannot_be_read_is_named(text: str, home: Home, folder: Path) -> None:
     (folder / "answers").mkdir(parents=True)
     (folder / "answers" / f"{QUESTIONS[1].address}.yaml").write_text(text)
     with pytest.raises(InputError, match=rf"{QUESTIONS[1].address}\.yaml: .*mend or remove"):
         opened(home, f"exchange:{folder}").ask(QUESTIONS[0])
+
+
+def test_words_of_an_answer_in_yaml_stay_words(home: Home, folder: Path) -> None:
+    path = folder / "answers" / f"{QUESTIONS[1].address}.yaml"
+    path.parent.mkdir(parents=True)
+    for word in ("yes", "off", "2020-01-01", "1:30", "0x10", "1_000", "=", "007", "+1", "No"):
+        path.write_text(f"verdict: {word}\nconfidence: 1e-2\n")
+        with pytest.raises(AnswersAwaited):
+            for place, answer in opened(home, f"exchange:{folder}").ask_all(QUESTIONS):
+                assert (place, answer.value) == (1, Verdict(verdict=word, confidence=0.01)), answer.detail
+
+
+@pytest.mark.parametrize("line", [{"body": [1]}, {"body": "x"}, {"params": None}, {}, {"body": {"messages": []}}])
+def test_requests_of_others_are_shown_as_they_are(line: dict[str, Any], folder: Path) -> None:
+    folder.mkdir()
+    (folder / "requests-0001.jsonl").write_text(json.dumps({"custom_id": "a", **line}) + "\n")
+    respond(folder, "1", {"custom_id": "a", "text": "{}"})
+    assert command("check", folder)[0] == 0 and "an answer" in command("status", folder)[1]
 
 
 def command(*words: object) -> tuple[int, str]:
