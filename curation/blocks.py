@@ -32,13 +32,9 @@ class Block:
     head: float
     log: float
     """Log ratio of base to head: Hodges-Lehmann over the turns, or of the two values."""
-    base_first: bool = True
     cold_base: float | None = None
     """Seconds of the first call of the process."""
     cold_head: float | None = None
-    base_quartiles: tuple[float, float] | None = None
-    """First and third quartile of the base's timed calls, seconds."""
-    head_quartiles: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -191,11 +187,8 @@ def _block(base: Timing, head: Timing) -> Block:
         base=median(base.samples),
         head=median(head.samples),
         log=_log_ratio(base, head),
-        base_first=base.position < head.position,
         cold_base=base.cold,
         cold_head=head.cold,
-        base_quartiles=_quartiles(base.samples),
-        head_quartiles=_quartiles(head.samples),
     )
 
 
@@ -212,8 +205,3 @@ def _positive(samples: Sequence[float]) -> Floats:
 def log_ratio(base: float, head: float) -> float:
     """Log of base over head, both in seconds."""
     return float(np.log(max(base, SHORTEST) / max(head, SHORTEST)))
-
-
-def _quartiles(samples: Sequence[float]) -> tuple[float, float]:
-    ordered = sorted(samples)
-    return ordered[(len(ordered) - 1) // 4], ordered[-((len(ordered) - 1) // 4) - 1]

@@ -34,7 +34,7 @@ _UNIT_TEST = "unit-test"
 _SCHEMA = "1.4"
 
 
-class Runnable(Record):
+class RunnableTask(Record):
     """How a task's base is run."""
 
     python: str
@@ -121,7 +121,7 @@ timed in alternating turns on one core. The change has to make first calls faste
 their speedup."""
 
 
-def dockerfile(runnable: Runnable) -> str:
+def dockerfile(runnable: RunnableTask) -> str:
     """The environment: interpreter and dependencies from an image, the repository from the archive beside it."""
     roots = ":".join(str(PurePosixPath(TESTBED) / root) for root in runnable.source_roots)
     programs = f"{PurePosixPath(runnable.python).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -134,7 +134,7 @@ def dockerfile(runnable: Runnable) -> str:
     )
 
 
-def test_script(runnable: Runnable) -> str:
+def test_script(runnable: RunnableTask) -> str:
     """`tests/test.sh`: the grader, by the environment's interpreter without anything of the environment."""
     python = shlex.quote(runnable.python)
     return f"#!/bin/sh\nchmod 700 /tests\nexec {python} -E -s -S /tests/grader/grade.py /tests/task.json\n"
@@ -148,7 +148,7 @@ def solution(files: ExpertFiles) -> str:
     return "\n".join(["#!/bin/sh", "set -e", 'here=$(cd "$(dirname "$0")" && pwd)', f"cd {TESTBED}", *lines]) + "\n"
 
 
-def grading(task: Task, runnable: Runnable, deleted: Sequence[str], settings: MeasureSettings) -> dict[str, Any]:
+def grading(task: Task, runnable: RunnableTask, deleted: Sequence[str], settings: MeasureSettings) -> dict[str, Any]:
     """`tests/task.json`: all that the grader (`harness/grader`) is told."""
     workloads = [
         {

@@ -33,7 +33,7 @@ MIN_DISK_BYTES = 10 * 1024**3
 MIN_MEMORY_BYTES = 4 * 1024**3
 
 
-class Check(Record):
+class DoctorCheck(Record):
     """One thing looked at."""
 
     name: str
@@ -58,7 +58,7 @@ def report(home: Home, *, as_json: bool) -> None:
     Console().print(table)
 
 
-def examine(home: Home) -> list[Check]:
+def examine(home: Home) -> list[DoctorCheck]:
     """All checks, in the order in which a run needs them."""
     machine = [
         _git(),
@@ -75,17 +75,17 @@ def examine(home: Home) -> list[Check]:
     return [*machine, _disk(home), _room(home), _keys()]
 
 
-def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> Check:
-    return Check(name=name, ok=ok, found=found, cost="" if ok else cost, remedy="" if ok else remedy)
+def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> DoctorCheck:
+    return DoctorCheck(name=name, ok=ok, found=found, cost="" if ok else cost, remedy="" if ok else remedy)
 
 
-def _git() -> Check:
+def _git() -> DoctorCheck:
     found = version()
     numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     return _check("git", numbers >= (2, 31), found or "none", "no repository can be mined", "install git 2.31 or newer")
 
 
-def _sandbox() -> Check:
+def _sandbox() -> DoctorCheck:
     return _backend(
         "sandbox",
         "bubblewrap",
@@ -95,7 +95,7 @@ def _sandbox() -> Check:
     )
 
 
-def _docker() -> Check:
+def _docker() -> DoctorCheck:
     return _backend(
         "docker",
         "docker",
@@ -105,14 +105,14 @@ def _docker() -> Check:
     )
 
 
-def _backend(title: str, name: str, shown: Callable[[str], str], cost: str, remedy: str) -> Check:
+def _backend(title: str, name: str, shown: Callable[[str], str], cost: str, remedy: str) -> DoctorCheck:
     try:
         return _check(title, True, shown(choose_sandbox(name).name), "", "")
     except SandboxUnavailable as error:
         return _check(title, False, str(error).splitlines()[0], cost, remedy)
 
 
-def _interpreters() -> Check:
+def _interpreters() -> DoctorCheck:
     found = sorted({one.minor for one in find_interpreters()})
     words = ", ".join(f"{major}.{minor}" for major, minor in found)
     return _check(
@@ -124,7 +124,7 @@ def _interpreters() -> Check:
     )
 
 
-def _compilers() -> Check:
+def _compilers() -> DoctorCheck:
     compiler, cargo = shutil.which("cc"), shutil.which("cargo")
     caches = [name for name in ("ccache", "sccache") if shutil.which(name)]
     if not compiler:
@@ -138,7 +138,7 @@ def _compilers() -> Check:
     )
 
 
-def _valgrind() -> Check:
+def _valgrind() -> DoctorCheck:
     found = Callgrind.find()
     return _check(
         "valgrind",
@@ -149,7 +149,7 @@ def _valgrind() -> Check:
     )
 
 
-def _cores() -> Check:
+def _cores() -> DoctorCheck:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return _check(
         "cores",
@@ -160,7 +160,7 @@ def _cores() -> Check:
     )
 
 
-def _governor() -> Check:
+def _governor() -> DoctorCheck:
     files = list(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
     governors = sorted({file.read_text().strip() for file in files})
     return _check(
@@ -172,7 +172,7 @@ def _governor() -> Check:
     )
 
 
-def _load() -> Check:
+def _load() -> DoctorCheck:
     busy = psutil.cpu_percent(interval=0.5) / 100 * (psutil.cpu_count() or 1)
     return _check(
         "load",
@@ -183,7 +183,7 @@ def _load() -> Check:
     )
 
 
-def _memory() -> Check:
+def _memory() -> DoctorCheck:
     total = psutil.virtual_memory().available
     return _check(
         "memory",
@@ -194,7 +194,7 @@ def _memory() -> Check:
     )
 
 
-def _disk(home: Home) -> Check:
+def _disk(home: Home) -> DoctorCheck:
     place = home.root
     while not place.exists():
         place = place.parent
@@ -208,7 +208,7 @@ def _disk(home: Home) -> Check:
     )
 
 
-def _room(home: Home) -> Check:
+def _room(home: Home) -> DoctorCheck:
     room = make_room(home, dry_run=True)
     sizes = dict.fromkeys(("environment", "tree", "artifacts", "yard"), 0)
     for thing in inventory(home):
@@ -224,9 +224,9 @@ def _room(home: Home) -> Check:
     )
 
 
-def _keys() -> Check:
+def _keys() -> DoctorCheck:
     names = [name for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN") if os.environ.get(name)]
-    return Check(
+    return DoctorCheck(
         name="keys",
         ok=True,
         found=f"{', '.join(names) or 'none'} set; nothing here needs one (python {sys.version.split()[0]})",

@@ -16,14 +16,14 @@ from rich.table import Table
 from data.errors import InputError
 from data.records import Record
 from llm.answers import problem_of
-from llm.exchange_folder import ANSWERS, ExchangeFolder, Line, form_of, result_of, texts_of
+from llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
 from llm.request import Reply
 
 _CHARACTERS_PER_TOKEN = 4
 _INDENT = "  "
 
 
-class Waiting(Record):
+class FormStatus(Record):
     """Requests of one form: how many there are and wait, and how much there is to read."""
 
     form: str
@@ -34,7 +34,7 @@ class Waiting(Record):
     """Of those that wait, about."""
 
 
-class Fault(Record):
+class MisfitAnswer(Record):
     """An answer that does not fit."""
 
     file: str
@@ -58,7 +58,7 @@ def status(path: Path, *, as_json: bool) -> None:
         left = [line for line in mine if line.custom_id not in answered]
         size = sum(len(text) for line in left for _, text in texts_of(line.content))
         rows.append(
-            Waiting(
+            FormStatus(
                 form=kind,
                 requests=count,
                 answered=count - len(left),
@@ -139,8 +139,8 @@ def _opened(path: Path) -> ExchangeFolder:
     return ExchangeFolder(path.expanduser().resolve())
 
 
-def _asked(folder: ExchangeFolder) -> dict[str, Line]:
-    found: dict[str, Line] = {}
+def _asked(folder: ExchangeFolder) -> dict[str, ExchangeLine]:
+    found: dict[str, ExchangeLine] = {}
     for line in folder.requests():
         found.setdefault(line.custom_id, line)
     return found
@@ -150,7 +150,7 @@ def _answered(folder: ExchangeFolder) -> set[str]:
     return {line.custom_id for line in folder.responses() if isinstance(result_of(line.content), Reply)}
 
 
-def _fault(line: Line, asked: Mapping[str, Line]) -> Fault | None:
+def _fault(line: ExchangeLine, asked: Mapping[str, ExchangeLine]) -> MisfitAnswer | None:
     result = result_of(line.content)
     if line.custom_id not in asked:
         problem = "nobody asked this: no request has this custom_id"
@@ -160,14 +160,14 @@ def _fault(line: Line, asked: Mapping[str, Line]) -> Fault | None:
         problem = problem_of(result, form_of(asked[line.custom_id].content).schema)
     if not problem:
         return None
-    return Fault(file=line.path.name, line=line.number, custom_id=line.custom_id, problem=problem)
+    return MisfitAnswer(file=line.path.name, line=line.number, custom_id=line.custom_id, problem=problem)
 
 
-def _answer_file(folder: ExchangeFolder, line: Line) -> Path:
+def _answer_file(folder: ExchangeFolder, line: ExchangeLine) -> Path:
     return folder.path / ANSWERS / f"{line.custom_id}.yaml"
 
 
-def _facts(folder: ExchangeFolder, line: Line) -> dict[str, Any]:
+def _facts(folder: ExchangeFolder, line: ExchangeLine) -> dict[str, Any]:
     form = form_of(line.content)
     return {
         "custom_id": line.custom_id,

@@ -108,7 +108,7 @@ def write_task(
         (folder / name).mkdir(parents=True)
     tests = folder / "tests"
     expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", folder / "solution" / "files")
-    runnable = harbor.Runnable(
+    runnable = harbor.RunnableTask(
         python=str(base.python),
         image=image,
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],

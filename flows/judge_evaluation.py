@@ -30,7 +30,7 @@ from miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, 
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-class Label(Record):
+class LabelRow(Record):
     """One row of a file of labels; further columns are passed over."""
 
     repo: str
@@ -85,7 +85,7 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
     _show(found, scores, fitted, plot)
 
 
-def read_labels(file: Path) -> list[Label]:
+def read_labels(file: Path) -> list[LabelRow]:
     """The rows of a file.
 
     Raises:
@@ -97,11 +97,11 @@ def read_labels(file: Path) -> list[Label]:
         raise InputError(f"cannot read the labels {file}: {error}") from error
     labels = []
     for number, row in enumerate(rows, 1):
-        known = {name: value for name, value in row.items() if name in Label.model_fields}
+        known = {name: value for name, value in row.items() if name in LabelRow.model_fields}
         if known.get("label") == "unsure":
             known["label"] = None
         try:
-            labels.append(Label.model_validate(known))
+            labels.append(LabelRow.model_validate(known))
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             raise InputError(f"{file}, row {number}: {first['loc']}: {first['msg']}") from None
@@ -121,8 +121,8 @@ def draw(scores: Scores, title: str, path: Path) -> None:
         raise InputError(f"cannot write the plot {path}: {error}") from error
 
 
-def _judge(options: Options, labels: list[Label]) -> _Found:
-    by_repo: dict[tuple[str, str | None], dict[str, Label]] = defaultdict(dict)
+def _judge(options: Options, labels: list[LabelRow]) -> _Found:
+    by_repo: dict[tuple[str, str | None], dict[str, LabelRow]] = defaultdict(dict)
     for label in labels:
         if label.label is not None:
             by_repo[label.repo, label.source][label.sha] = label
@@ -139,7 +139,7 @@ def _judge(options: Options, labels: list[Label]) -> _Found:
     return found
 
 
-def _judge_repository(run: Run, by_sha: dict[str, Label], found: _Found) -> None:
+def _judge_repository(run: Run, by_sha: dict[str, LabelRow], found: _Found) -> None:
     settings = run.options.settings
     changes = {
         change.change_id: change

@@ -25,7 +25,7 @@ ANSWER = 300
 """Tokens of an answer without thinking, on the high side: its form leaves room for two sentences and four quotes."""
 
 
-class Count(Record):
+class TokenCount(Record):
     """What a history comes to."""
 
     judge: str
@@ -69,7 +69,7 @@ def report(options: Options, *, as_json: bool) -> None:
     _show(count, bills, batch=options.settings.llm.batch)
 
 
-def _count(run: Run) -> tuple[Count, list[int]]:
+def _count(run: Run) -> tuple[TokenCount, list[int]]:
     """The sums, and the tokens of each question."""
     settings = run.options.settings.judge
     questions = Questions(settings, run.stamp("judge"), run.clone, discussions(run))
@@ -85,7 +85,7 @@ def _count(run: Run) -> tuple[Count, list[int]]:
     if not changes:
         raise InputError(f"nothing of {run.name} in {run.home.tables}: run `perfquarry mine {run.options.repo}` first")
     ordered = sorted(sizes)
-    count = Count(
+    count = TokenCount(
         judge=settings.judge,
         changes=changes,
         asked=len(sizes),
@@ -97,7 +97,7 @@ def _count(run: Run) -> tuple[Count, list[int]]:
     return count, sizes
 
 
-def _bill(model: str, sizes: Sequence[int], count: Count, options: Options) -> Bill:
+def _bill(model: str, sizes: Sequence[int], count: TokenCount, options: Options) -> Bill:
     settings = options.settings.llm
     prices = Prices(settings.prices)
     costs = [prices.cost(model, Usage(input_tokens=size, output_tokens=ANSWER), batch=settings.batch) for size in sizes]
@@ -116,7 +116,7 @@ def _per_1000(usd: float | None, changes: int) -> float | None:
     return None if usd is None else 1000 * usd / changes
 
 
-def _show(count: Count, bills: Sequence[Bill], *, batch: bool) -> None:
+def _show(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> None:
     console = Console()
     share = 100 * count.asked / count.changes
     console.print(

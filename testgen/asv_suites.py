@@ -53,7 +53,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class Found:
+class NamePlace:
     """A definition of the suite."""
 
     path: str
@@ -120,12 +120,14 @@ class Suite:
             if "." in name or name.startswith("_"):
                 continue
             if definition.kind == "function" and _TIMES.fullmatch(name):
-                yield self._benchmark(path, "", name, Found(path, name), [Found(path, name), Found(path, "")])
+                yield self._benchmark(
+                    path, "", name, NamePlace(path, name), [NamePlace(path, name), NamePlace(path, "")]
+                )
             elif definition.kind == "class":
                 yield from self._of_class(path, name)
 
     def _of_class(self, path: str, owner: str) -> Iterator[Benchmark]:
-        lineage = self._lineage(Found(path, owner))
+        lineage = self._lineage(NamePlace(path, owner))
         seen: set[str] = set()
         for one in lineage:
             prefix = f"{one.name}."
@@ -134,10 +136,10 @@ class Suite:
                 own = key.startswith(prefix) and "." not in name
                 if own and definition.kind == "function" and _TIMES.fullmatch(name) and name not in seen:
                     seen.add(name)
-                    scopes = [Found(one.path, key), *lineage, Found(path, "")]
-                    yield self._benchmark(path, owner, name, Found(one.path, key), scopes)
+                    scopes = [NamePlace(one.path, key), *lineage, NamePlace(path, "")]
+                    yield self._benchmark(path, owner, name, NamePlace(one.path, key), scopes)
 
-    def _benchmark(self, path: str, owner: str, name: str, found: Found, scopes: Sequence[Found]) -> Benchmark:
+    def _benchmark(self, path: str, owner: str, name: str, found: NamePlace, scopes: Sequence[NamePlace]) -> Benchmark:
         params = self._attribute(scopes, "params")
         number = self._attribute(scopes, "number")
         fixed = number[0].value if number and isinstance(number[0], ast.Constant) else 0
@@ -152,7 +154,7 @@ class Suite:
             fixed if isinstance(fixed, int) and fixed else None,
         )
 
-    def _attribute(self, scopes: Sequence[Found], name: str) -> tuple[ast.expr, _Values] | None:
+    def _attribute(self, scopes: Sequence[NamePlace], name: str) -> tuple[ast.expr, _Values] | None:
         """What the first of the scopes that has an attribute gives it, and the names of its module."""
         for scope in scopes:
             values = _attributes(self.texts[scope.path])
@@ -160,7 +162,7 @@ class Suite:
                 return values[scope.name][name], values.get("", {})
         return None
 
-    def _lineage(self, found: Found) -> list[Found]:
+    def _lineage(self, found: NamePlace) -> list[NamePlace]:
         """A class and those of the suite it inherits from, nearest first."""
         lineage = [found]
         for one in lineage:  # grows while it is walked
@@ -171,19 +173,19 @@ class Suite:
                     lineage.append(parent)
         return lineage
 
-    def _class(self, path: str, reference: str) -> Found | None:
+    def _class(self, path: str, reference: str) -> NamePlace | None:
         """The suite's class that a name in a file stands for."""
         facts = self.facts[path]
         root, _, name = reference.partition(".")
         if not name and root in facts.definitions:
-            return Found(path, root)
+            return NamePlace(path, root)
         bound = facts.imports.get(root)
         name = name or (bound.original if bound and bound.original else root)
         paths = {module: one for one, module in self.modules.items()}
         for module in self._imported(path, self.texts[path]):
             there = paths.get(module)
             if there and there != path and name in self.facts[there].definitions:
-                return Found(there, name)
+                return NamePlace(there, name)
         return None
 
 

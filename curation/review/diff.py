@@ -29,7 +29,7 @@ _COMPARED = 300
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """A line of the base beside one of the head; a missing one has no number."""
 
     kind: Literal["same", "change", "delete", "add"]
@@ -42,11 +42,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Hunk:
+class ShownHunk:
     """Rows that follow each other."""
 
     section: str
-    rows: list[Row]
+    rows: list[DiffRow]
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class File:
     added: int
     deleted: int
     note: str = ""
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[ShownHunk] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Diff:
+class ShownDiff:
     """A patch to be shown; `raw` instead of files where it is no unified diff."""
 
     files: list[File]
@@ -71,7 +71,7 @@ class Diff:
     raw: str = ""
 
 
-def side_by_side(patch: str, targets: Iterable[str] = ()) -> Diff:
+def side_by_side(patch: str, targets: Iterable[str] = ()) -> ShownDiff:
     """Reads a unified diff.
 
     Args:
@@ -81,9 +81,9 @@ def side_by_side(patch: str, targets: Iterable[str] = ()) -> Diff:
     try:
         parsed = PatchSet(patch)
     except (UnidiffParseError, ValueError, IndexError) as error:
-        return Diff([], raw=f"{error}\n\n{patch[:_RAW]}")
+        return ShownDiff([], raw=f"{error}\n\n{patch[:_RAW]}")
     if not parsed:
-        return Diff([], raw=patch[:_RAW])
+        return ShownDiff([], raw=patch[:_RAW])
     wanted: dict[str, set[str]] = {}
     for target in targets:
         path, _, name = target.partition("::")
@@ -96,7 +96,7 @@ def side_by_side(patch: str, targets: Iterable[str] = ()) -> Diff:
         hidden += total - min(total, left) if total > left else 0
         left = max(0, left - used)
         files.append(shown)
-    return Diff(files, hidden)
+    return ShownDiff(files, hidden)
 
 
 def _file(one: PatchedFile, names: set[str], limit: int) -> File:
@@ -110,7 +110,7 @@ def _file(one: PatchedFile, names: set[str], limit: int) -> File:
     elif one.is_rename:
         note = "renamed"
     lexer = lexer_for(one.path)
-    hunks: list[Hunk] = []
+    hunks: list[ShownHunk] = []
     for hunk in one:
         if limit <= 0:
             break
@@ -118,12 +118,12 @@ def _file(one: PatchedFile, names: set[str], limit: int) -> File:
         new = lines_of("".join(line.value for line in hunk.target_lines()), lexer)
         rows = list(_rows(hunk, old, new, names))[:limit]
         limit -= len(rows)
-        hunks.append(Hunk(hunk.section_header, rows))
+        hunks.append(ShownHunk(hunk.section_header, rows))
     source = (one.source_file or "").removeprefix("a/")
     return File(one.path, source if one.is_rename else one.path, one.added, one.removed, note, hunks)
 
 
-def _rows(hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names: set[str]) -> Iterator[Row]:
+def _rows(hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names: set[str]) -> Iterator[DiffRow]:
     olds, news = iter(enumerate(old, hunk.source_start)), iter(enumerate(new, hunk.target_start))
     inside = _Inside(names, hunk.section_header)
     removed: list[tuple[int, list[Piece]]] = []
@@ -141,24 +141,24 @@ def _rows(hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names
             removed, added = [], []
             (number, pieces), (other, _) = next(olds), next(news)
             text = html(pieces)
-            yield Row("same", number, text, other, text, inside.at(pieces))
+            yield DiffRow("same", number, text, other, text, inside.at(pieces))
     yield from _block(removed, added, inside)
 
 
 def _block(
     removed: Sequence[tuple[int, list[Piece]]], added: Sequence[tuple[int, list[Piece]]], inside: _Inside
-) -> Iterator[Row]:
+) -> Iterator[DiffRow]:
     for place in range(max(len(removed), len(added))):
         left = removed[place] if place < len(removed) else None
         right = added[place] if place < len(added) else None
         if left and right:
             here = inside.at(left[1]) or inside.at(right[1])
             gone, come = _differing(_text(left[1]), _text(right[1]))
-            yield Row("change", left[0], html(left[1], gone), right[0], html(right[1], come), here)
+            yield DiffRow("change", left[0], html(left[1], gone), right[0], html(right[1], come), here)
         elif left:
-            yield Row("delete", left[0], html(left[1]), None, Markup(""), inside.at(left[1]))
+            yield DiffRow("delete", left[0], html(left[1]), None, Markup(""), inside.at(left[1]))
         elif right:
-            yield Row("add", None, Markup(""), right[0], html(right[1]), inside.at(right[1]))
+            yield DiffRow("add", None, Markup(""), right[0], html(right[1]), inside.at(right[1]))
 
 
 def _text(pieces: Sequence[Piece]) -> str:

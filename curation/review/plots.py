@@ -46,7 +46,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Mark:
+class PlotMark:
     """The ratio of one pair."""
 
     x: float
@@ -77,7 +77,7 @@ class PairPlot:
     ticks: list[Tick]
     pairs: list[Tick]
     """Numbers of pairs; `at` is per cent of the width."""
-    marks: list[Mark]
+    marks: list[PlotMark]
     estimate: Band | None
     """The session's estimate within its interval."""
     aa: Band | None
@@ -201,9 +201,9 @@ def _places(number: int) -> list[float]:
     return [round(LABELS + step * (place + 0.5), 2) for place in range(number)]
 
 
-def _mark(axis: _LogAxis, x: float, value: float, kind: str, title: str) -> Mark:
+def _mark(axis: _LogAxis, x: float, value: float, kind: str, title: str) -> PlotMark:
     cut = not axis.low <= value <= axis.high
-    return Mark(x, axis.y(value), kind, f"{title}: {value:.4g}×{', beyond the axis' if cut else ''}", cut)
+    return PlotMark(x, axis.y(value), kind, f"{title}: {value:.4g}×{', beyond the axis' if cut else ''}", cut)
 
 
 def _band(axis: _LogAxis, low: float, high: float, line: float) -> Band:

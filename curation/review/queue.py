@@ -38,7 +38,7 @@ class Filter(Record):
         return "?" + urlencode(given) if given else ""
 
 
-class Entry(Record):
+class QueueEntry(Record):
     """One line of the queue."""
 
     task_id: str
@@ -67,7 +67,7 @@ class Queue:
     def __init__(self, engine: Engine, reviewer: str) -> None:
         self._engine, self._reviewer = engine, reviewer
 
-    def page(self, wanted: Filter) -> list[Entry]:
+    def page(self, wanted: Filter) -> list[QueueEntry]:
         """One page of what fits."""
         query = self._query(wanted).order_by(*_order(wanted)).limit(PAGE).offset(PAGE * (wanted.page - 1))
         return self._entries(query)
@@ -90,7 +90,7 @@ class Queue:
         with self._engine.connect() as connection:
             return {str(outcome): int(count) for outcome, count in connection.execute(query)}
 
-    def around(self, wanted: Filter, task_id: str, before: int = 4, after: int = 30) -> list[Entry]:
+    def around(self, wanted: Filter, task_id: str, before: int = 4, after: int = 30) -> list[QueueEntry]:
         """Candidates next to one, which need not fit itself; it is among them if it does."""
         place = self._place(wanted, task_id)
         if place is None:
@@ -128,16 +128,16 @@ class Queue:
         return self._query(wanted).where(tuple_(*_order(wanted)) >= place).order_by(*_order(wanted))
 
     def _query(self, wanted: Filter) -> Select[Any]:
-        columns = [candidates.c[name] for name in Entry.model_fields if name != "outcome"]
+        columns = [candidates.c[name] for name in QueueEntry.model_fields if name != "outcome"]
         return (
             select(*columns, _OUTCOME.label("outcome"))
             .select_from(candidates.outerjoin(heads, heads.c.task_id == candidates.c.task_id))
             .where(*self._conditions(wanted))
         )
 
-    def _entries(self, query: Select[Any]) -> list[Entry]:
+    def _entries(self, query: Select[Any]) -> list[QueueEntry]:
         with self._engine.connect() as connection:
-            return [Entry(**row) for row in connection.execute(query).mappings()]
+            return [QueueEntry(**row) for row in connection.execute(query).mappings()]
 
     def _conditions(self, wanted: Filter) -> list[ColumnElement[bool]]:
         conditions: list[ColumnElement[bool]] = [

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Literal, get_args
 
 Action = Literal["accept", "reject", "more-tests", "measure-again", "note", "undo"]
-ACTIONS: frozenset[str] = frozenset(get_args(Action))
 
 SendBack = Literal["more-tests", "measure-again"]
 SENT_BACK: frozenset[str] = frozenset(get_args(SendBack))

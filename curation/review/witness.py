@@ -16,7 +16,7 @@ DOUBTFUL = frozenset[CountLabel]({"not_fewer", "hidden"})
 
 
 @dataclass(frozen=True)
-class Function:
+class CountedFunction:
     """One function that executes fewer or more instructions at the head."""
 
     name: str
@@ -35,8 +35,8 @@ class Witness:
     """None where nothing could be counted."""
     meaning: str
     doubtful: bool
-    functions: list[Function]
-    more: list[Function]
+    functions: list[CountedFunction]
+    more: list[CountedFunction]
 
 
 def witness_of(count: Count, evidence: Evidence) -> Witness:
@@ -85,6 +85,6 @@ def decided(rows: Iterable[Evidence]) -> dict[str, bool]:
     }
 
 
-def _function(one: FunctionCount) -> Function:
+def _function(one: FunctionCount) -> CountedFunction:
     where = "in the patch" if one.in_patch else "called from the patch" if one.called_from_patch else "elsewhere"
-    return Function(one.name, one.ir_base, one.ir_head, (one.ir_head or 0) - (one.ir_base or 0), where)
+    return CountedFunction(one.name, one.ir_base, one.ir_head, (one.ir_head or 0) - (one.ir_base or 0), where)

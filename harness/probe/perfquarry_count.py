@@ -7,16 +7,13 @@ and by function (`perfquarry_inside`). The files of the last counted call stay f
 Python 3.6 to 3.14, standard library only.
 """
 
-import gc
 import os
 
 from perfquarry_inside import Inside
-from perfquarry_items import LONG, Stopwatch, clock, tidy
+from perfquarry_items import LONG, Stopwatch, clock, collect_garbage, settle
 from perfquarry_requests import Requests, Unavailable
 
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
-collect = gc.collect
-freeze = getattr(gc, "freeze", None)  # 3.7
 getpid = os.getpid
 remove, seek_end = os.remove, os.SEEK_END
 open_file = open
@@ -55,11 +52,11 @@ class Count(object):
         else:
             timed = Stopwatch(self.before, self.after).wrap(nothing)
             self._overhead = [self._counted(timed) for _ in range(EMPTY_CALLS)][-1]
-        self._settle()
+        settle()
 
     def before(self):
         """See `probe.Mode`."""
-        tidy(LONG)
+        collect_garbage(LONG)
         if self._counting:
             if self._inside:
                 self._inside.begin()
@@ -94,7 +91,7 @@ class Count(object):
                 return entry
             if clock() > deadline:
                 break
-        self._settle()
+        settle()
         if self._inside:
             self._inside.install()
         self._requests.start()
@@ -144,12 +141,6 @@ class Count(object):
     def _forget(self):
         if self._file:
             remove(os.path.join(self.request["counts"], self._file))
-
-    def _settle(self):
-        """What exists by now is not looked at again before each call."""
-        collect()
-        if freeze:
-            freeze()
 
 
 def nothing():

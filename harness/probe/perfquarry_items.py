@@ -103,7 +103,7 @@ def settle():
         freeze()
 
 
-def tidy(lasted):
+def collect_garbage(lasted):
     """Collects what was made since `settle`, before a call that is expected to last so many seconds.
 
     Where nothing settles (before Python 3.7) everything is looked at, for which short calls have no time: of these

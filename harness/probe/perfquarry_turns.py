@@ -26,6 +26,7 @@ from perfquarry_items import (
     Loop,
     OwnTime,
     clock,
+    collect_garbage,
     dumps,
     getpid,
     leave,
@@ -33,7 +34,6 @@ from perfquarry_items import (
     name_of,
     open_file,
     settle,
-    tidy,
 )
 from perfquarry_tests import unwind
 
@@ -61,7 +61,7 @@ class Phased(object):
 
     def make_ready(self):
         """Before a call: nothing young is left but so many containers."""
-        tidy(self._lasted)
+        collect_garbage(self._lasted)
         self._held = [[] for _ in range(int(self._phase * max(threshold()[0], 1)))]
         self._ready = True
 

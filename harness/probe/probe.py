@@ -16,7 +16,7 @@ import os
 import sys
 
 from perfquarry_alter import Alteration, Altering
-from perfquarry_items import Journal, Loop, clock, leave, name_of, settle, tidy
+from perfquarry_items import Journal, Loop, clock, collect_garbage, leave, name_of, settle
 from perfquarry_limits import waited_in_all
 from perfquarry_scripts import Script
 from perfquarry_tests import run_tests
@@ -151,7 +151,7 @@ class Time(Mode):
         self._deadline = clock() + self.request["max_seconds"]
 
     def before(self):
-        tidy(self._lasted)
+        collect_garbage(self._lasted)
 
     def run(self, item, execute, left):
         now = clock()

@@ -24,7 +24,7 @@ from harness.sandbox.engine import connected, find_image, kill, owner_labels, re
 from harness.sandbox.hidden import PRIVATE, within
 from harness.sandbox.isolating import Isolating, completed, limit_words
 from harness.sandbox.limit import TimeLimit
-from harness.sandbox.mounts import View
+from harness.sandbox.mounts import SandboxView
 from harness.sandbox.report import ReportFolder
 from harness.sandbox.seccomp import docker_profile
 from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
@@ -136,7 +136,7 @@ class DockerSandbox(Isolating):
             return any("rootless" in option for option in api.info().get("SecurityOptions") or ())
 
     def _create(self, api: docker.APIClient, container: str, command: Command, folder: ReportFolder) -> None:
-        limits, view = command.limits, View.of(command, self.holds)
+        limits, view = command.limits, SandboxView.of(command, self.holds)
         uid, gid = (0, 0) if self._rootless else view.user()
         private = f"rw,exec,nosuid,nodev,mode=1777,size={limits.file_bytes}"
         # without that, an image's volume is a folder on the engine's disk, without any limit

@@ -17,7 +17,7 @@ NOBODY = (65534, 65534)
 
 
 @dataclass(frozen=True)
-class View:
+class SandboxView:
     """Paths of the host that one command sees; `covered` are those that hold keys, inside readable ones."""
 
     readable: tuple[Path, ...]
@@ -25,7 +25,7 @@ class View:
     covered: tuple[Path, ...]
 
     @classmethod
-    def of(cls, command: Command, holds: Sequence[Path]) -> View:
+    def of(cls, command: Command, holds: Sequence[Path]) -> SandboxView:
         """What a command needs: its folder, its paths and its program, but for what the image holds itself."""
         writable = set(command.writable)
         hidden, covered = hidden_paths(), set[Path]()

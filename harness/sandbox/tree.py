@@ -17,7 +17,7 @@ HAS_CHILDREN_FILES = (PROC / f"self/task/{os.getpid()}/children").exists()
 
 
 @dataclass(frozen=True)
-class Usage:
+class TreeUsage:
     """Of a process tree."""
 
     tasks: int
@@ -78,7 +78,7 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def usage(pids: list[int]) -> Usage:
+def usage(pids: list[int]) -> TreeUsage:
     """Tasks and resident memory of these processes; those that ended count nothing."""
     if not HAS_CHILDREN_FILES:
         return _usage_anywhere(pids)
@@ -89,10 +89,10 @@ def usage(pids: list[int]) -> Usage:
             memory += int((PROC / f"{pid}/statm").read_bytes().split()[1]) * PAGE
         except (OSError, IndexError):
             continue
-    return Usage(tasks, memory)
+    return TreeUsage(tasks, memory)
 
 
-def _usage_anywhere(pids: list[int]) -> Usage:
+def _usage_anywhere(pids: list[int]) -> TreeUsage:
     tasks = memory = 0
     for pid in pids:
         try:
@@ -101,7 +101,7 @@ def _usage_anywhere(pids: list[int]) -> Usage:
             memory += process.memory_info().rss
         except psutil.Error:
             continue
-    return Usage(tasks, memory)
+    return TreeUsage(tasks, memory)
 
 
 def proportional_memory(pids: list[int]) -> int:

@@ -14,7 +14,7 @@ from data.records.task import TaskWorkload
 from data.settings import MeasureSettings
 from harness.task_folder import ExpertFiles
 
-RUNNABLE = harbor.Runnable(
+RUNNABLE = harbor.RunnableTask(
     python="/envs/it's/bin/python",
     image="perfquarry/dependencies:1",
     source_roots=[".", "src"],
