@@ -12,7 +12,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test hostile test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test hostile test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -27,7 +27,7 @@ curate: setup ## curate REPO (default: the demo repository) into verified tasks
 
 test: setup-dev ## format, lint, types, import rules and the tests
 	$(MAKE) --no-print-directory --jobs 2 --output-sync check hostile
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
 
 hostile: setup-dev  # by themselves: which other programs they meet is not theirs
 	$(BIN)/python -m pytest -m "not slow" $(HOSTILE)
@@ -39,7 +39,8 @@ check: setup-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@rooms=$$(mktemp -d) && trap 'rm -rf "$$rooms"' EXIT && cp -rL perfquarry "$$rooms" && cd "$$rooms" && \
+		"$(CURDIR)/$(BIN)/lint-imports" --config "$(CURDIR)/pyproject.toml" --no-cache  # it follows no links
 
 ui: setup ## open the page of the local Prefect server
 	@$(BIN)/perfquarry ui
@@ -51,7 +52,7 @@ gc: setup ## free the disk of what can be made again (ARGS: --keep 5GiB, --all, 
 	@$(BIN)/perfquarry gc $(ARGS)
 
 base-image: setup ## make the image of Docker sandboxes (root, debootstrap; ARGS: --package NAME, --anew)
-	$(BIN)/python -m harness.base_image $(ARGS)
+	$(BIN)/python -m perfquarry.harness.base_image $(ARGS)
 
 lock: setup ## pin the requirements anew
 	requirements/compile.sh
@@ -67,6 +68,12 @@ bench-judge: setup-dev ## fit and evaluate the heuristic judge (ARGS: paths of c
 
 bench-aa: setup-dev ## false acceptance, power and spread, really measured (ARGS: tornado=CLONE sympy=CLONE ...)
 	$(BIN)/python -m benchmarks.aa $(ARGS)
+
+bench-cheats: setup-dev ## the corpus of cheats and honest changes, graded by perfquarry evaluate
+	$(BIN)/python -m benchmarks.cheats $(ARGS)
+
+bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
+	$(BIN)/python -m benchmarks.agreement $(ARGS)
 
 bench-builds: setup-dev ## share of commits that build and run tests (ARGS: name=CLONE ...)
 	$(BIN)/python -m benchmarks.builds $(ARGS)

@@ -26,16 +26,16 @@ from pathlib import Path
 from benchmarks.aa_packages import busy_loops, cores, known_nodes, with_known_gains
 from benchmarks.aa_report import Batch, section
 from benchmarks.report import replace_section
-from curation.sessions import measure
-from data.git import commit_of, git_of
-from data.home import Home
-from data.records import Change, Timing, Workload, change_id_of, workload_id_of
-from flows.options import Options, default_jobs
-from flows.run import Run
-from harness.contracts import BuiltSide, Limits, ProbeRequest
-from harness.copies import second_copy
-from harness.machine import measurement_lock
-from harness.removal import remove
+from perfquarry.curation.sessions import measure
+from perfquarry.data.git import commit_of, git_of
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Timing, Workload, change_id_of, workload_id_of
+from perfquarry.flows.options import Options, default_jobs
+from perfquarry.flows.run import Run
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.copies import second_copy
+from perfquarry.harness.machine import measurement_lock
+from perfquarry.harness.removal import remove
 
 BATCH = 12
 """Tests measured in the same processes, as of one change."""
@@ -167,7 +167,11 @@ def main() -> None:
         run = Run.open(options.model_dump_json())
         built = built_of(run, asked.sha)
         packages = packages or (run, built)
-        nodes = passing_tests(run, built, asked.tests or TESTS.get(name, "**/test_*.py"), asked.most)
+        chosen = folder / f"tests-{name}-{built.sha[:10]}-{asked.most}.json"
+        if not chosen.exists():  # which are short enough differs from run to run
+            found = passing_tests(run, built, asked.tests or TESTS.get(name, "**/test_*.py"), asked.most)
+            chosen.write_text(json.dumps(found), encoding="utf-8")
+        nodes = json.loads(chosen.read_text(encoding="utf-8"))
         print(f"{name}: {len(nodes)} tests", flush=True)
         for load in asked.load.split(","):
             with _beside(load):

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.contracts import BuiltSide
+from perfquarry.harness.contracts import BuiltSide
 
 GAINS = (0.0, 0.03, 0.05, 0.10, 0.20)
 KINDS = ("instructions", "memory")

@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.aa_packages import GAINS, KINDS, known_nodes
 from benchmarks.report import machine_facts, percent, table
-from curation.evidence import decide
-from data.records import Evidence, Stamp, Timing
-from data.settings import SelectSettings
+from perfquarry.curation.evidence import decide
+from perfquarry.data.records import Evidence, Stamp, Timing
+from perfquarry.data.settings import SelectSettings
 
 
 @dataclass(frozen=True)

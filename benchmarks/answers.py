@@ -20,16 +20,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from data.home import Home
-from data.settings import LlmSettings
-from flows.options import Options
-from flows.run import Run
-from flows.stages import case_of
-from llm.client import Client
-from llm.desk import Desk
-from llm.recordings import Recording, write_whole
-from llm.request import Got, Request
-from testgen.generated import Generated
+from perfquarry.data.home import Home
+from perfquarry.data.settings import LlmSettings
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.stages import case_of
+from perfquarry.llm.client import Client
+from perfquarry.llm.desk import ReplyDesk
+from perfquarry.llm.recordings import Recording, write_whole
+from perfquarry.llm.request import Got, Request
+from perfquarry.testgen.generated import Generated
 
 DIGITS = 10
 
@@ -43,7 +43,7 @@ class ByName:
         self.where = str(folder)
         self._stem, self._round = str(folder / head[:DIGITS]), 0
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Yields the answer of the next round, or of the same one to its second request."""
         for request in requests:
             self._round += not request.repair
@@ -70,7 +70,7 @@ def address(folder: Path, options: Options) -> None:
         change = run.change(key)
         if change.head_sha[:DIGITS] not in heads:
             continue
-        desk = Desk(run.home, run.store, run.stamp("generate"), "cassette", str(folder), LlmSettings())
+        desk = ReplyDesk(run.home, run.store, run.stamp("generate"), "cassette", str(folder), LlmSettings())
         with Client(ByName(folder, change.head_sha), desk, "any") as client:
             for row in Generated(client.ask).workloads(case_of(run, key)):
                 said = "" if row.reason is None else row.detail.strip().rpartition("\n")[2][:150]

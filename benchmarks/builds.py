@@ -33,21 +33,21 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from benchmarks.builds_report import print_details, section, write_failures
 from benchmarks.report import replace_section
-from data.errors import InfrastructureError
-from data.home import Home
-from data.records import Change, Reason, Row, Verdict, content_id
-from data.registry import Repository
-from data.settings import GenerateSettings
-from flows.gc import tidy
-from flows.options import Options, default_jobs
-from flows.run import VERSIONS, Run
-from harness.contracts import BuiltSide, Limits, ProbeRequest
-from miners.functions import touched
-from miners.history import crawl
-from testgen.pytest_config import is_test_name, python_files
-from testgen.reach import module_files
-from testgen.traced import candidate_files
-from testgen.unit_tests import select
+from perfquarry.data.errors import InfrastructureError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Reason, Row, Verdict, content_id
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.flows.gc import tidy
+from perfquarry.flows.options import Options, default_jobs
+from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.miners.functions import touched
+from perfquarry.miners.history import crawl
+from perfquarry.testgen.pytest_config import is_test_name, python_files
+from perfquarry.testgen.reach import module_files
+from perfquarry.testgen.traced import candidate_files
+from perfquarry.testgen.unit_tests import select
 
 SEED = 20261121
 PLANS = {"numpy": (10, 2019, 2024)}

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.judge_model import Floats, calibrate, fit, left_out_scores, matrix
 from benchmarks.judge_report import History, Judged, section
 from benchmarks.report import machine_facts, replace_section
-from data.records import Change, Stamp
-from data.settings import JudgeSettings, MineSettings
-from miners.history import crawl
-from miners.judge import heuristic, rules
-from miners.judge.diff import parse
+from perfquarry.data.records import Change, Stamp
+from perfquarry.data.settings import JudgeSettings, MineSettings
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge import heuristic, rules
+from perfquarry.miners.judge.diff import parse
 
 LABELS = Path(heuristic.__file__).parent / "labels"
 PENALTY = 0.3

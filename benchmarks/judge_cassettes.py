@@ -12,15 +12,15 @@ import json
 import tempfile
 from pathlib import Path
 
-from data.demo import build_demo, expected
-from data.records import Stamp
-from data.settings import JudgeSettings, MineSettings
-from llm.answers import read, repaired
-from llm.recordings import Recording
-from llm.request import Request
-from miners.history import crawl
-from miners.judge import CASCADE, Questions
-from miners.judge.opinion import Opinion
+from perfquarry.data.demo import build_demo, expected
+from perfquarry.data.records import Stamp
+from perfquarry.data.settings import JudgeSettings, MineSettings
+from perfquarry.llm.answers import read, repaired
+from perfquarry.llm.recordings import Recording
+from perfquarry.llm.request import Request
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge import CASCADE, Questions
+from perfquarry.miners.judge.opinion import Opinion
 
 FOLDER = Path(__file__).parents[1] / "data" / "demo" / "cassettes" / "judge"
 

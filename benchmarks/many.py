@@ -12,10 +12,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from curation.intervals import LEVEL, _walsh_dropped
-from curation.stability import delta, head_over_base
-from curation.summary import FAMILY, NORMAL, smallest_speedup
-from data.settings import SelectSettings
+from perfquarry.curation.intervals import LEVEL, _walsh_dropped
+from perfquarry.curation.stability import delta, head_over_base
+from perfquarry.curation.summary import FAMILY, NORMAL, smallest_speedup
+from perfquarry.data.settings import SelectSettings
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -23,12 +23,12 @@ import psutil
 from pydriller import Git as PyDriller
 
 from benchmarks.report import machine_facts, replace_section, table
-from data.records import Change, Reason, Stamp, Verdict
-from data.registry import load
-from data.settings import MineSettings
-from data.store import TableStore
-from miners.clone import ensure_clone
-from miners.history import crawl
+from perfquarry.data.records import Change, Reason, Stamp, Verdict
+from perfquarry.data.registry import load
+from perfquarry.data.settings import MineSettings
+from perfquarry.data.store import TableStore
+from perfquarry.miners.clone import ensure_clone
+from perfquarry.miners.history import crawl
 
 SAMPLE = 500
 STAMP = Stamp(repo="benchmark", stage_version="1", config_hash="benchmark")
@@ -83,7 +83,7 @@ def _proportional(process: psutil.Process) -> int:
 
 def command(*arguments: str) -> Usage:
     """A command of perfquarry's as a user runs it, without Prefect's server."""
-    whole = [sys.executable, "-m", "flows.cli", *arguments, "--no-server"]
+    whole = [sys.executable, "-m", "perfquarry", *arguments, "--no-server"]
     with measured() as usage, subprocess.Popen(whole, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         began = time.perf_counter()

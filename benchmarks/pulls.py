@@ -46,7 +46,7 @@ class Crawler:
         """One run; killed as soon as the table has so many parts. Returns what it printed, or nothing."""
         settings = self.home.with_name("settings.toml")
         settings.write_text(f'[pulls]\nbase_url = "{self.url}"\ncodebase = "owner/name"\nbackoff = 0.05\n')
-        command = [sys.executable, "-m", "flows.cli", "pulls", "demo", "--home", str(self.home), "--json"]
+        command = [sys.executable, "-m", "perfquarry", "pulls", "demo", "--home", str(self.home), "--json"]
         environment = {**os.environ, "GITHUB_TOKEN": "token-one"}
         began = time.monotonic()
         with tempfile.TemporaryFile() as printed:

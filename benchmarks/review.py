@@ -12,7 +12,7 @@ from statistics import median
 import httpx
 
 from benchmarks.report import machine_facts, replace_section
-from data.home import Home
+from perfquarry.data.home import Home
 from tests.review_home import desk_of, fill, serving, task_of
 
 REPEATS = 20

@@ -20,9 +20,9 @@ from benchmarks.many import (
     summarise,
     unbiased,
 )
-from data.settings import MeasureSettings, SelectSettings
+from perfquarry.data.settings import MeasureSettings, SelectSettings
 
-RELATIVE_OCCASION = 0.01
+RELATIVE_OCCASION = 0.03
 """What a session differs by (standard deviation, log) for each unit of the effect, beside `occasion`."""
 
 GROUPS, EACH = 40, 125

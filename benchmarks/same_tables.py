@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.records import Row
-from data.store import TableStore
+from perfquarry.data.records import Row
+from perfquarry.data.store import TableStore
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail"}
 """Columns that tell of the clock, not of the work."""

@@ -22,11 +22,11 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.report import machine_facts, replace_section
-from data.errors import SandboxUnavailable
-from harness.contracts import Command
-from harness.interpreters import find_interpreters
-from harness.sandbox import BubblewrapSandbox, choose_sandbox
-from harness.stand_in import stand_in
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.sandbox import BubblewrapSandbox, choose_sandbox
+from perfquarry.harness.stand_in import stand_in
 
 BACKENDS = ("process", "bubblewrap", "docker")
 TRUE = "`/bin/true`"
@@ -41,7 +41,7 @@ BUILD = "a step of a dependency's build: uv to stand-in to bubblewrap"
 
 def without(name: str, instead: Callable[..., object], command: Command) -> object:
     """Runs a command in a bubblewrap sandbox that lacks one wall."""
-    with patch(f"harness.sandbox.bubblewrap.{name}", instead):
+    with patch(f"perfquarry.harness.sandbox.bubblewrap.{name}", instead):
         return BubblewrapSandbox().run(command)
 
 

@@ -19,12 +19,12 @@ import httpx
 import psutil
 
 from benchmarks.same_tables import content
-from data.records import Attempt, Build, Change, Verdict, Workload
-from flows.options import Options
-from flows.run import Run
-from flows.runner import run_stages
-from flows.server import quiet
-from flows.stages import STAGES
+from perfquarry.data.records import Attempt, Build, Change, Verdict, Workload
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
+from perfquarry.flows.server import quiet
+from perfquarry.flows.stages import STAGES
 from tests.real_servers import free_port, postgres, postgres_binaries
 
 NAMES = ("mine", "judge", "build", "generate")
@@ -35,7 +35,7 @@ FLOW_RUNS, WORKERS = 2, 2
 DEPLOY = """
 import sys
 from prefect.deployments.runner import EntrypointType
-from flows.prefect_flows import curate
+from perfquarry.flows.prefect_flows import curate
 deployment = curate.to_deployment(
     "faults", work_pool_name=sys.argv[1], entrypoint_type=EntrypointType.MODULE_PATH,
     parameters={"repo": "demo", "options": sys.argv[2], "stages": sys.argv[3].split(",")},

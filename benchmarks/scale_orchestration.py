@@ -8,11 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from flows.options import Options
-from flows.run import Run
-from flows.runner import Execute, in_threads, run_stage
-from flows.server import local_server, quiet
-from flows.stages import Batch, Stage
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import Execute, in_threads, run_stage
+from perfquarry.flows.server import local_server, quiet
+from perfquarry.flows.stages import Batch, Stage
 from tests.real_servers import postgres, postgres_binaries
 
 BATCHES, KEYS = 500, 1000
@@ -43,7 +43,7 @@ def with_prefect(home: Path) -> None:
     from prefect import flow
     from prefect.task_runners import ThreadPoolTaskRunner
 
-    from flows.prefect_flows import submit_all
+    from perfquarry.flows.prefect_flows import submit_all
 
     run = _run(home)
 

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 from benchmarks.same_tables import content
-from data.demo import build_demo
-from data.records import Attempt, Build, Workload
-from data.registry import resolve
-from flows.options import Options
-from flows.run import Run
-from flows.runner import run_stages
+from perfquarry.data.demo import build_demo
+from perfquarry.data.records import Attempt, Build, Workload
+from perfquarry.data.registry import resolve
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
 
 REPOSITORIES = ("demo-a", "demo-b")
 TABLES = (Attempt, Build, Workload)

@@ -9,15 +9,26 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean, harmonic_mean
 from typing import Any
 
-from curation.blocks import Run, durations_of
-from curation.evidence import deciding_runs
-from curation.summary import lasting, smallest_speedup
-from curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
-from data.errors import InputError
-from data.records import Build, Change, Evidence, Reason, SessionStatistics, Stamp, Task, Timing, Verdict, Workload
-from data.records.task import TaskWorkload
-from data.registry import Repository
-from data.settings import SelectSettings
+from perfquarry.curation.blocks import MeasuredWorkload, durations_of
+from perfquarry.curation.evidence import deciding_runs
+from perfquarry.curation.summary import lasting, smallest_speedup
+from perfquarry.curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import (
+    Build,
+    Change,
+    Evidence,
+    Reason,
+    SessionStatistics,
+    Stamp,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+)
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import SelectSettings
 
 TELLING = (
     Reason.NOT_CONFIRMED,
@@ -58,7 +69,7 @@ class _Accepted:
 
     workload: Workload
     evidence: Evidence
-    run: Run
+    run: MeasuredWorkload
 
 
 def task_id_of(codebase: str, head_sha: str) -> str:
@@ -184,7 +195,9 @@ def _of_workloads(accepted: list[_Accepted], repository: Repository, settings: S
     }
 
 
-def _decided(evidence: Sequence[Evidence], runs: Mapping[str, Run], machine: str) -> list[SessionStatistics]:
+def _decided(
+    evidence: Sequence[Evidence], runs: Mapping[str, MeasuredWorkload], machine: str
+) -> list[SessionStatistics]:
     """The deciding sessions of the workloads that came to a decision by their times, on one machine."""
     return [
         row.sessions[-1]

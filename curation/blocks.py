@@ -14,9 +14,9 @@ from statistics import median
 
 import numpy as np
 
-from curation.intervals import hodges_lehmann
-from curation.stability import Floats
-from data.records import Timing
+from perfquarry.curation.intervals import hodges_lehmann
+from perfquarry.curation.stability import Floats
+from perfquarry.data.records import Timing
 
 SHORTEST = 1e-9
 """Seconds: what a clock shows as nothing lasted that long."""
@@ -83,7 +83,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredWorkload:
     """All that one machine measured of one workload."""
 
     workload_id: str
@@ -103,7 +103,7 @@ class Run:
         return select, next((one for one in self.sessions if one.number == select.number + 1), None)
 
 
-def runs_of(timings: Iterable[Timing]) -> list[Run]:
+def runs_of(timings: Iterable[Timing]) -> list[MeasuredWorkload]:
     """One run for each workload and machine, in the order of the workloads' first timings.
 
     Timings of different machines never meet in one run. Of a block that was run more than
@@ -113,12 +113,12 @@ def runs_of(timings: Iterable[Timing]) -> list[Run]:
     for timing in timings:
         groups[timing.workload_id, timing.machine.machine_id].append(timing)
     return [
-        Run(workload, rows[0].change_id, machine, max(row.created_at for row in rows), sessions_of(rows))
+        MeasuredWorkload(workload, rows[0].change_id, machine, max(row.created_at for row in rows), sessions_of(rows))
         for (workload, machine), rows in groups.items()
     ]
 
 
-def durations_of(runs: Mapping[str, Run]) -> list[dict[str, dict[str, list[float]]]]:
+def durations_of(runs: Mapping[str, MeasuredWorkload]) -> list[dict[str, dict[str, list[float]]]]:
     """The selecting and, where any run has it, the confirming session of last rounds: block values by name, seconds."""
     sessions: list[dict[str, dict[str, list[float]]]] = [{}, {}]
     for name, run in runs.items():

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from data.records import Count, Reason, SeedCount, Stamp, Task
-from data.store import TableStore
+from perfquarry.data.records import Count, Reason, SeedCount, Stamp, Task
+from perfquarry.data.store import TableStore
 
 CountLabel = Literal["agree", "not_fewer", "hidden", "neither"]
 LABELS: dict[CountLabel, str] = {

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from curation.blocks import Run, Session, log_ratio, runs_of
-from curation.intervals import hodges_lehmann, paired_delta, shift_p_value
-from curation.stability import q_values
-from curation.summary import excluded, gains, promising, slower, summarise, unbiased
-from data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
-from data.settings import SelectSettings
+from perfquarry.curation.blocks import MeasuredWorkload, Session, log_ratio, runs_of
+from perfquarry.curation.intervals import hodges_lehmann, paired_delta, shift_p_value
+from perfquarry.curation.stability import q_values
+from perfquarry.curation.summary import excluded, gains, promising, slower, summarise, unbiased
+from perfquarry.data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
+from perfquarry.data.settings import SelectSettings
 
 
 @dataclass(frozen=True)
 class _Finding:
     """A run with the statistics of its sessions and its place in the families of tests."""
 
-    run: Run
+    run: MeasuredWorkload
     select: SessionStatistics | None
     confirm: SessionStatistics | None
     cold_speedup: float | None = None
@@ -42,7 +42,7 @@ def decide(timings: Sequence[Timing], settings: SelectSettings, stamp: Stamp) ->
     return decide_runs(runs_of(timings), settings, stamp)
 
 
-def decide_runs(runs: Sequence[Run], settings: SelectSettings, stamp: Stamp) -> list[Evidence]:
+def decide_runs(runs: Sequence[MeasuredWorkload], settings: SelectSettings, stamp: Stamp) -> list[Evidence]:
     """`decide`, from timings already put together."""
     findings = _deciding(runs, settings)
     qs = _families([f.select.p_value if f.select else None for f in findings])
@@ -53,7 +53,7 @@ def decide_runs(runs: Sequence[Run], settings: SelectSettings, stamp: Stamp) -> 
     ]
 
 
-def deciding_runs(timings: Sequence[Timing], settings: SelectSettings) -> dict[str, Run]:
+def deciding_runs(timings: Sequence[Timing], settings: SelectSettings) -> dict[str, MeasuredWorkload]:
     """The run that decides on each workload, by workload_id: the same that `decide` reads."""
     return {finding.run.workload_id: finding.run for finding in _deciding(runs_of(timings), settings)}
 
@@ -66,14 +66,14 @@ def passed_selection(session: Session, settings: SelectSettings) -> bool:
     return promising(statistics, settings) and unbiased(statistics, settings)
 
 
-def _deciding(runs: Sequence[Run], settings: SelectSettings) -> list[_Finding]:
+def _deciding(runs: Sequence[MeasuredWorkload], settings: SelectSettings) -> list[_Finding]:
     found: dict[str, list[_Finding]] = {}
     for run in runs:
         found.setdefault(run.workload_id, []).append(_examine(run, settings))
     return [_newest_whole(candidates, settings) for candidates in found.values()]
 
 
-def _examine(run: Run, settings: SelectSettings) -> _Finding:
+def _examine(run: MeasuredWorkload, settings: SelectSettings) -> _Finding:
     select, confirm = run.last_round
     finding = _Finding(run, summarise(select, settings), summarise(confirm, settings) if confirm else None)
     if finding.select is None:

@@ -23,13 +23,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation import Columns
-from curation.targets import realistic_problem
-from data import syntax
-from data.errors import InputError
-from data.records import Task
-from data.records.task import TaskWorkload
-from data.schema import to_table
+from perfquarry.curation import Columns
+from perfquarry.curation.targets import realistic_problem
+from perfquarry.data import syntax
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.schema import to_table
 
 UNIT_TEST = "unit-test"
 _TEXTS = pa.list_(pa.string())
@@ -163,7 +163,7 @@ def script(workload: TaskWorkload) -> str:
 
 
 def _template(name: str) -> str:
-    return (resources.files("curation") / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files("perfquarry.curation") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _without_main(code: str) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from data.records import Record, Task
-from data.settings import MeasureSettings
-from harness.task_folder import ExpertFiles
+from perfquarry.data.records import Record, Task
+from perfquarry.data.settings import MeasureSettings
+from perfquarry.harness.task_folder import ExpertFiles
 
 Network = Literal["no-network", "public"]
 
@@ -81,7 +81,7 @@ def task_toml(task: Task, network: Network, version: str, settings: MeasureSetti
         },
         "metadata": provenance,
         "agent": {"timeout_sec": 3600.0},
-        "verifier": {"environment_mode": "separate", "timeout_sec": _limit(task, settings or MeasureSettings())},
+        "verifier": {"environment_mode": "separate", "timeout_sec": time_limit(task, settings or MeasureSettings())},
         "environment": environment,
     }
     top = {"schema_version": _SCHEMA, "artifacts": [TESTBED]}
@@ -179,6 +179,7 @@ def grading(task: Task, runnable: RunnableTask, deleted: Sequence[str], settings
             "turn_seconds": _turn_seconds(task, settings),
             "fewest_turns": settings.fewest_turns,
             "most_turns": settings.most_turns,
+            "turn_error": settings.turn_error,
         },
         "wall_seconds": settings.max_process_seconds,
         "memory_bytes": settings.memory_bytes,
@@ -195,7 +196,7 @@ def _turn_seconds(task: Task, settings: MeasureSettings) -> float:
     return round(min(settings.turn_seconds, max(FEWEST_SECONDS, SIDE_SECONDS / max(1, len(task.workloads)))), 3)
 
 
-def _limit(task: Task, settings: MeasureSettings) -> float:
+def time_limit(task: Task, settings: MeasureSettings) -> float:
     """Time limit of a grading, seconds: three times what all pairs should take; most end after a third of them."""
     calls = sum(one.base_seconds for one in task.workloads) * (settings.fewest_turns + settings.warmups)
     turns = 2 * len(task.workloads) * _turn_seconds(task, settings)  # what is around a call is in it, and the warm-ups

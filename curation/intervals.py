@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its submodules are imported when first used
 from numpy.typing import ArrayLike
 
-from curation.stability import Floats, critical_count, head_over_base
+from perfquarry.curation.stability import Floats, critical_count, head_over_base
 
 LEVEL = 0.95
 

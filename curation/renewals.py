@@ -8,8 +8,8 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from data.records import Renewal, Timing
-from data.store import TableStore
+from perfquarry.data.records import Renewal, Timing
+from perfquarry.data.store import TableStore
 
 Renewed = Mapping[str, datetime]
 """By change_id: since when a stage is wanted once more."""

@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 import scipy
 from pydantic import ValidationError
 
-from curation.blocks import Run, durations_of, runs_of
-from curation.summary import excluded, lasting, summarise
-from data.errors import InputError
-from data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
-from data.records.inputs import told
-from data.records.release import InputTask
-from data.records.revalidation import RevalidatedWorkload
-from data.records.task import TaskWorkload
-from data.records.workload import Source
-from data.schema import from_table
-from data.settings import SelectSettings
+from perfquarry.curation.blocks import MeasuredWorkload, durations_of, runs_of
+from perfquarry.curation.summary import excluded, lasting, summarise
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
+from perfquarry.data.records.inputs import told
+from perfquarry.data.records.release import InputTask
+from perfquarry.data.records.revalidation import RevalidatedWorkload
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.records.workload import Source
+from perfquarry.data.schema import from_table
+from perfquarry.data.settings import SelectSettings
 
 MOSTLY = 0.5
 """Share of disturbed processes above which a row is told to be of little worth."""
@@ -170,7 +170,7 @@ def outcome(row: Revalidation) -> str:
     return said
 
 
-def _workload(published: TaskWorkload, run: Run | None, settings: SelectSettings) -> RevalidatedWorkload:
+def _workload(published: TaskWorkload, run: MeasuredWorkload | None, settings: SelectSettings) -> RevalidatedWorkload:
     session = run.sessions[-1] if run else None
     here = summarise(session, settings) if session else None
     failed = session is not None and bool(session.outcomes)

@@ -12,19 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation import Mode
-from curation.blocks import runs_of
-from curation.intervals import ratio_of_medians, unpaired_interval
-from curation.stability import delta, delta_grid, keep_inliers, p_value
-from data.errors import InputError
-from data.records import Record, Timing
-from data.schema import from_table
+from perfquarry.curation import Mode
+from perfquarry.curation.blocks import runs_of
+from perfquarry.curation.intervals import ratio_of_medians, unpaired_interval
+from perfquarry.curation.stability import delta, delta_grid, keep_inliers, p_value
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record, Timing
+from perfquarry.data.schema import from_table
 
 _MOST_VALUES = 5000  # δ looks at all pairs of values: 25 million ratios, 200 MB
 
 
 @dataclass(frozen=True)
-class Case:
+class TimedCase:
     """Timings of one workload, seconds."""
 
     base: tuple[float, ...]
@@ -43,7 +43,7 @@ class Result(Record):
     p_value: float
 
 
-def read_cases(path: Path) -> list[Case]:
+def read_cases(path: Path) -> list[TimedCase]:
     """Cases of a JSON file `{"cases": [{"base": [s…], "head": [s…]}…]}` or of a Parquet file.
 
     Parquet: the columns `base` and `head` (lists of numbers), one row a case; or a part of
@@ -58,10 +58,10 @@ def read_cases(path: Path) -> list[Case]:
         rows = _parquet_rows(path) if parquet else _json_rows(path.read_bytes(), path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    return [Case(_seconds(row, "base", i), _seconds(row, "head", i)) for i, row in enumerate(rows)]
+    return [TimedCase(_seconds(row, "base", i), _seconds(row, "head", i)) for i, row in enumerate(rows)]
 
 
-def analyse(cases: Iterable[Case], mode: Mode = "full", *, alpha: float = 0.1, iqr_k: float = 1.0) -> list[Result]:
+def analyse(cases: Iterable[TimedCase], mode: Mode = "full", *, alpha: float = 0.1, iqr_k: float = 1.0) -> list[Result]:
     """Filters outliers and computes δ, speedup, interval and p of each case, in order.
 
     `sweperf`: δ by the authors' grid, to three decimals; `full`: δ in closed form. The
@@ -70,7 +70,7 @@ def analyse(cases: Iterable[Case], mode: Mode = "full", *, alpha: float = 0.1, i
     return [_analyse(case, mode, alpha, iqr_k) for case in cases]
 
 
-def _analyse(case: Case, mode: Mode, alpha: float, iqr_k: float) -> Result:
+def _analyse(case: TimedCase, mode: Mode, alpha: float, iqr_k: float) -> Result:
     base, head = keep_inliers(case.base, iqr_k), keep_inliers(case.head, iqr_k)
     speedup = ratio_of_medians(base, head)
     interval = unpaired_interval(base, head) if speedup is not None else None

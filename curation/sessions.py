@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import zip_longest
 
-from curation.blocks import runs_of
-from curation.evidence import passed_selection
-from curation.summary import chosen, excluded, precise, summarise
-from data.records import Machine, Stamp, Timing, Workload
-from data.settings import MeasureSettings, SelectSettings
-from harness.contracts import BuiltSide, Prober
-from harness.schedule import Progress, run_session
+from perfquarry.curation.blocks import runs_of
+from perfquarry.curation.evidence import passed_selection
+from perfquarry.curation.summary import chosen, excluded, precise, summarise
+from perfquarry.data.records import Machine, Stamp, Timing, Workload
+from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.schedule import Progress, run_session
 
 LOOK = 1
 """Number of the one session of a second look."""

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from pydantic import Field
 
-from curation.patch import files_of
-from data.records import Change, Record, Task
+from perfquarry.curation.patch import files_of
+from perfquarry.data.records import Change, Record, Task
 
 
 class Size(Protocol):
@@ -28,7 +28,7 @@ class Size(Protocol):
         """Number of lines."""
 
 
-class Profile(Record):
+class TaskFigures(Record):
     """Figures of one task. Test files count nowhere."""
 
     task_id: str
@@ -60,11 +60,11 @@ class Line(Record):
     high: float | None = None
 
 
-def profile_of(task: Task, change: Change, size: Size, depth: int | None = None) -> Profile:
+def profile_of(task: Task, change: Change, size: Size, depth: int | None = None) -> TaskFigures:
     """Figures of an accepted task; `size` is that of its base."""
     sources = [file for file in change.files if file.role == "source"]
     languages = [file.language for file in sources if file.language]
-    return Profile(
+    return TaskFigures(
         task_id=task.task_id,
         codebase_files=size.files,
         codebase_lines=size.lines,
@@ -82,7 +82,7 @@ def profile_of(task: Task, change: Change, size: Size, depth: int | None = None)
     )
 
 
-def overview(profiles: Sequence[Profile]) -> list[Line]:
+def overview(profiles: Sequence[TaskFigures]) -> list[Line]:
     """The table: mean, median, least and most of each figure; of languages how many tasks have each."""
     lines = [Line(category="Size", metric="tasks", mean=float(len(profiles)))]
     if not profiles:

@@ -10,11 +10,11 @@ import math
 import numpy as np
 import scipy  # its submodules are imported when first used
 
-from curation.blocks import Session
-from curation.intervals import hodges_lehmann, paired_delta, shift_interval, shift_p_value
-from curation.stability import Floats
-from data.records import SessionStatistics
-from data.settings import SelectSettings
+from perfquarry.curation.blocks import Session
+from perfquarry.curation.intervals import hodges_lehmann, paired_delta, shift_interval, shift_p_value
+from perfquarry.curation.stability import Floats
+from perfquarry.data.records import SessionStatistics
+from perfquarry.data.settings import SelectSettings
 
 FAMILY = 1000
 """Tests of a repository, at most, for which a first session that ends early has a small enough p-value."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from data.records import Change, TouchedFunction, Verdict, Workload
+from perfquarry.data.records import Change, TouchedFunction, Verdict, Workload
 
 _MODULE = "<module>"
 

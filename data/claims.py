@@ -40,8 +40,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.functions import FunctionElement
 
-from data.alive import SignOfLife, dead
-from data.errors import ClaimsUnavailable, InputError
+from perfquarry.data.alive import SignOfLife, dead
+from perfquarry.data.errors import ClaimsUnavailable, InputError
 
 LEASE_SECONDS = 60.0
 """How long a claim outlives the last heartbeat of a holder on another machine (seconds)."""

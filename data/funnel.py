@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pydantic import Field
 
-from data.records import (
+from perfquarry.data.records import (
     TELLING,
     Build,
     Change,
@@ -23,7 +23,7 @@ from data.records import (
     Workload,
     workload_id_of,
 )
-from data.store import TableStore
+from perfquarry.data.store import TableStore
 
 KEPT = "kept"
 _UNKNOWN = "unknown"

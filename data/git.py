@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from data.children import Need, environment
-from data.errors import GitFailed, InputError
+from perfquarry.data.children import Need, environment
+from perfquarry.data.errors import GitFailed, InputError
 
 if TYPE_CHECKING:
     from git.cmd import Git as Command

@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, ValidationError, field_validator
 
-from data.errors import InputError, UnknownRepository
-from data.records import Record, content_id
+from perfquarry.data.errors import InputError, UnknownRepository
+from perfquarry.data.records import Record, content_id
 
 _SCHEMES = ("https", "http", "ssh", "git", "file")
 _SCP_LIKE = re.compile(r"(?P<user>[\w.-]+@)?(?P<host>[\w.-]{2,}):(?!//)(?P<path>[^:]+)")
@@ -115,7 +115,7 @@ def _load(name: str) -> Repository:
 
 
 def _folder() -> resources.abc.Traversable:
-    return resources.files("data") / "repositories"
+    return resources.files("perfquarry.data") / "repositories"
 
 
 def parse(name: str, text: str, where: str, **known: str) -> Repository:

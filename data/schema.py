@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, cast
 import pyarrow as pa
 from pydantic import ValidationError
 
-from data.errors import InputError, StoreError
-from data.records import Record
+from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.records import Record
 
 R = TypeVar("R", bound=Record)
 

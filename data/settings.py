@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field, field_validator
 
-from data.errors import InputError
-from data.records.pull import Policy
-from data.records.row import Record, content_id
-from data.records.workload import Source
+from perfquarry.data.errors import InputError
+from perfquarry.data.records.pull import Policy
+from perfquarry.data.records.row import Record, content_id
+from perfquarry.data.records.workload import Source
 
 
 class StageSettings(Record):
@@ -141,7 +141,8 @@ class ScriptSettings(Record):
     """What a script workload (asv, generated, replay) must be like."""
 
     min_seconds: float = Field(default=1e-3, description="Shortest call of `experiment` on the base.")
-    max_seconds: float = Field(default=2.0, description="Longest call of `experiment`, and of `setup` before it.")
+    max_seconds: float = Field(default=2.0, description="Longest call of `experiment` on the base.")
+    max_setup_seconds: float = Field(default=0.25, description="Longest `setup`: it is called before each call.")
     code_bytes: int = Field(default=64 * 1024, description="Largest text.")
     result_bytes: int = Field(default=16 * 1024**2, description="Largest stored result.")
     cached_share: float = Field(
@@ -264,7 +265,9 @@ class SelectSettings(StageSettings):
         default=0.005, ge=0, description="What a look differs by (standard deviation, log) that no pair of it shows."
     )
     relative_occasion: float = Field(
-        default=0.01, ge=0, description="As much again for each unit of the effect (log): large gains vary more."
+        default=0.03,
+        ge=0,
+        description="As much again for each unit of the effect (log): a gain depends on how fast the machine runs.",
     )
     precision: float = Field(
         default=0.0125, gt=0, description="Half of the interval (log) at which a workload needs no more pairs."

@@ -8,10 +8,10 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from curation.renewals import renewed
-from data.records import MOST_TRIES, Build, Reason, Renewal, Row, Timing, Workload, is_late
-from flows import renewing
-from flows.run import Run
+from perfquarry.curation.renewals import renewed
+from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Row, Timing, Workload, is_late
+from perfquarry.flows import renewing
+from perfquarry.flows.run import Run
 
 WISHED_BY = "a time limit"
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]

@@ -10,11 +10,11 @@ import httpx
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.exceptions import PrefectException
 
-from data.funnel import Funnel
-from flows.decisions import newest_tasks
-from flows.plots import timing_plot
-from flows.reports import times
-from flows.run import Run
+from perfquarry.data.funnel import Funnel
+from perfquarry.flows.decisions import newest_tasks
+from perfquarry.flows.plots import timing_plot
+from perfquarry.flows.reports import times
+from perfquarry.flows.run import Run
 
 _log = logging.getLogger("perfquarry.artifacts")
 

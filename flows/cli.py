@@ -15,13 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 from typer.models import CommandInfo, TyperInfo
 
-from curation import Format, Mode
-from data.errors import InputError, PerfquarryError
-from flows.options import Options, default_jobs, home_of, seconds_of, settings_from
-from llm import By
+import perfquarry
+from perfquarry.curation import Format, Mode
+from perfquarry.data.errors import InputError, PerfquarryError
+from perfquarry.flows.options import Options, default_jobs, home_of, seconds_of, settings_from
+from perfquarry.llm import By
 
 COMMANDS: tuple[str, ...] = (
     "count",
+    "evaluate",
     "exchange",
     "pulls",
     "recipe",
@@ -42,6 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look": ("tasks", "show", "funnel", "workloads", "sampling", "statistics", "costs", "status", "ui"),
     "Review": ("review", "problems"),
     "Release": ("release", "export", "image", "revalidate", "stability"),
+    "Evaluate": ("evaluate", "leaderboard"),
     "Operate": ("doctor", "gc", "schedule", "worker"),
 }
 """Commands as `--help` lists them."""
@@ -59,6 +62,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"perfquarry {perfquarry.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _whole(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
 
 RepoArgument = Annotated[str, typer.Argument(help="Name in the registry, git URL, or local path.")]
 SourceOption = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
@@ -120,7 +139,7 @@ def _dates(since: datetime | None, until: datetime | None) -> tuple[datetime | N
 def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
     if not as_json:
         Console().print(f"{name:<9} {escape(options.repo)}, home {escape(options.home)}", highlight=False)
-    from flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
+    from perfquarry.flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
 
     work(options, stages, with_server=with_server, as_json=as_json)
 
@@ -217,11 +236,11 @@ def judge(
         settings=settings_from(settings, judge, workloads, budget_usd, llm),
     )
     if evaluate:
-        from flows.judge_evaluation import report as evaluation
+        from perfquarry.flows.judge_evaluation import report as evaluation
 
         evaluation(options, evaluate, plot, as_json=as_json)
     elif count_tokens:
-        from flows.judge_tokens import report as tokens
+        from perfquarry.flows.judge_tokens import report as tokens
 
         tokens(options, as_json=as_json)
     else:
@@ -231,7 +250,7 @@ def judge(
 @app.command()
 def tasks(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the accepted tasks of a repository."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     facts.tasks(home_of(home), repo, as_json=as_json)
 
@@ -243,7 +262,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one task: targets, workloads, timings, and the decision in words."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     facts.show(home_of(home), task_id, as_json=as_json)
 
@@ -251,7 +270,7 @@ def show(
 @app.command()
 def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show how many changes each stage kept, and why the rest were rejected."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     facts.funnel(home_of(home), repo, as_json=as_json)
 
@@ -259,7 +278,7 @@ def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = Fa
 @app.command()
 def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show how many workloads each source gave, and why the rest were rejected."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     facts.workloads(home_of(home), repo, as_json=as_json)
 
@@ -278,7 +297,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     if (network or base_image or reviews) and form != "harbor":
         raise InputError("--network, --base and --reviews are for --format harbor")
@@ -296,7 +315,7 @@ def stability(
     as_json: JsonOption = False,
 ) -> None:
     """Apply the stability filters to anybody's timings."""
-    from flows import facts
+    from perfquarry.flows import facts
 
     facts.stability(file, mode, as_json=as_json)
 
@@ -309,7 +328,7 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show what models were asked, the tokens and the USD."""
-    from flows.costs import report
+    from perfquarry.flows.costs import report
 
     report(home_of(home), repo, by, as_json=as_json)
 
@@ -317,7 +336,7 @@ def costs(
 @app.command()
 def sampling(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
-    from flows.sampling import report
+    from perfquarry.flows.sampling import report
 
     report(home_of(home), repo, as_json=as_json)
 
@@ -325,7 +344,7 @@ def sampling(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = 
 @app.command()
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Tell what this machine lacks, and what that costs."""
-    from flows.doctor import report
+    from perfquarry.flows.doctor import report
 
     report(home_of(home), as_json=as_json)
 
@@ -339,7 +358,7 @@ def gc(
     as_json: JsonOption = False,
 ) -> None:
     """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""
-    from flows.gc import collect
+    from perfquarry.flows.gc import collect
 
     collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
 
@@ -353,7 +372,7 @@ def image(
     as_json: JsonOption = False,
 ) -> None:
     """Write the container image of a task's base to a file, and note its digest in the task."""
-    from flows.images import export as export_image
+    from perfquarry.flows.images import export as export_image
 
     export_image(home_of(home), task_id, to, base_image, as_json=as_json)
 
@@ -361,13 +380,13 @@ def image(
 @app.command()
 def ui(home: HomeOption = None) -> None:
     """Open the local Prefect server's page, until Ctrl-C."""
-    from flows.work import serve
+    from perfquarry.flows.work import serve
 
     serve(home_of(home))
 
 
 for _name in COMMANDS:
-    importlib.import_module(f"flows.commands.{_name}").register(app)
+    importlib.import_module(f"perfquarry.flows.commands.{_name}").register(app)
 
 
 def _grouped() -> None:

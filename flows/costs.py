@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from data.home import Home
-from data.records import LlmCall
-from data.store import TableStore
-from flows.names import repository_of
-from llm import By
-from llm.costs import Cost, costs
+from perfquarry.data.home import Home
+from perfquarry.data.records import LlmCall
+from perfquarry.data.store import TableStore
+from perfquarry.flows.names import repository_of
+from perfquarry.llm import By
+from perfquarry.llm.costs import Cost, costs
 
 SHOWN = 40
 """Most rows of the table; --json has all."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from curation.counts import LABELS, label_of
-from data.records import Count, Evidence
+from perfquarry.curation.counts import LABELS, label_of
+from perfquarry.data.records import Count, Evidence
 
 SHOWN_FUNCTIONS = 6
 

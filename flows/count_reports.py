@@ -10,15 +10,15 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from curation.counts import change_count, counts_of, label_of
-from data.records import Count, Task, node_of
-from flows.count_lines import facts_of
-from flows.count_runs import run_counts, workloads_of
-from flows.display import showing
-from flows.options import Options
-from flows.reports import times
-from flows.screen_reports import opened, wanted
-from flows.work import claiming
+from perfquarry.curation.counts import change_count, counts_of, label_of
+from perfquarry.data.records import Count, Task, node_of
+from perfquarry.flows.count_lines import facts_of
+from perfquarry.flows.count_runs import run_counts, workloads_of
+from perfquarry.flows.display import showing
+from perfquarry.flows.options import Options
+from perfquarry.flows.reports import times
+from perfquarry.flows.screen_reports import opened, wanted
+from perfquarry.flows.work import claiming
 
 
 def report(options: Options, *, as_json: bool) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow.compute as pc
 
-from curation.counts import row_of
-from data.errors import EnvironmentFailed, InputError
-from data.records import Build, Count, Evidence, Task, Workload, node_of
-from flows.decisions import newest_tasks
-from flows.display import current
-from flows.run import Run
-from flows.runner import failed, run_stage
-from flows.stages import Batch, Stage
-from harness.callgrind import REMEDY, Callgrind
-from harness.counting import Counter
+from perfquarry.curation.counts import row_of
+from perfquarry.data.errors import EnvironmentFailed, InputError
+from perfquarry.data.records import Build, Count, Evidence, Task, Workload, node_of
+from perfquarry.flows.decisions import accepted_tasks
+from perfquarry.flows.display import current
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import failed, run_stage
+from perfquarry.flows.stages import Batch, Stage
+from perfquarry.harness.callgrind import REMEDY, Callgrind
+from perfquarry.harness.counting import Counter
 
 
 def run_counts(run: Run, tasks: Sequence[Task]) -> None:
@@ -55,7 +55,7 @@ def count(run: Run, names: Batch) -> None:
 
 
 def _accepted(run: Run) -> dict[str, Task]:
-    return {task.task_id: task for task in newest_tasks(run.store, run.name) if task.status == "kept"}
+    return {task.task_id: task for task in accepted_tasks(run.store, run.name)}
 
 
 def _uncounted(run: Run, tasks: Iterable[Task]) -> list[Batch]:

@@ -8,9 +8,9 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.screening.found import newest_screening
-from data.records import Build, Finding, Problem, Task, Timing, Workload
-from data.store import TableStore
+from perfquarry.curation.screening.found import newest_screening
+from perfquarry.data.records import Build, Finding, Problem, Task, Timing, Workload
+from perfquarry.data.store import TableStore
 
 R = TypeVar("R", Build, Finding, Timing, Workload)
 
@@ -38,6 +38,11 @@ def newest_tasks(store: TableStore, repo: str) -> list[Task]:
     decisions = in_force(store, repo)
     rows = store.records(Task, repo, where=pc.field("config_hash").isin(sorted(set(decisions.values()))))
     return [row for row in rows if decisions[row.change_id] == row.config_hash]
+
+
+def accepted_tasks(store: TableStore, repo: str) -> list[Task]:
+    """Those that are accepted by the decisions in force."""
+    return [task for task in newest_tasks(store, repo) if task.status == "kept"]
 
 
 def made_of(store: TableStore, model: type[R], repo: str, tasks: Sequence[Task]) -> list[R]:

@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 from pydantic import Field
 
-from data.records import Record
-from data.registry import load, names
+from perfquarry.data.records import Record
+from perfquarry.data.registry import load, names
 
 POOL = "perfquarry"
 """Name of the work pool (process)."""
 FLOW = "nightly"
-ENTRYPOINT = "flows.scheduled.nightly"
+ENTRYPOINT = "perfquarry.flows.scheduled.nightly"
 FIRST_HOUR, HOURS = 0, 6
 """The night, UTC: hour of the first start, and hours over which the starts are spread."""
 _HEADER = """\

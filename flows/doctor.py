@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -17,17 +17,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from data.errors import SandboxUnavailable
-from data.git import version
-from data.home import Home
-from data.records import Record
-from flows.reports import size
-from harness.callgrind import REMEDY, Callgrind
-from harness.interpreters import find_interpreters
-from harness.once import disk_bytes
-from harness.resources import inventory, make_room
-from harness.sandbox import choose_sandbox
-from harness.sandbox.docker import own_image
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.data.git import version
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record
+from perfquarry.flows.reports import size
+from perfquarry.harness.callgrind import REMEDY, Callgrind
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.once import disk_bytes
+from perfquarry.harness.resources import inventory, make_room
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.sandbox.docker import own_image
 
 MIN_DISK_BYTES = 10 * 1024**3
 MIN_MEMORY_BYTES = 4 * 1024**3
@@ -41,6 +41,7 @@ class DoctorCheck(Record):
     found: str
     cost: str = Field(default="", description="What lacking it costs; empty when it is there.")
     remedy: str = Field(default="", description="What to do about it.")
+    needed: bool = Field(default=False, description="Nothing can be curated without it.")
 
 
 def report(home: Home, *, as_json: bool) -> None:
@@ -49,13 +50,27 @@ def report(home: Home, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([check.model_dump() for check in checks], indent=2))
         return
-    table = Table(title="This machine", title_justify="left")
-    for name in ("", "what", "found", "what it costs", "what to do"):
-        table.add_column(name, overflow="fold")
+    table = Table.grid(padding=(0, 1))
     for check in checks:
-        mark = "[green]✓[/]" if check.ok else "[yellow]![/]"
-        table.add_row(mark, check.name, escape(check.found), escape(check.cost), escape(check.remedy))
-    Console().print(table)
+        mark = "[green]✓[/]" if check.ok else "[red]✗[/]" if check.needed else "[yellow]![/]"
+        more = "" if check.ok else f"\n[dim]costs:[/] {escape(check.cost)}\n[dim]to do:[/] {escape(check.remedy)}"
+        table.add_row(mark, check.name, escape(check.found) + more)
+    console = Console()
+    console.print(verdict(checks), highlight=False)
+    console.print(table, highlight=False)
+
+
+def verdict(checks: Sequence[DoctorCheck]) -> str:
+    """The whole in one line."""
+    lacking = [check for check in checks if not check.ok]
+    needed = ", ".join(check.name for check in lacking if check.needed)
+    if needed:
+        return f"This machine cannot curate yet. Missing: {needed}."
+    if not lacking:
+        return "This machine is ready."
+    return (
+        f"This machine is ready. {len(lacking)} of {len(checks)} could be better: {', '.join(c.name for c in lacking)}."
+    )
 
 
 def examine(home: Home) -> list[DoctorCheck]:
@@ -75,14 +90,16 @@ def examine(home: Home) -> list[DoctorCheck]:
     return [*machine, _disk(home), _room(home), _keys()]
 
 
-def _check(name: str, ok: bool, found: str, cost: str, remedy: str) -> DoctorCheck:
-    return DoctorCheck(name=name, ok=ok, found=found, cost="" if ok else cost, remedy="" if ok else remedy)
+def _check(name: str, ok: bool, found: str, cost: str, remedy: str, *, needed: bool = False) -> DoctorCheck:
+    told = {} if ok else {"cost": cost, "remedy": remedy}
+    return DoctorCheck(name=name, ok=ok, found=found, needed=needed, **told)
 
 
 def _git() -> DoctorCheck:
     found = version()
     numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
-    return _check("git", numbers >= (2, 31), found or "none", "no repository can be mined", "install git 2.31 or newer")
+    cost, remedy = "no repository can be mined", "install git 2.31 or newer"
+    return _check("git", numbers >= (2, 31), found or "none", cost, remedy, needed=True)
 
 
 def _sandbox() -> DoctorCheck:
@@ -121,6 +138,7 @@ def _interpreters() -> DoctorCheck:
         words or "none",
         "changes older than these Pythons are rejected (no_interpreter) or fail to build",
         "install more with pyenv, uv python install, or your distribution",
+        needed=not found,
     )
 
 

@@ -13,11 +13,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from data.errors import InputError
-from data.records import Record
-from llm.answers import problem_of
-from llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
-from llm.request import Reply
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record
+from perfquarry.llm.answers import problem_of
+from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
+from perfquarry.llm.request import Reply
 
 _CHARACTERS_PER_TOKEN = 4
 _INDENT = "  "

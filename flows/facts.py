@@ -11,19 +11,19 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-import data.funnel
-from curation import Format, Mode
-from curation.counts import counts_of, ratios_of
-from curation.formats import export as export_tasks
-from curation.samples import analyse, read_cases
-from data.errors import InputError, UnknownTask
-from data.home import Home
-from data.records import Change, Evidence, Task, Timing, Workload
-from data.store import TableStore
-from flows.count_lines import count_lines, facts_of
-from flows.decisions import newest_tasks
-from flows.names import repository_of
-from flows.reports import (
+from perfquarry.curation import Format, Mode
+from perfquarry.curation.counts import counts_of, ratios_of
+from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.samples import analyse, read_cases
+from perfquarry.data import funnel as funnels
+from perfquarry.data.errors import InputError, UnknownTask
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Evidence, Task, Timing, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.flows.count_lines import count_lines, facts_of
+from perfquarry.flows.decisions import accepted_tasks, newest_tasks
+from perfquarry.flows.names import repository_of
+from perfquarry.flows.reports import (
     evidence_panel,
     explain,
     funnel_table,
@@ -59,7 +59,7 @@ def _print_json(value: Any) -> None:
 def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     """Accepted tasks of a repository."""
     store, name = _known(home, repo)
-    accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
+    accepted = accepted_tasks(store, name)
     if as_json:
         _print_json([task_row(task) for task in accepted])
     else:
@@ -69,7 +69,7 @@ def tasks(home: Home, repo: str, *, as_json: bool) -> None:
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
     """Funnel of a repository."""
     store, name = _known(home, repo)
-    counts = data.funnel.funnel(store, name)
+    counts = funnels.funnel(store, name)
     if as_json:
         _print_json(counts.as_json())
     else:
@@ -81,7 +81,7 @@ def funnel(home: Home, repo: str, *, as_json: bool) -> None:
 def workloads(home: Home, repo: str, *, as_json: bool) -> None:
     """Workloads of a repository by source."""
     store, name = _known(home, repo)
-    counts = data.funnel.by_source(store, name)
+    counts = funnels.by_source(store, name)
     if as_json:
         _print_json([count.model_dump() for count in counts])
     else:
@@ -165,11 +165,11 @@ def export(
 ) -> None:
     """Accepted tasks as one Parquet file, or as folders for Harbor."""
     store, name = _known(home, repo)
-    accepted = [task for task in newest_tasks(store, name) if task.status == "kept"]
+    accepted = accepted_tasks(store, name)
     if form == "harbor":
-        from curation.harbor import Network
-        from curation.release.selection import read_reviews
-        from flows import harbor  # needs the harness, which the other formats do not
+        from perfquarry.curation.harbor import Network
+        from perfquarry.curation.release.selection import read_reviews
+        from perfquarry.flows import harbor  # needs the harness, which the other formats do not
 
         mode: Network = "public" if network == "public" else "no-network"
         decisions = read_reviews(reviews) if reviews else {}

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from data.errors import InputError
-from data.home import Home
-from flows.reports import size
-from flows.run import Run
-from harness.resources import Room, make_room, parse_size
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.flows.reports import size
+from perfquarry.flows.run import Run
+from perfquarry.harness.resources import Room, make_room, parse_size
 
 SHOWN = 40
 """Most rows of the table; --json has all."""

@@ -10,21 +10,21 @@ from functools import cached_property
 from pathlib import Path
 from statistics import harmonic_mean
 
-from curation.evidence import decide
-from curation.release.check import GoldRun
-from curation.release.sources import pack_of, patched, unpack
-from curation.sessions import measure
-from data.errors import EnvironmentFailed
-from data.home import Home
-from data.records import Build, Evidence, Machine, ReleasedTask, Side, Stamp, Workload
-from data.registry import Repository, names, resolve
-from data.settings import Settings
-from harness.builds import STAGE_VERSION, Builder
-from harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest, Sandbox
-from harness.machine import machine_facts, measurement_lock
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from testgen.runs import Runner, missing_item
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.release.check import GoldRun
+from perfquarry.curation.release.sources import pack_of, patched, unpack
+from perfquarry.curation.sessions import measure
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Evidence, Machine, ReleasedTask, Side, Stamp, Workload
+from perfquarry.data.registry import Repository, names, resolve
+from perfquarry.data.settings import Settings
+from perfquarry.harness.builds import STAGE_VERSION, Builder
+from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest, Sandbox
+from perfquarry.harness.machine import machine_facts, measurement_lock
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.runs import Runner, missing_item
 
 _SEEDS = (1, 2, 3)
 """PYTHONHASHSEED of the runs of tests: a test fails when it fails in all."""

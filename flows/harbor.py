@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from curation import harbor
-from curation.problems import texts_for_solvers
-from curation.release.selection import kept_from_solvers
-from curation.revalidation import fallen
-from data.errors import InputError
-from data.home import Home
-from data.records import Build, Problem, Revalidation, Task
-from data.settings import MeasureSettings
-from data.store import TableStore
-from flows.decisions import made_of, newest_findings_of
-from flows.images import reopen
-from harness.contracts import BuiltSide
-from harness.images import Images
-from harness.task_folder import pack_base, pack_expert, pack_grader, pack_repository
-from miners.roles import TESTS, role_of
+from perfquarry.curation import harbor
+from perfquarry.curation.problems import texts_for_solvers
+from perfquarry.curation.release.selection import kept_from_solvers
+from perfquarry.curation.revalidation import fallen
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Problem, Revalidation, Task
+from perfquarry.data.settings import MeasureSettings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import made_of, newest_findings_of
+from perfquarry.flows.images import reopen
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.images import Images
+from perfquarry.harness.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader, pack_repository
+from perfquarry.miners.roles import TESTS, role_of
 
 _MOST_TESTS = 20
 
@@ -62,7 +62,7 @@ def export(
         why = why or fallen(again, [task]).get(task.task_id, "")
         if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
             why = why or "its change needs a native build of its own, which the grader cannot do"
-        why = why or _not_gradable(task)
+        why = why or not_gradable(task)
         if why:
             left_out[task.task_id] = why
             continue
@@ -84,7 +84,7 @@ def export(
     return written, left_out
 
 
-def _not_gradable(task: Task) -> str:
+def not_gradable(task: Task) -> str:
     """Why the grader, which restores files of tests by their paths, cannot grade a task; empty when it can."""
     changed = re.findall(r"^\+\+\+ b/(.+)$", task.patch, re.M)
     if any(one.code.partition("::")[0] in changed for one in task.workloads):
@@ -104,23 +104,10 @@ def write_task(
     settings: MeasureSettings | None = None,
 ) -> None:
     """Writes the folder of one task from its built base and the image with its environment."""
-    for name in ("environment", "tests", "solution/files"):
-        (folder / name).mkdir(parents=True)
-    tests = folder / "tests"
-    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", folder / "solution" / "files")
-    runnable = harbor.RunnableTask(
-        python=str(base.python),
-        image=image,
-        source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
-        tests=tests_of(task, base.tree),
-        protected=TESTS.pattern,
-    )
+    (folder / "environment").mkdir(parents=True)
+    tests, settings = folder / "tests", settings or MeasureSettings()
+    runnable, expert = write_grader(task, base, tests, folder / "solution" / "files", settings, image)
     pack_repository(base.tree, task.created_at_commit, folder / "environment" / "repository.tar.gz")
-    pack_base(base.tree, tests / "base.tar.gz")
-    pack_grader(tests)
-    settings = settings or MeasureSettings()
-    told = harbor.grading(task, runnable, expert.deleted, settings)
-    (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     (folder / "task.toml").write_text(
         harbor.task_toml(task, network, version("perfquarry"), settings), encoding="utf-8"
     )
@@ -130,6 +117,27 @@ def write_task(
     for path, text in ((tests / "test.sh", harbor.test_script(runnable)), (_solve(folder), harbor.solution(expert))):
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
+
+
+def write_grader(
+    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings, image: str = ""
+) -> tuple[harbor.RunnableTask, ExpertFiles]:
+    """Writes all that grades a task into `tests`, and the expert's files, as they are, into `files`."""
+    for folder in (tests, files):
+        folder.mkdir(parents=True)
+    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", files)
+    runnable = harbor.RunnableTask(
+        python=str(base.python),
+        image=image,
+        source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
+        tests=tests_of(task, base.tree),
+        protected=TESTS.pattern,
+    )
+    pack_base(base.tree, tests / "base.tar.gz")
+    pack_grader(tests)
+    told = harbor.grading(task, runnable, expert.deleted, settings)
+    (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return runnable, expert
 
 
 def tests_of(task: Task, tree: Path) -> list[str]:

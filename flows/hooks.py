@@ -9,11 +9,11 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 from prefect.settings import PREFECT_UI_URL
 
-from data.errors import PerfquarryError
-from data.settings import NotifySettings
-from flows.notify import failure_message, send
-from flows.options import read_settings, settings_file
-from flows.prefect_flows import WAITING_STATE
+from perfquarry.data.errors import PerfquarryError
+from perfquarry.data.settings import NotifySettings
+from perfquarry.flows.notify import failure_message, send
+from perfquarry.flows.options import read_settings, settings_file
+from perfquarry.flows.prefect_flows import WAITING_STATE
 
 _log = logging.getLogger("perfquarry.hooks")
 

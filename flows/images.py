@@ -7,20 +7,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from data.errors import InputError
-from data.home import Home
-from data.records import Build, Stamp, Task
-from data.registry import names
-from data.settings import BuildSettings
-from data.store import TableStore
-from flows.decisions import made_of
-from flows.facts import find_task
-from flows.names import repository_of
-from flows.reports import size
-from harness.builds import Builder
-from harness.contracts import BuiltSide
-from harness.images import Images, export_image
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Stamp, Task
+from perfquarry.data.registry import names
+from perfquarry.data.settings import BuildSettings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import made_of
+from perfquarry.flows.facts import find_task
+from perfquarry.flows.names import repository_of
+from perfquarry.flows.reports import size
+from perfquarry.harness.builds import Builder
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.images import Images, export_image
+from perfquarry.harness.sandbox import choose_sandbox
 
 
 def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from data.records import Change, Issue, Pull, QuotedResult
-from flows.run import Run
-from miners.pulls.discussion import Discussions
-from miners.pulls.graph import Graph, titles_of
-from miners.pulls.joining import JOIN_COLUMNS, Joining
-from miners.pulls.notes import ReleaseNotes
-from miners.pulls.offline import reconstruct
+from perfquarry.data.records import Change, Issue, Pull, QuotedResult
+from perfquarry.flows.run import Run
+from perfquarry.miners.pulls.discussion import Discussions
+from perfquarry.miners.pulls.graph import Graph, titles_of
+from perfquarry.miners.pulls.joining import JOIN_COLUMNS, Joining
+from perfquarry.miners.pulls.notes import ReleaseNotes
+from perfquarry.miners.pulls.offline import reconstruct
 
 _OUTCOME = ("status", "reason", "pull_number", "kind", "issues")
 """Columns of a change that a joining decides."""

@@ -17,15 +17,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from data.errors import AnswersAwaited, InputError
-from data.records import Record
-from flows.judging import judging
-from flows.options import Options
-from flows.run import Run
-from llm.prices import Prices
-from miners.history import crawl
-from miners.judge import ModelJudge
-from miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
+from perfquarry.data.errors import AnswersAwaited, InputError
+from perfquarry.data.records import Record
+from perfquarry.flows.judging import judging
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.llm.prices import Prices
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge import ModelJudge
+from perfquarry.miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
 
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -10,16 +10,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from data.errors import InputError
-from data.records import Change, Record
-from flows.joining import discussions
-from flows.options import Options
-from flows.run import Run
-from llm.client import ModelSpec
-from llm.prices import Prices, published
-from llm.request import Usage
-from llm.tokens import about_tokens
-from miners.judge import Questions, spec_of
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Change, Record
+from perfquarry.flows.joining import discussions
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.llm.prices import Prices, published
+from perfquarry.llm.request import Usage
+from perfquarry.llm.spec import ModelSpec
+from perfquarry.llm.tokens import about_tokens
+from perfquarry.miners.judge import Questions, spec_of
 
 ANSWER = 300
 """Tokens of an answer without thinking, on the high side: its form leaves room for two sentences and four quotes."""

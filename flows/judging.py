@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 import pyarrow.compute as pc
 
-from data.records import MEANING, Change, Reason, Verdict
-from flows.joining import discussions
-from flows.run import Run
-from llm.client import ModelSpec, open_client
-from miners.functions import touched
-from miners.judge import Judge, make_judge, spec_of
-from miners.judge.heuristic import NAME as HEURISTIC
+from perfquarry.data.records import MEANING, Change, Reason, Verdict
+from perfquarry.flows.joining import discussions
+from perfquarry.flows.run import Run
+from perfquarry.llm.client import open_client
+from perfquarry.llm.spec import ModelSpec
+from perfquarry.miners.functions import touched
+from perfquarry.miners.judge import Judge, make_judge, spec_of
+from perfquarry.miners.judge.heuristic import NAME as HEURISTIC
 
 AT_ONCE = 200
 """Changes whose questions are made before the first of them is asked, where answers come at once."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from data.errors import GitFailed
-from data.registry import Repository
-from harness.layout import METADATA, Layout, layout_of
-from harness.metadata import metadata_of
-from miners.vocabulary import content_at, paths_at
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.registry import Repository
+from perfquarry.harness.layout import METADATA, Layout, layout_of
+from perfquarry.harness.metadata import metadata_of
+from perfquarry.miners.vocabulary import content_at, paths_at
 
 
 def layout_at(clone: Path, repository: Repository) -> Layout:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from data.errors import UnknownRepository
-from data.home import Home
-from data.registry import Repository, named, resolve
+from perfquarry.data.errors import UnknownRepository
+from perfquarry.data.home import Home
+from perfquarry.data.registry import Repository, named, resolve
 
 
 def repository_of(home: Home, text: str, source: str | None = None) -> Repository:

@@ -11,12 +11,12 @@ import httpx
 from filelock import FileLock
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from data.errors import InfrastructureError
-from data.records import Notice, Task, content_id
-from data.settings import NotifySettings
-from flows.decisions import newest_tasks
-from flows.reports import times
-from flows.run import Run
+from perfquarry.data.errors import InfrastructureError
+from perfquarry.data.records import Notice, Task, content_id
+from perfquarry.data.settings import NotifySettings
+from perfquarry.flows.decisions import newest_tasks
+from perfquarry.flows.reports import times
+from perfquarry.flows.run import Run
 
 _log = logging.getLogger("perfquarry.notify")
 ATTEMPTS = 5

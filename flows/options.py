@@ -12,11 +12,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, ValidationError, field_validator
 
-from data.errors import InputError
-from data.home import Home
-from data.records import Record
-from data.settings import Settings
-from llm.client import ModelSpec
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record
+from perfquarry.data.settings import Settings
+from perfquarry.llm.spec import ModelSpec
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
 """Environment variable of a worker: the settings file of runs that name none."""

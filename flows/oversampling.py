@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from curation.screening.demands import Demand, demands
-from flows.decisions import newest_findings, newest_tasks
-from flows.run import Run
+from perfquarry.curation.screening.demands import Demand, demands
+from perfquarry.flows.decisions import newest_findings, newest_tasks
+from perfquarry.flows.run import Run
 
 
 def demands_of(run: Run) -> list[Demand]:

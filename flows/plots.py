@@ -10,8 +10,8 @@ from statistics import median
 
 from jinja2 import Environment, FileSystemLoader
 
-from data.records import Task
-from flows.reports import times
+from perfquarry.data.records import Task
+from perfquarry.flows.reports import times
 
 ROWS = 24
 """Tasks shown at most, the fastest first."""

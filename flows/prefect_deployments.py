@@ -18,9 +18,9 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists, PrefectException
 from prefect.types.entrypoint import EntrypointType
 
-from data.errors import ServerUnavailable
-from data.records import Record
-from flows.deployments import POOL, Nightly
+from perfquarry.data.errors import ServerUnavailable
+from perfquarry.data.records import Record
+from perfquarry.flows.deployments import POOL, Nightly
 
 
 class Deployed(Record):
@@ -48,7 +48,7 @@ def apply(wanted: Sequence[Nightly]) -> None:
     Raises:
         ServerUnavailable: the server did not do it.
     """
-    from flows.scheduled import nightly
+    from perfquarry.flows.scheduled import nightly
 
     async def create() -> None:
         async with get_client() as client:

@@ -24,15 +24,15 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from data.alive import lives
-from data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
-from data.funnel import funnel
-from flows.artifacts import publish
-from flows.run import Run
-from flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
-from flows.stages import STAGES, Batch, Stage
-from flows.waves import steps
-from harness.sandbox import ending_together
+from perfquarry.data.alive import lives
+from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from perfquarry.data.funnel import funnel
+from perfquarry.flows.artifacts import publish
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
+from perfquarry.flows.stages import STAGES, Batch, Stage
+from perfquarry.flows.waves import steps
+from perfquarry.harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
 """Name of the state of a run that failed because answers or money lack."""

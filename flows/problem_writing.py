@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curation.problems import is_current
-from curation.problems.written import plan, write
-from data.records import Task
-from flows.decisions import newest_problems
-from flows.display import current
-from flows.run import Run
-from flows.screening import fix_of, stamp_of
-from llm.client import ModelSpec, open_client
+from perfquarry.curation.problems import is_current
+from perfquarry.curation.problems.written import plan, write
+from perfquarry.data.records import Task
+from perfquarry.flows.decisions import newest_problems
+from perfquarry.flows.display import current
+from perfquarry.flows.run import Run
+from perfquarry.flows.screening import fix_of, stamp_of
+from perfquarry.llm.client import open_client
+from perfquarry.llm.spec import ModelSpec
 
 
 def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:

@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 from filelock import FileLock
 from pydantic import Field
 
-from data.errors import InputError
-from data.records import Issue, Policy, Pull, Record
-from flows.display import current
-from flows.joining import from_git, graph_of, plain_pulls
-from flows.run import Run
-from flows.stages import append_in_parts
-from miners.pulls.client import Client
-from miners.pulls.crawl import Crawl, Newest
-from miners.pulls.identities import base_url_of, identities
-from miners.pulls.policies import COLUMNS, POLICIES, linked, rejection
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Issue, Policy, Pull, Record
+from perfquarry.flows.display import current
+from perfquarry.flows.joining import from_git, graph_of, plain_pulls
+from perfquarry.flows.run import Run
+from perfquarry.flows.stages import append_in_parts
+from perfquarry.miners.pulls.client import GitHubClient
+from perfquarry.miners.pulls.crawl import Crawl, Newest
+from perfquarry.miners.pulls.identities import base_url_of, identities
+from perfquarry.miners.pulls.policies import COLUMNS, POLICIES, linked, rejection
 
 _CODEBASE = re.compile(r"[\w.-]+/[\w.-]+")
 _SKEW = timedelta(hours=1)
@@ -56,7 +56,7 @@ def crawl(run: Run) -> Crawled:
     settings = run.options.settings.pulls
     codebase, host = _codebase(run)
     address = base_url_of(settings, host)
-    client = Client(identities(settings, address, codebase), settings, current().note)
+    client = GitHubClient(identities(settings, address, codebase), settings, current().note)
     reader = Crawl(client, codebase, run.stamp("pulls"), settings)
     with _alone(run):
         current().stage("github", None)

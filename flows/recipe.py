@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from data.errors import InputError
-from data.registry import Repository
-from flows.options import Options
-from flows.run import Run
-from harness.checkouts import Checkouts
-from harness.recipes import Recipe, read_recipe
-from harness.rejections import Rejection
+from perfquarry.data.errors import InputError
+from perfquarry.data.registry import Repository
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.recipes import Recipe, read_recipe
+from perfquarry.harness.rejections import Rejection
 
 _FIELDS = (
     "packages",

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from curation.release.check import GoldRun, check, passed
-from data.home import Home
-from data.settings import Settings
-from flows.gold import GoldRuns
-from flows.reports import times
+from perfquarry.curation.release.check import GoldRun, check, passed
+from perfquarry.data.home import Home
+from perfquarry.data.settings import Settings
+from perfquarry.flows.gold import GoldRuns
+from perfquarry.flows.reports import times
 
 
 def gate(folder: Path, home: Home, settings: Settings, *, run: bool, as_json: bool) -> bool:

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from curation import renewals
-from curation.counts import counts_of
-from curation.release.changelog import Changes
-from curation.release.check import read_failed
-from curation.release.making import make
-from curation.release.manifest import Family, Manifest, Source
-from curation.release.selection import Candidate, read_reviews, select
-from curation.release.sources import tree_of
-from curation.revalidation import fallen
-from data.errors import InputError, UnknownRepository
-from data.funnel import Provenance, funnel
-from data.home import Home
-from data.records import (
+from perfquarry.curation import renewals
+from perfquarry.curation.counts import counts_of
+from perfquarry.curation.release.changelog import Changes
+from perfquarry.curation.release.check import read_failed
+from perfquarry.curation.release.making import make
+from perfquarry.curation.release.manifest import Family, Manifest, Source
+from perfquarry.curation.release.selection import ReleaseCandidate, read_reviews, select
+from perfquarry.curation.release.sources import tree_of
+from perfquarry.curation.revalidation import fallen
+from perfquarry.data.errors import InputError, UnknownRepository
+from perfquarry.data.funnel import Provenance, funnel
+from perfquarry.data.home import Home
+from perfquarry.data.records import (
     Build,
     Change,
     Evidence,
@@ -34,11 +34,11 @@ from data.records import (
     Verdict,
     Workload,
 )
-from data.records.inputs import public_address
-from data.store import TableStore
-from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
-from flows.names import repository_of
-from harness.checkouts import Checkouts
+from perfquarry.data.records.inputs import public_address
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
+from perfquarry.flows.names import repository_of
+from perfquarry.harness.checkouts import Checkouts
 
 
 def release(
@@ -58,11 +58,11 @@ def release(
     """
     decisions = read_reviews(reviews) if reviews else {}
     places = dict(_place(homes, repo) for repo in repos)
-    candidates: list[Candidate] = []
+    candidates: list[ReleaseCandidate] = []
     sources: list[Source] = []
     for repo, home in places.items():
         store = TableStore(home.tables)
-        accepted = [task for task in newest_tasks(store, repo) if task.status == "kept"]
+        accepted = accepted_tasks(store, repo)
         candidates += _candidates(home, repo, accepted)
         sources.append(_source(store, repo, accepted))
     again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
@@ -91,7 +91,7 @@ def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
     for home in homes:
         with suppress(UnknownRepository):
             name = repository_of(home, repo).name
-            if any(task.status == "kept" for task in newest_tasks(TableStore(home.tables), name)):
+            if accepted_tasks(TableStore(home.tables), name):
                 return name, home
     where = ", ".join(str(home.root) for home in homes)
     raise InputError(f"no accepted task of {repo} in {where}: run `perfquarry curate {repo}` first")
@@ -104,7 +104,7 @@ def _clone(home: Home, repo: str) -> Path:
     return clone
 
 
-def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candidate]:
+def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[ReleaseCandidate]:
     store, clone = TableStore(home.tables), _clone(home, repo)
     builds = {row.change_id: row for row in made_of(store, Build, repo, tasks) if row.side == "base"}
     workloads = made_of(store, Workload, repo, tasks)
@@ -114,7 +114,7 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Candid
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
-        yield Candidate(
+        yield ReleaseCandidate(
             task=task,
             base=base if base and base.status == "kept" else None,
             tree=tree_of(clone, task.base_sha),

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
-from curation.renewals import fulfilled, in_force, renewed
-from data.records import Evidence, Reason, Row, Timing, Workload, content_id
-from flows.run import Run
+from perfquarry.curation.renewals import fulfilled, in_force, renewed
+from perfquarry.data.records import Evidence, Reason, Row, Timing, Workload, content_id
+from perfquarry.flows.run import Run
 
 ROUND = 2
 """Sessions of a round: one selects, one confirms."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from data.records import Change
-from harness.recipes import Recipe
-from llm.client import Client
-from llm.fences import Piece, fit
-from llm.prompts import Prompt
+from perfquarry.data.records import Change
+from perfquarry.harness.recipes import Recipe
+from perfquarry.llm.client import Client
+from perfquarry.llm.fences import Piece, fit
+from perfquarry.llm.prompts import Prompt
 
 MOST = 5
 """Requirements taken of one answer."""

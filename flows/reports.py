@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from curation.blocks import Session, sessions_of
-from data.funnel import Funnel, SourceCount
-from data.records import HELP, MEANING, Evidence, Reason, Task, Timing
+from perfquarry.curation.blocks import Session, sessions_of
+from perfquarry.data.funnel import Funnel, SourceCount
+from perfquarry.data.records import HELP, MEANING, Evidence, Reason, Task, Timing
 
 PLOT_WIDTH = 48
 

@@ -5,33 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from curation.release.folder import read_tasks as read_released
-from curation.release.manifest import FILE
-from curation.release.selection import as_task
-from curation.revalidation import judge_again, outcome, read_tasks, share_that_holds, workloads_of
-from curation.sessions import look
-from data.errors import EnvironmentFailed, GitFailed, InputError
-from data.home import Home
-from data.records import Machine, ReleasedTask, Revalidation, Stamp, Task, content_id
-from data.registry import names
-from data.settings import Settings
-from data.store import TableStore
-from flows.decisions import newest_tasks
-from flows.gold import GoldRuns
-from flows.options import Options
-from flows.reports import times
-from flows.run import Run
-from flows.runner import RunFailed
-from harness.contracts import BuiltSide, Prober
-from harness.machine import measurement_lock
-from harness.remade import builds_of_recipe
+from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
+from perfquarry.curation.sessions import look
+from perfquarry.data.errors import EnvironmentFailed, GitFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Revalidation, Stamp, Task, content_id
+from perfquarry.data.settings import Settings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.published import MadeTask, PublishedTasks
+from perfquarry.flows.reports import times
+from perfquarry.flows.runner import RunFailed
+from perfquarry.harness.machine import measurement_lock
 
 STAGE_VERSION = "1"
 
@@ -47,24 +36,15 @@ def revalidate(
         InputError: no such tasks, or one clone for several repositories.
         RunFailed: some tasks could not be tried.
     """
-    released = _released(source)
-    every = [as_task(row) for row in released.values()] or _tasks(home, source)
-    tasks = [task for task in every if not only or task.task_id.startswith(tuple(only))]
-    if not tasks:
-        raise InputError(f"no task of {source} begins with {', '.join(only)}")
-    if clone_from and released:
-        raise InputError("--source is of no use: a release holds the files of its tasks")
-    if clone_from and len({task.repo for task in tasks}) > 1:
-        raise InputError("--source is one repository, and these tasks are of several: give --tasks of one of them")
-    gold = GoldRuns(Path(source).expanduser(), home, settings)
+    published = PublishedTasks.open(home, source, clone_from, only, settings)
+    tasks = published.tasks
     console, store = Console(stderr=as_json), TableStore(home.tables)
     run_id = content_id("revalidation", source, datetime.now(UTC).isoformat())
     rows: list[Revalidation] = []
     untried: dict[str, str] = {}
     for number, task in enumerate(tasks, 1):
-        row_of_release = released.get(task.task_id)
         try:
-            made = _of_release(gold, row_of_release) if row_of_release else _of_recipe(home, task, clone_from, settings)
+            made = published.make(task)
             row = _again(task, made, settings, run_id)
         except (EnvironmentFailed, GitFailed) as error:
             untried[task.task_id] = str(error)
@@ -78,73 +58,7 @@ def revalidate(
         raise RunFailed(f"{len(untried)} of {len(tasks)} tasks could not be tried here; {first}: {why}")
 
 
-def _released(source: str) -> dict[str, ReleasedTask]:
-    """The tasks of a release by id; none where the source is no release's folder."""
-    folder = Path(source).expanduser()
-    return {row.task_id: row for row in read_released(folder)} if (folder / FILE).is_file() else {}
-
-
-def _tasks(home: Home, source: str) -> list[Task]:
-    path = Path(source).expanduser()
-    if path.is_file() or (path.is_dir() and next(path.rglob("*.parquet"), None)):
-        return read_tasks(path)
-    store = TableStore(home.tables)
-    kept = [task for task in newest_tasks(store, source) if task.status == "kept"]
-    if not kept:
-        raise InputError(f"{source!r} is no release's folder, and {home.tables} has no tasks of such a repository")
-    return kept
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A task that can be run here."""
-
-    base: BuiltSide
-    head: BuiltSide
-    prober: Prober
-    machine: Machine
-    python: str
-
-
-def _of_release(gold: GoldRuns, row: ReleasedTask) -> _Made:
-    """From the release alone, as its gate makes it."""
-    return _Made(*gold.sides(row), gold.prober, gold.machine, row.recipe.python)
-
-
-def _of_recipe(home: Home, task: Task, clone_from: str | None, settings: Settings) -> _Made:
-    """From a clone of the repository and the recipe in the task."""
-    run = Run.open(
-        Options(
-            repo=repository_of(task, clone_from), source=clone_from, home=str(home.root), jobs=1, settings=settings
-        ).model_dump_json()
-    )
-    builds = builds_of_recipe(
-        home,
-        run.clone,
-        run.repository,
-        _stamp(task, settings),
-        task.change_id,
-        (task.base_sha, task.head_sha),
-        task.python,
-        task.requirements,
-    )
-    return _Made(*run.builder.reopen(builds), run.prober, run.machine, builds[0].python)
-
-
-def repository_of(task: Task, clone_from: str | None) -> str:
-    """What names the task's repository: a name of the user's own is enough where its clone is given.
-
-    Raises:
-        InputError: nothing tells where it is.
-    """
-    if clone_from or task.repo in names():
-        return task.repo
-    if not task.url:
-        raise InputError(f"nothing tells where the repository {task.repo!r} is: give its clone, --source PATH|URL")
-    return task.url
-
-
-def _again(task: Task, made: _Made, settings: Settings, run_id: str) -> Revalidation:
+def _again(task: Task, made: MadeTask, settings: Settings, run_id: str) -> Revalidation:
     stamp = _stamp(task, settings)
     workloads = workloads_of(task, stamp)
     with measurement_lock() as core:

@@ -13,20 +13,20 @@ import uvicorn
 from rich.console import Console
 from sqlalchemy import Engine
 
-from curation.review.app import create_app
-from curation.review.database import open_database
-from curation.review.decisions import Decisions
-from curation.review.desk import Desk
-from curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
-from curation.review.index import Index
-from curation.review.tables import Tables
-from curation.review.transfer import export_decisions, export_log, import_decisions
-from data.errors import InputError
-from data.home import Home
-from data.store import TableStore
-from flows.decisions import in_force
-from flows.options import Options
-from flows.send_back import SendBackRunner
+from perfquarry.curation.review.app import create_app
+from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.decisions import Decisions
+from perfquarry.curation.review.desk import ReviewDesk
+from perfquarry.curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
+from perfquarry.curation.review.index import Index
+from perfquarry.curation.review.tables import Tables
+from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import in_force
+from perfquarry.flows.options import Options
+from perfquarry.flows.send_back import SendBackRunner
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> Desk:
+def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> ReviewDesk:
     """The queue of a home, in step with its tables."""
     engine, store = database_of(home), TableStore(home.tables)
     index = Index(engine, store, in_force, near=near)
-    return Desk(index, Decisions(engine, required), Tables(home, store), starter)
+    return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter)
 
 
 def guard_of(home: Home, bind: Bind) -> Guard:

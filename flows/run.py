@@ -13,13 +13,13 @@ from pathlib import Path
 import pyarrow.compute as pc
 from filelock import FileLock
 
-from data.claims import Claims
-from data.demo import build_demo
-from data.errors import GitFailed, InputError
-from data.funnel import Provenance
-from data.git import commit_of
-from data.home import Home
-from data.records import (
+from perfquarry.data.claims import Claims
+from perfquarry.data.demo import build_demo
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.funnel import Provenance
+from perfquarry.data.git import commit_of
+from perfquarry.data.home import Home
+from perfquarry.data.records import (
     Attempt,
     Build,
     Change,
@@ -34,25 +34,25 @@ from data.records import (
     Workload,
     content_id,
 )
-from data.registry import Repository
-from data.store import TableStore
-from flows.decisions import newest_decision
-from flows.layouts import places_of
-from flows.names import repository_of
-from flows.options import Options, as_given
-from flows.repair_model import ModelProposer
-from harness.builds import Builder
-from harness.contracts import Sandbox
-from harness.environments import Environments
-from harness.interpreters import find_interpreters
-from harness.known_good import KnownGood
-from harness.machine import machine_facts
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from llm.client import open_client
-from miners.clone import ensure_clone
-from testgen.generated import Generated
-from testgen.traced import candidate_files
+from perfquarry.data.registry import Repository
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import newest_decision
+from perfquarry.flows.layouts import places_of
+from perfquarry.flows.names import repository_of
+from perfquarry.flows.options import Options, as_given
+from perfquarry.flows.repair_model import ModelProposer
+from perfquarry.harness.builds import Builder
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.environments import Environments
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.known_good import KnownGood
+from perfquarry.harness.machine import machine_facts
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.llm.client import open_client
+from perfquarry.miners.clone import ensure_clone
+from perfquarry.testgen.generated import Generated
+from perfquarry.testgen.traced import candidate_files
 
 VERSIONS = {
     "mine": "2",
@@ -345,7 +345,7 @@ class Run:
     @cached_property
     def _chosen(self) -> frozenset[str]:
         """With a limit: the changes it is about, once the judge is done."""
-        from flows.scope import open_changes  # which knows runs
+        from perfquarry.flows.scope import open_changes  # which knows runs
 
         return frozenset(open_changes(self, self.ranked())[: self.options.limit])
 

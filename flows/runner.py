@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError, StoreError
-from data.funnel import funnel
-from flows.display import current
-from flows.logs import bound
-from flows.run import Run
-from flows.spans import span, span_failed
-from flows.stages import Batch, Stage
-from flows.waves import steps
-from harness.sandbox import ending_together
+from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError, StoreError
+from perfquarry.data.funnel import funnel
+from perfquarry.flows.display import current
+from perfquarry.flows.logs import bound
+from perfquarry.flows.run import Run
+from perfquarry.flows.spans import span, span_failed
+from perfquarry.flows.stages import Batch, Stage
+from perfquarry.flows.waves import steps
+from perfquarry.harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
 

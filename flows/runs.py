@@ -19,8 +19,8 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
-from data.home import Home
-from data.records import Record
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record
 
 KEPT = 20
 """Runs of a repository that are remembered."""

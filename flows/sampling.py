@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from data.home import Home
-from data.records import MEANING, Reason, Workload
-from data.store import TableStore
-from flows.names import repository_of
+from perfquarry.data.home import Home
+from perfquarry.data.records import MEANING, Reason, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.flows.names import repository_of
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:

@@ -16,16 +16,16 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Crashed
 from rich.console import Console
 
-from data.funnel import funnel
-from flows.artifacts import publish
-from flows.hooks import tell_failure
-from flows.options import Options, default_jobs, home_of, settings_file, settings_from
-from flows.prefect_flows import do_stages, error_of, outcome_of
-from flows.run import Run
-from flows.runner import RunFailed
-from flows.runs import runs_of, settle
-from flows.stages import STAGES
-from flows.work import perform
+from perfquarry.data.funnel import funnel
+from perfquarry.flows.artifacts import publish
+from perfquarry.flows.hooks import tell_failure
+from perfquarry.flows.options import Options, default_jobs, home_of, settings_file, settings_from
+from perfquarry.flows.prefect_flows import do_stages, error_of, outcome_of
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import RunFailed
+from perfquarry.flows.runs import runs_of, settle
+from perfquarry.flows.stages import STAGES
+from perfquarry.flows.work import perform
 
 _log = logging.getLogger("perfquarry.scheduled")
 

@@ -18,12 +18,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from data.children import Need, environment
-from data.errors import InfrastructureError
-from data.home import Home
-from flows.deployments import POOL, chosen
-from flows.options import WORKER_SETTINGS, read_settings
-from flows.server import local_server, quiet
+from perfquarry.data.children import Need, environment
+from perfquarry.data.errors import InfrastructureError
+from perfquarry.data.home import Home
+from perfquarry.flows.deployments import POOL, chosen
+from perfquarry.flows.options import WORKER_SETTINGS, read_settings
+from perfquarry.flows.server import local_server, quiet
 
 IDLE_SECONDS = 5
 """How long a worker that was told to end may go on without runs (seconds)."""
@@ -46,7 +46,7 @@ def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
     """Creates or updates the deployments of these repositories, all without names."""
     wanted = chosen(repositories)
     with connected(home) as url:
-        from flows.prefect_deployments import apply as create
+        from perfquarry.flows.prefect_deployments import apply as create
 
         create(wanted)
     if as_json:
@@ -59,7 +59,7 @@ def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 def show(home: Home, *, as_json: bool) -> None:
     """Prints what is deployed."""
     with connected(home):
-        from flows.prefect_deployments import listed
+        from perfquarry.flows.prefect_deployments import listed
 
         deployed = listed()
     if as_json:
@@ -81,7 +81,7 @@ def _minute(date: datetime | None) -> str:
 def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
     """Deletes deployments, all without names."""
     with connected(home):
-        from flows.prefect_deployments import remove as delete
+        from perfquarry.flows.prefect_deployments import remove as delete
 
         gone = delete(repositories)
     if as_json:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from data.records import Build, Row, Timing, Workload
-from flows import again, renewing
-from flows.run import Run
+from perfquarry.data.records import Build, Row, Timing, Workload
+from perfquarry.flows import again, renewing
+from perfquarry.flows.run import Run
 
 _TABLES: dict[str, type[Row]] = {"build": Build, "generate": Workload, "measure": Timing}
 """Stages that take one change at a time, in their order."""

@@ -11,23 +11,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from curation.problems import shown
-from curation.screening.demands import Demand
-from curation.screening.found import SCREENED
-from curation.statistics_of_tasks import Line, overview, profile_of
-from data.errors import InputError
-from data.records import Finding, Problem, Task
-from flows.decisions import newest_findings, newest_problems
-from flows.display import showing
-from flows.logs import log_to
-from flows.options import Options
-from flows.oversampling import demands_of
-from flows.run import Run
-from flows.runner import run_stages
-from flows.runs import run_name
-from flows.screening import accepted
-from flows.work import claiming
-from miners.vocabulary import size_at
+from perfquarry.curation.problems import shown
+from perfquarry.curation.screening.demands import Demand
+from perfquarry.curation.screening.found import SCREENED
+from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Finding, Problem, Task
+from perfquarry.flows.decisions import newest_findings, newest_problems
+from perfquarry.flows.display import showing
+from perfquarry.flows.logs import log_to
+from perfquarry.flows.options import Options
+from perfquarry.flows.oversampling import demands_of
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
+from perfquarry.flows.runs import run_name
+from perfquarry.flows.screening import accepted
+from perfquarry.flows.work import claiming
+from perfquarry.miners.vocabulary import size_at
 
 _ORDER = {"blocking": 0, "warning": 1, "info": 2}
 _COLOURS = {"blocking": "red", "warning": "yellow", "info": "dim"}
@@ -44,7 +44,7 @@ def report_findings(options: Options, *, with_runs: bool, as_json: bool) -> None
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if with_runs:
-            from flows.screen_runs import run_checks
+            from perfquarry.flows.screen_runs import run_checks
 
             run_checks(run, wanted(run))
     asked = {task.task_id: task for task in wanted(run)}
@@ -105,7 +105,7 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if llm is not None:
-            from flows.problem_writing import write_problems
+            from perfquarry.flows.problem_writing import write_problems
 
             write_problems(run, wanted(run), llm, plans=plans)
     asked = {task.task_id for task in wanted(run)}

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from curation.screening import rows_of, screened
-from curation.screening.runs import CHECKS, try_out
-from data.records import Build, Task
-from flows.display import current, waiting_for_core
-from flows.run import Run
-from flows.runner import failed, run_stage
-from flows.screening import guards_of, looked_at, screened_tasks, stamp_of, summary
-from flows.stages import Batch, Stage
-from harness.machine import measurement_lock
+from perfquarry.curation.screening import rows_of, screened
+from perfquarry.curation.screening.runs import CHECKS, try_out
+from perfquarry.data.records import Build, Task
+from perfquarry.flows.display import current, waiting_for_core
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import failed, run_stage
+from perfquarry.flows.screening import guards_of, looked_at, screened_tasks, stamp_of, summary
+from perfquarry.flows.stages import Batch, Stage
+from perfquarry.harness.machine import measurement_lock
 
 
 def run_checks(run: Run, tasks: Sequence[Task]) -> None:

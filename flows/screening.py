@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from curation.problems import Fix, templates
-from curation.screening import Subject, carried, look, rows_of
-from curation.screening.duplicates import Landing
-from curation.screening.found import SCREENED
-from curation.screening.sources import test_source
-from data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
-from data.store import TableStore
-from flows.decisions import in_force, newest_findings, newest_tasks
-from flows.run import VERSIONS, Run
-from miners.vocabulary import content_at, only_at_head
+from perfquarry.curation.problems import Fix, templates
+from perfquarry.curation.screening import Subject, carried, look, rows_of
+from perfquarry.curation.screening.duplicates import Landing
+from perfquarry.curation.screening.found import SCREENED
+from perfquarry.curation.screening.sources import test_source
+from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import in_force, newest_findings, newest_tasks
+from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.miners.vocabulary import content_at, only_at_head
 
 
 def accepted(run: Run) -> list[Task]:

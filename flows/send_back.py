@@ -17,15 +17,15 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from data.children import Need, environment
-from data.errors import InfrastructureError, InputError, PerfquarryError
-from data.records import Renewal, Task, Timing
-from flows.decisions import newest_tasks
-from flows.names import repository_of
-from flows.options import Options, home_of
-from flows.reports import times
-from flows.run import Run
-from flows.sources import SOURCES
+from perfquarry.data.children import Need, environment
+from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
+from perfquarry.data.records import Renewal, Task, Timing
+from perfquarry.flows.decisions import newest_tasks
+from perfquarry.flows.names import repository_of
+from perfquarry.flows.options import Options, home_of
+from perfquarry.flows.reports import times
+from perfquarry.flows.run import Run
+from perfquarry.flows.sources import SOURCES
 
 Stage = Literal["generate", "measure", "select"]
 STAGES: Mapping[str, tuple[Stage, ...]] = {
@@ -117,7 +117,7 @@ class SendBackRunner:
         return [name for name in SOURCES if name != "generated" or model]
 
     def _stage(self, stage: str, name: str, task: Task, report: Callable[[str], None]) -> None:
-        command = [sys.executable, "-m", "flows.cli", stage, name, "--home", self._options.home, "--no-server"]
+        command = [sys.executable, "-m", "perfquarry", stage, name, "--home", self._options.home, "--no-server"]
         command += ["--jobs", str(self._options.jobs), *self._arguments]
         if stage != "select":
             command += ["--changes", task.head_sha]

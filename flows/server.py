@@ -23,9 +23,9 @@ from typing import IO
 
 import httpx
 
-from data.children import Need, environment
-from data.errors import ServerUnavailable
-from data.home import Home
+from perfquarry.data.children import Need, environment
+from perfquarry.data.errors import ServerUnavailable
+from perfquarry.data.home import Home
 
 START_SECONDS = 180.0
 """Longest wait for a server to answer (seconds)."""
@@ -99,7 +99,7 @@ class LocalServer:
             return
         with (self.home.server / "keeper.log").open("ab") as log:
             subprocess.Popen(
-                [sys.executable, "-m", "flows.server", str(self.home.root)],
+                [sys.executable, "-m", "perfquarry.flows.server", str(self.home.root)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

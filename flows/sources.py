@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from data.errors import InputError
-from flows.oversampling import wishes_of
-from flows.run import Run
-from testgen.asv import AsvSource
-from testgen.replay.source import ReplaySource
-from testgen.sources import WorkloadSource
-from testgen.unit_tests import UnitTests
+from perfquarry.data.errors import InputError
+from perfquarry.flows.oversampling import wishes_of
+from perfquarry.flows.run import Run
+from perfquarry.testgen.asv import AsvSource
+from perfquarry.testgen.replay.source import ReplaySource
+from perfquarry.testgen.sources import WorkloadSource
+from perfquarry.testgen.unit_tests import UnitTests
 
 SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),

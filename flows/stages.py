@@ -15,11 +15,11 @@ from typing import TypeVar
 
 import pyarrow.compute as pc
 
-from curation.assembly import ChangeTexts, assemble
-from curation.evidence import decide
-from curation.renewals import extra_sources
-from curation.sessions import measure
-from data.records import (
+from perfquarry.curation.assembly import ChangeTexts, assemble
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.renewals import extra_sources
+from perfquarry.curation.sessions import measure
+from perfquarry.data.records import (
     Attempt,
     Build,
     Change,
@@ -33,22 +33,22 @@ from data.records import (
     Verdict,
     Workload,
 )  # fmt: skip
-from flows import again, renewing, screening
-from flows.display import current, waiting_for_core
-from flows.gc import tidy
-from flows.joining import Joined
-from flows.judging import verdict_with_functions, verdicts
-from flows.run import Run
-from flows.sources import sources_of
-from harness.machine import measurement_lock
-from miners.history import crawl
-from miners.judge import spec_of
-from miners.patches import licence_at, split, version_at
-from miners.submodules import fetch_submodules
-from testgen.again import try_again
-from testgen.apis import with_apis
-from testgen.case import Case
-from testgen.sources import gather
+from perfquarry.flows import again, renewing, screening
+from perfquarry.flows.display import current, waiting_for_core
+from perfquarry.flows.gc import tidy
+from perfquarry.flows.joining import Joined
+from perfquarry.flows.judging import verdict_with_functions, verdicts
+from perfquarry.flows.run import Run
+from perfquarry.flows.sources import sources_of
+from perfquarry.harness.machine import measurement_lock
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge import spec_of
+from perfquarry.miners.patches import licence_at, split, version_at
+from perfquarry.miners.submodules import fetch_submodules
+from perfquarry.testgen.again import try_again
+from perfquarry.testgen.apis import with_apis
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.sources import gather
 
 R = TypeVar("R", bound=Row)
 PART_ROWS = 1000
@@ -332,19 +332,19 @@ def _select(run: Run, keys: Batch) -> None:
 
 
 def _count_todo(run: Run) -> list[Batch]:
-    from flows.count_runs import to_count
+    from perfquarry.flows.count_runs import to_count
 
     return [] if run.name == DEMO else to_count(run)
 
 
 def _count(run: Run, keys: Batch) -> None:
-    from flows.count_runs import count
+    from perfquarry.flows.count_runs import count
 
     count(run, keys)
 
 
 def _count_summary(run: Run) -> str:
-    from flows.count_runs import summary
+    from perfquarry.flows.count_runs import summary
 
     return summary(run)
 

@@ -13,11 +13,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from data.funnel import StageCount, funnel
-from data.home import Home
-from data.records import Change, Record
-from data.store import TableStore
-from flows.runs import RunRecord, repositories, runs_of
+from perfquarry.data.funnel import StageCount, funnel
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Record
+from perfquarry.data.store import TableStore
+from perfquarry.flows.runs import RunRecord, repositories, runs_of
 
 REFRESH_SECONDS = 2.0
 """How often the live table is made anew (seconds)."""

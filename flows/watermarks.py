@@ -14,13 +14,13 @@ from functools import cached_property
 
 from pydantic import Field, ValidationError
 
-from data.funnel import Funnel, funnel
-from data.git import commit_of
-from data.records import Record, content_id
-from flows import again
-from flows.run import VERSIONS, Run
-from flows.scope import open_changes
-from flows.stages import STAGES
+from perfquarry.data.funnel import Funnel, funnel
+from perfquarry.data.git import commit_of
+from perfquarry.data.records import Record, content_id
+from perfquarry.flows import again
+from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.flows.scope import open_changes
+from perfquarry.flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")
 _DECIDES_NOTHING = {"home", "jobs", "seconds", "tasks", "settings"}

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from data.git import git_of
-from data.records import Build, Change, Verdict, Workload
-from flows.decisions import newest_tasks
-from flows.display import current
-from flows.reports import size as bytes_of
-from flows.reports import times
-from flows.run import Run
-from flows.stages import STAGES, Stage
+from perfquarry.data.git import git_of
+from perfquarry.data.records import Build, Change, Verdict, Workload
+from perfquarry.flows.decisions import newest_tasks
+from perfquarry.flows.display import current
+from perfquarry.flows.reports import size as bytes_of
+from perfquarry.flows.reports import times
+from perfquarry.flows.run import Run
+from perfquarry.flows.stages import STAGES, Stage
 
 FIRST = 2
 """Changes of the first wave for each that is worked on at once."""

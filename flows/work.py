@@ -13,28 +13,28 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from rich.console import Console
 from rich.markup import escape
 
-from curation.counts import ratios_of
-from data.errors import GitFailed, InputError, ServerUnavailable
-from data.funnel import Funnel, funnel
-from data.git import commit_of
-from data.home import Home
-from data.records import Build, Change, Row, Timing, Verdict, Workload
-from flows.decisions import newest_tasks
-from flows.display import current, showing
-from flows.gc import tidy
-from flows.judging import judging
-from flows.logs import log_to
-from flows.notify import tell_new_tasks
-from flows.options import Options
-from flows.reports import explain, funnel_table, task_row, tasks_table
-from flows.run import Run
-from flows.runner import RunFailed, RunWaits, run_stages
-from flows.runs import recorded, run_name
-from flows.server import LocalServer, local_server, quiet
-from flows.sources import check_sources, sources_of
-from flows.spans import span, tracing
-from flows.watermarks import Watermark
-from miners.judge import spec_of
+from perfquarry.curation.counts import ratios_of
+from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
+from perfquarry.data.funnel import Funnel, funnel
+from perfquarry.data.git import commit_of
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
+from perfquarry.flows.decisions import accepted_tasks
+from perfquarry.flows.display import current, showing
+from perfquarry.flows.gc import tidy
+from perfquarry.flows.judging import judging
+from perfquarry.flows.logs import log_to
+from perfquarry.flows.notify import tell_new_tasks
+from perfquarry.flows.options import Options
+from perfquarry.flows.reports import explain, funnel_table, task_row, tasks_table
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
+from perfquarry.flows.runs import recorded, run_name
+from perfquarry.flows.server import LocalServer, local_server, quiet
+from perfquarry.flows.sources import check_sources, sources_of
+from perfquarry.flows.spans import span, tracing
+from perfquarry.flows.watermarks import Watermark
+from perfquarry.miners.judge import spec_of
 
 _log = logging.getLogger("perfquarry.flows")
 
@@ -132,7 +132,7 @@ def _with_server(run: Run) -> Iterator[Execute]:
             if not server.answers:
                 current().tell("server", "Prefect's server of this home starts; --no-server goes without")
             os.environ["PREFECT_API_URL"] = server.promised()
-        from flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
+        from perfquarry.flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
 
         if "select" in stages:
             importlib.import_module("scipy.stats")  # takes another one
@@ -210,7 +210,7 @@ def _check_before(run: Run, stages: Sequence[str]) -> None:
 
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
-    accepted = [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
+    accepted = accepted_tasks(run.store, run.name)
     if as_json:
         facts = {
             "repository": run.name,
@@ -244,10 +244,17 @@ def _without_tasks(run: Run, counts: Funnel) -> str:
     rejected = [(number, stage.stage, reason) for stage in counts.stages for reason, number in stage.rejected.items()]
     late = [one for one in rejected if one[1] not in ("mine", "judge")] or rejected
     pending = sum(stage.pending for stage in counts.stages)
-    why = f"most changes that came so far fell at {max(late)[1]} ({max(late)[2]})" if late else "nothing was rejected"
-    more = f"; {pending} changes wait for stages that were not run, or for a larger --limit" if pending else ""
+    parts = []
+    if pending:
+        again = f"perfquarry curate {run.options.repo}"
+        parts.append(
+            f"{pending} changes wait for their next stage: `{again}` goes on (without --limit, or a larger one)"
+        )
+    if late:
+        number, stage, reason = max(late)
+        parts.append(f"most frequent reason of rejection: {reason}, at {stage} ({number} changes)")
     said = "No task was accepted" if counts.stages[-1].entered else "No task yet"
-    return f"{said}: {why}{more}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
+    return f"{said}. {'; '.join(parts) or 'Nothing was rejected'}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
 
 
 def serve(home: Home) -> None:

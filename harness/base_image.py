@@ -1,4 +1,6 @@
-"""Makes the base image on a machine without an image registry: `python -m harness.base_image` (Debian or Ubuntu, root).
+"""Makes the base image on a machine without an image registry (Debian or Ubuntu, root).
+
+    python -m perfquarry.harness.base_image [--package NAME]
 
 A minimal system of the machine's own suite, so that the machine's interpreters, mounted into
 containers, find the libraries they were linked to.
@@ -14,11 +16,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.children import Need, environment
-from data.errors import InputError, SandboxUnavailable
-from harness.rejections import tail
-from harness.sandbox.docker import own_image
-from harness.sandbox.engine import connected, find_image
+from perfquarry.data.children import Need, environment
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.rejections import tail
+from perfquarry.harness.sandbox.docker import own_image
+from perfquarry.harness.sandbox.engine import connected, find_image
 
 PACKAGES = ("python3", "python3-gdbm", "libgomp1")
 """What is added to Debian's minimal system: its Python has the libraries interpreters are linked to."""
@@ -86,7 +88,9 @@ def _import(root: Path, name: str) -> None:
 
 def main() -> None:
     """Makes the image and prints its name."""
-    parser = argparse.ArgumentParser(prog="python -m harness.base_image", description="Makes the base image.")
+    parser = argparse.ArgumentParser(
+        prog="python -m perfquarry.harness.base_image", description="Makes the base image."
+    )
     parser.add_argument("--suite", default="", help="of Debian or Ubuntu; default: this machine's")
     parser.add_argument("--package", action="append", default=[], help="one more package, may be repeated")
     parser.add_argument("--anew", action="store_true", help="make it even when it is there")

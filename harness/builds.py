@@ -10,31 +10,31 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from data.errors import EnvironmentFailed, InputError
-from data.home import Home
-from data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
-from data.records.inputs import told
-from data.records.release import Runnable
-from data.registry import Repository
-from data.settings import BuildSettings
-from harness.checkouts import Checkouts
-from harness.checks import Checker
-from harness.collection import Collection
-from harness.contracts import BuiltSide, Limits, Sandbox
-from harness.debian import install
-from harness.drafts import Draft, python_files
-from harness.environments import Environment, Environments
-from harness.interpreters import find_interpreters
-from harness.known_good import KnownGood
-from harness.modules import own_names
-from harness.native import NativeBuilds
-from harness.prober import SandboxProber
-from harness.provision import Provision
-from harness.recipes import read_recipe
-from harness.rejections import Rejection, tail
-from harness.repair import LOG_BYTES, Proposer, Repair, Trial, rows_of
-from harness.rules import Situation
-from harness.use import in_use
+from perfquarry.data.errors import EnvironmentFailed, InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
+from perfquarry.data.records.inputs import told
+from perfquarry.data.records.release import Runnable
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.checks import Checker
+from perfquarry.harness.collection import Collection
+from perfquarry.harness.contracts import BuiltSide, Limits, Sandbox
+from perfquarry.harness.debian import install
+from perfquarry.harness.drafts import Draft, python_files
+from perfquarry.harness.environments import Environment, Environments
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.known_good import KnownGood
+from perfquarry.harness.modules import own_names
+from perfquarry.harness.native import NativeBuilds
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.provision import Provision
+from perfquarry.harness.recipes import read_recipe
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
+from perfquarry.harness.rules import Situation
+from perfquarry.harness.use import in_use
 
 STAGE_VERSION = "3"
 _SIDES: tuple[Side, Side] = ("base", "head")
@@ -139,7 +139,7 @@ class Builder:
 
     def _try(
         self, change: Change, checked_out: Sequence[Draft], collection: Collection, amendment: Amendment, rule: str
-    ) -> Trial:
+    ) -> RepairAttempt:
         """One attempt, step by step until one fails."""
         began = time.monotonic()
         drafts = [draft.amended(amendment) for draft in checked_out]
@@ -165,9 +165,9 @@ class Builder:
             failed = "collect"
             for draft in drafts:
                 draft.log.append(f"tests that cannot be collected:\n{tail(log, LOG_BYTES)}")
-        return Trial(amendment, rule, drafts, failed, log, time.monotonic() - began)
+        return RepairAttempt(amendment, rule, drafts, failed, log, time.monotonic() - began)
 
-    def _situate(self, own: Callable[[str], bool], trial: Trial) -> Situation:
+    def _situate(self, own: Callable[[str], bool], trial: RepairAttempt) -> Situation:
         recipes = [draft.recipe for draft in trial.drafts]
         python = trial.drafts[0].python
         packages = [name for recipe in recipes for name in recipe.system_packages]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from data.children import environment
-from harness.contracts import Inside, ProbeItem, ProbeReport, ProbeRequest
-from harness.foreign_files import Forged, content_of
+from perfquarry.data.children import environment
+from perfquarry.harness.contracts import Inside, ProbeItem, ProbeReport, ProbeRequest
+from perfquarry.harness.foreign_files import Forged, content_of
 
 REMEDY = "install valgrind (Debian, Ubuntu: apt-get install valgrind; Fedora: dnf install valgrind)"
 FILE_BYTES = 32 * 1024**2

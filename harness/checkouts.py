@@ -12,13 +12,13 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from data.errors import GitFailed
-from data.home import Home
-from data.records import Reason, content_id
-from harness.git import MissingObjects, git
-from harness.rejections import Rejection
-from harness.removal import remove
-from harness.use import in_use, use
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason, content_id
+from perfquarry.harness.git import MissingObjects, git
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.removal import remove
+from perfquarry.harness.use import in_use, use
 
 MTIME = 946684800
 """Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""

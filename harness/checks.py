@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.records import Reason
-from harness.contracts import Command, Completed, Limits, Sandbox
-from harness.python2 import does_not_parse_since, fails_at_import_since
-from harness.rejections import Rejection, tail
+from perfquarry.data.records import Reason
+from perfquarry.harness.contracts import Command, Completed, Limits, Sandbox
+from perfquarry.harness.python2 import does_not_parse_since, fails_at_import_since
+from perfquarry.harness.rejections import Rejection, tail
 
 # These run on every Python from 3.6 on.
 _PARSE = """\

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from data import syntax
-from harness.metadata import read_text
+from perfquarry.data import syntax
+from perfquarry.harness.metadata import read_text
 
 _FILES = (".travis.yml", ".circleci/config.yml", ".github/workflows/*.yml", ".github/workflows/*.yaml")
 _BYTES = 128 * 1024

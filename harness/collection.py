@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from data.records import Side
-from harness.contracts import BuiltSide, Limits, Prober, ProbeRequest
+from perfquarry.data.records import Side
+from perfquarry.harness.contracts import BuiltSide, Limits, Prober, ProbeRequest
 
 _LACKS = re.compile(r"could not import|No module named")
 _NOTHING = "::(nothing)"

@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.alternation.figures import hodges_lehmann
-from harness.alternation.turns import alternate, phases, turns_of
-from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeRequest
+from perfquarry.harness.alternation.figures import hodges_lehmann
+from perfquarry.harness.alternation.turns import alternate, phases, turns_of
+from perfquarry.harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeRequest
 
 WARMUPS = 2
 TURN_SECONDS = 0.2

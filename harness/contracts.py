@@ -16,8 +16,8 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from data.records import Record, Side
-from harness.recording import Recorded, RecordRequest, Unrecorded
+from perfquarry.data.records import Record, Side
+from perfquarry.harness.recording import Recorded, RecordRequest, Unrecorded
 
 
 @dataclass(frozen=True)
@@ -356,10 +356,6 @@ class Under(Protocol):
 
 class Prober(Protocol):
     """Runs the probe on a built side in a fresh, sandboxed process."""
-
-    @property
-    def sandbox_name(self) -> str:
-        """Name of the sandbox it runs in."""
 
     def run(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None

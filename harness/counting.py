@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median_low
 
-from data.records import Side
-from data.records.count import FunctionCount, SeedCount
-from data.settings import CountSettings
-from harness.callgrind import Callgrind
-from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest
-from harness.prober import SandboxProber
+from perfquarry.data.records import Side
+from perfquarry.data.records.count import FunctionCount, SeedCount
+from perfquarry.data.settings import CountSettings
+from perfquarry.harness.callgrind import Callgrind
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest
+from perfquarry.harness.prober import SandboxProber
 
 MESSAGE_CHARACTERS = 1000
 _SIDES: tuple[Side, Side] = ("base", "head")

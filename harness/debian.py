@@ -10,8 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from data.children import Need, environment
-from harness.rejections import tail
+from perfquarry.data.children import Need, environment
+from perfquarry.harness.rejections import tail
 
 _SECONDS = 900.0
 

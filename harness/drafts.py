@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from data.records import Amendment, Build, FileChange, Side, Stamp, content_id
-from harness.contracts import BuiltSide
-from harness.environments import Environment
-from harness.interpreters import Interpreter
-from harness.recipes import Recipe
-from harness.rejections import Rejection, tail
-from harness.use import current_use
+from perfquarry.data.records import Amendment, Build, FileChange, Side, Stamp, content_id
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.environments import Environment
+from perfquarry.harness.interpreters import Interpreter
+from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.use import current_use
 
 
 @dataclass

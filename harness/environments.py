@@ -13,15 +13,15 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from data.errors import EnvironmentFailed
-from data.home import Home
-from data.records import Reason, Record, content_id
-from harness.contracts import Sandbox
-from harness.installer import Installed, cache_folder, compile_folder, run_uv
-from harness.interpreters import Interpreter
-from harness.once import disk_bytes, made_once
-from harness.rejections import Rejection, tail
-from harness.stand_in import stand_in, standing_in
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason, Record, content_id
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.installer import Installed, cache_folder, compile_folder, run_uv
+from perfquarry.harness.interpreters import Interpreter
+from perfquarry.harness.once import disk_bytes, made_once
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.stand_in import stand_in, standing_in
 
 LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
 """How much later than asked each try looks at the index; None: as it is today."""

@@ -8,7 +8,7 @@ import stat
 from itertools import islice
 from pathlib import Path
 
-from harness.contracts import Files
+from perfquarry.harness.contracts import Files
 
 MOST_FILES = 8
 """Of a folder."""

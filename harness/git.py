@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from data.errors import GitFailed
-from data.git import git_of
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import git_of
 
 # what git says when the clone lacks the object (shallow, partial or damaged clones)
 _MISSING = (

@@ -18,17 +18,17 @@ from typing import IO, Any
 
 from filelock import FileLock
 
-from data.errors import EnvironmentFailed, InputError, SandboxUnavailable
-from data.home import Home
-from data.records import content_id
-from harness.base_image import KIND
-from harness.checks import describe, environment_variables, interpreter_folder
-from harness.contracts import BuiltSide, Command
-from harness.oci import check_archive, write_archive
-from harness.rejections import tail
-from harness.sandbox.docker import DockerSandbox, own_image
-from harness.sandbox.engine import connected, find_image
-from harness.sandbox.hidden import PRIVATE, within
+from perfquarry.data.errors import EnvironmentFailed, InputError, SandboxUnavailable
+from perfquarry.data.home import Home
+from perfquarry.data.records import content_id
+from perfquarry.harness.base_image import KIND
+from perfquarry.harness.checks import describe, environment_variables, interpreter_folder
+from perfquarry.harness.contracts import BuiltSide, Command
+from perfquarry.harness.oci import check_archive, write_archive
+from perfquarry.harness.rejections import tail
+from perfquarry.harness.sandbox.docker import DockerSandbox, own_image
+from perfquarry.harness.sandbox.engine import connected, find_image
+from perfquarry.harness.sandbox.hidden import PRIVATE, within
 
 SYSTEM = Path("/usr")
 """Interpreters installed there are the base image's."""
@@ -158,7 +158,7 @@ def _known(name: str) -> dict[str, Any]:
     with connected(f"inspect {name}") as api:
         found = find_image(api, name)
     if found is None:
-        raise SandboxUnavailable(f"there is no image {name}: make the base with `python -m harness.base_image`")
+        raise SandboxUnavailable(f"there is no image {name}: make the base: `python -m perfquarry.harness.base_image`")
     return found
 
 
@@ -233,5 +233,5 @@ def _prove(image: str, built: BuiltSide, holds: tuple[Path, ...]) -> None:
     if not done.ok:
         raise EnvironmentFailed(
             f"{built.python} does not run on the base image: make that of this machine's suite "
-            f"(`python -m harness.base_image`):\n{describe(done)}"
+            f"(`python -m perfquarry.harness.base_image`):\n{describe(done)}"
         )

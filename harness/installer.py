@@ -14,10 +14,10 @@ from pathlib import Path
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 from uv import find_uv_bin
 
-from data.errors import EnvironmentFailed
-from harness.indexes import NO_INDEX, installer_environment
-from harness.interrupts import interrupts_held
-from harness.rejections import tail
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.harness.indexes import NO_INDEX, installer_environment
+from perfquarry.harness.interrupts import interrupts_held
+from perfquarry.harness.rejections import tail
 
 # What uv prints when the network, an index, the disk or uv itself is at fault.
 _OUR_FAULT = re.compile(

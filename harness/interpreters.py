@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from uv import find_uv_bin
 
-from data.children import Need, environment
+from perfquarry.data.children import Need, environment
 
 RELEASED: dict[tuple[int, int], datetime] = {
     (3, 6): datetime(2016, 12, 23, tzinfo=UTC),  # PEP 494

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from data.records import Amendment, Attempt, Change
-from harness.repair import REMEMBERED
+from perfquarry.data.records import Amendment, Attempt, Change
+from perfquarry.harness.repair import REMEMBERED
 
 WINDOW = timedelta(days=365)
 """Changes farther apart than this are no neighbours."""

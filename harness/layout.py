@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
-from harness.metadata import Metadata
+from perfquarry.harness.metadata import Metadata
 
 DEPTH = 4
 """Folders below the top that are looked at."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from data.errors import SandboxUnavailable
-from harness.alternation.channel import Channel, ChannelFailed, make_pipes
-from harness.alternation.turns import MOST_OF_TURN, Call
-from harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
-from harness.sandbox.supervise import TIMED_NICE
-from harness.sandbox.tree import children, descendants
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.alternation.channel import Channel, ChannelFailed, make_pipes
+from perfquarry.harness.alternation.turns import MOST_OF_TURN, Call
+from perfquarry.harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
+from perfquarry.harness.sandbox.supervise import TIMED_NICE
+from perfquarry.harness.sandbox.tree import children, descendants
 
 DEFAULT_LIMIT = 60.0
 """Seconds of one call where the request names none."""

@@ -15,9 +15,9 @@ from typing import cast
 
 import psutil
 
-from data.children import environment
-from data.errors import MachineBusy
-from data.records import Machine, content_id
+from perfquarry.data.children import environment
+from perfquarry.data.errors import MachineBusy
+from perfquarry.data.records import Machine, content_id
 
 LOCK_NAME = "perfquarry-measurement.lock"
 POLL_SECONDS = 0.1

@@ -5,15 +5,17 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.backends import modules_of
-from harness.setup_script import SetupScript, folders_of, setup_script_of
+from perfquarry.harness.backends import modules_of
+from perfquarry.harness.setup_script import SetupScript, folders_of, setup_script_of
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
+_ENTRY_POINTS_LENGTH = 20_000
+"""Characters of a group, above which it is left out."""
 _ONLY_2 = "Programming Language :: Python :: 2 :: Only"
 _CLASSIFIED = re.compile(r"Programming Language :: Python :: (\d\.\d{1,2})\b")
 
@@ -37,6 +39,8 @@ class Metadata:
     """Paths of packages and modules without an ending, where the build backend's own settings name them ('src/lib')."""
     packages: list[str] = field(default_factory=list)
     """Top-level import names, where the metadata lists them."""
+    entry_points: dict[str, list[str]] = field(default_factory=dict)
+    """Lines 'name = object' by their group; console scripts are left out."""
     native: bool = False
     pythons: list[str] = field(default_factory=list)
     """Minor versions that the classifiers name, '3.10'."""
@@ -87,6 +91,7 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     found.requires_python = _text(project.get("requires-python"))
     found.runtime = _texts(project.get("dependencies"))
     found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
+    _add_entry_points(_entry_points(_table(project, "entry-points")), found)
     groups = _table(data, "dependency-groups")
     for name in groups:
         found.extras.setdefault(name, _group(groups, name))
@@ -108,6 +113,21 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     _read_groups_of_tools(tool, found)
     for name, lines in _table(legacy, "requires-extra").items():
         found.extras.setdefault(name, _texts(lines))
+
+
+def _add_entry_points(groups: Mapping[str, Sequence[str]], found: Metadata) -> None:
+    """Lines 'name = object' by their group; those of commands and what fits on no line are left out."""
+    for group, lines in groups.items():
+        text = "".join([group, *lines])
+        fits = text.isprintable() and len(text) < _ENTRY_POINTS_LENGTH
+        if group not in ("console_scripts", "gui_scripts") and lines and fits:
+            found.entry_points.setdefault(group, list(lines))
+
+
+def _entry_points(groups: Mapping[str, object]) -> dict[str, list[str]]:
+    """Lines of tables 'group: name: object'."""
+    tables = {group: table for group, table in groups.items() if isinstance(table, dict)}
+    return {group: [f"{name} = {value}" for name, value in table.items()] for group, table in tables.items()}
 
 
 def _read_groups_of_tools(tool: dict[str, Any], found: Metadata) -> None:
@@ -153,6 +173,7 @@ def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
     for name, group in groups.items():
         if group:
             found.extras.setdefault(name, [f"{n}{_constraint(value)}" for n, value in group.items()])
+    _add_entry_points(_entry_points(_table(poetry, "plugins")), found)
     if poetry.get("build"):
         found.native = True
 
@@ -210,6 +231,8 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
     listed = [*_lines(options.get("packages", "")), *_lines(options.get("py_modules", ""))]
     found.packages = found.packages or _top_names(listed)
+    if parser.has_section("options.entry_points"):
+        _add_entry_points({group: _lines(text) for group, text in parser.items("options.entry_points")}, found)
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
             found.extras.setdefault(name, _lines(lines))
@@ -231,8 +254,9 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
     found.build_requires += script.texts("setup_requires")
     if script.texts("tests_require"):
         found.extras.setdefault("tests_require", script.texts("tests_require"))
-    for name, lines in script.extras().items():
+    for name, lines in script.lists("extras_require").items():
         found.extras.setdefault(name, lines)
+    _add_entry_points(script.lists("entry_points"), found)
     found.package_folders += script.package_folders()
     found.packages = found.packages or _top_names([*script.texts("packages"), *script.texts("py_modules")])
 

@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.home import Home
-from data.records import Reason, Record, content_id
-from data.settings import BuildSettings
-from harness.checkouts import MTIME
-from harness.checks import describe, environment_variables, interpreter_folder
-from harness.contracts import Command, Limits, Sandbox
-from harness.environments import Environment
-from harness.once import disk_bytes, made_once
-from harness.recipes import SITE, Recipe
-from harness.rejections import Rejection, tail
-from harness.toolchains import Toolchain, compilers_id, with_jobs
-from harness.yards import Sources, Yard, a_yard
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason, Record, content_id
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.checkouts import MTIME
+from perfquarry.harness.checks import describe, environment_variables, interpreter_folder
+from perfquarry.harness.contracts import Command, Limits, Sandbox
+from perfquarry.harness.environments import Environment
+from perfquarry.harness.installed import VERSION
+from perfquarry.harness.once import disk_bytes, made_once
+from perfquarry.harness.recipes import SITE, Recipe
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.toolchains import Toolchain, compilers_id, with_jobs
+from perfquarry.harness.yards import Sources, Yard, a_yard
 
 _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
 _LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
@@ -112,7 +113,7 @@ class NativeBuilds:
         own, system = env["PATH"].split(":", 1)
         env |= {
             "PATH": ":".join([own, *map(str, toolchain.path), system]),
-            "SETUPTOOLS_SCM_PRETEND_VERSION": version,
+            VERSION: version,
             "PBR_VERSION": version,
             "GIT_CEILING_DIRECTORIES": str(yard.tree.parent),  # not the version of what the home lies in
             "SOURCE_DATE_EPOCH": str(MTIME),

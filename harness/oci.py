@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from data.errors import InputError
+from perfquarry.data.errors import InputError
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from filelock import FileLock
 
-from data.records import Record
-from harness.rejections import Rejection
-from harness.removal import remove
-from harness.slots import build_slot
-from harness.use import in_use, use
+from perfquarry.data.records import Record
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.removal import remove
+from perfquarry.harness.slots import build_slot
+from perfquarry.harness.use import in_use, use
 
 Made = TypeVar("Made", bound=Record)
 MADE = "made.json"

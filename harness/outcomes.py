@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from harness.contracts import ProbeItem, ProbeReport
+from perfquarry.harness.contracts import ProbeItem, ProbeReport
 
 Outcome = Literal["passed", "failed", "timeout", "crashed"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from data.children import environment
-from harness.contracts import (
+from perfquarry.data.children import environment
+from perfquarry.harness.contracts import (
     BuiltSide,
     Command,
     Completed,
@@ -24,13 +24,13 @@ from harness.contracts import (
     Sandbox,
     Under,
 )
-from harness.foreign_files import Forged, content_of, files_below
-from harness.live import LiveProcess
-from harness.recording import Recorded, Unrecorded
-from harness.removal import remove
-from harness.use import in_use, use
+from perfquarry.harness.foreign_files import Forged, content_of, files_below
+from perfquarry.harness.live import LiveProcess
+from perfquarry.harness.recording import Recorded, Unrecorded
+from perfquarry.harness.removal import remove
+from perfquarry.harness.use import in_use, use
 
-PROBE = Path(__file__).parent / "probe" / "probe.py"
+PROBE = Path(__file__).resolve().parent / "probe" / "probe.py"
 """The program; it imports what lies beside it."""
 RESULT_BYTES = 64 * 1024**2
 """Largest result file that is read."""
@@ -62,11 +62,6 @@ class SandboxProber:
     """Folders with coverage and yappi for a side's interpreter; asked for only when a request needs them."""
     under: Under | None = None
     """Runs the interpreter; None: the interpreter is run by itself."""
-
-    @property
-    def sandbox_name(self) -> str:
-        """Name of the sandbox it runs in."""
-        return self.sandbox.name
 
     @in_use()
     def run(

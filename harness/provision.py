@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from packaging.specifiers import SpecifierSet
 
-from data.records import Change, Reason
-from harness.drafts import Draft
-from harness.environments import Environment, Environments
-from harness.interpreters import choose, find_interpreters
-from harness.rejections import Rejection
+from perfquarry.data.records import Change, Reason
+from perfquarry.harness.drafts import Draft
+from perfquarry.harness.environments import Environment, Environments
+from perfquarry.harness.interpreters import choose, find_interpreters
+from perfquarry.harness.rejections import Rejection
 
 
 @dataclass(frozen=True)

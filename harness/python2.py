@@ -32,6 +32,8 @@ _CODE = re.compile(
 _STRING = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")
 _COMMENT = re.compile(r"#.*")
 _BAD_SYNTAX = re.compile(r"(?:Syntax|Tab)Error:")
+_NO_LIST = "dict_items|dict_keys|dict_values|filter|map|range|zip"
+"""What were lists."""
 _NAMES = re.compile(
     r"name '(?:basestring|execfile|long|raw_input|reduce|unichr|unicode|xrange)' is not defined"
     r"|cannot import name '(?:ifilter|ifilterfalse|imap|izip|izip_longest|maketrans)'"
@@ -39,6 +41,11 @@ _NAMES = re.compile(
     r"|module 'sys' has no attribute '(?:maxint|setdefaultencoding)'"
     r"|unsupported operand type\(s\) for >>: 'builtin_function_or_method'"
     r"|'dict' object has no attribute '(?:has_key|iteritems|iterkeys|itervalues)'"
+    rf"|'(?:{_NO_LIST})' object (?:is not subscriptable|does not support item (?:assignment|deletion))"
+    rf"|'(?:{_NO_LIST})' object has no attribute '(?:append|extend|insert|pop|remove|reverse|sort)'"
+    rf"|object of type '(?:{_NO_LIST})' has no len"
+    rf'|can only concatenate list \(not "(?:{_NO_LIST})"\) to list'
+    rf"|unsupported operand type\(s\) for \+: '(?:{_NO_LIST})' and"
 )
 _MODULES = frozenset(
     re.findall(

@@ -11,12 +11,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from pydantic import Field
 
-from data.records import Amendment, Record
-from data.registry import Repository
-from harness.ci import read_ci, read_conda
-from harness.layout import read_layout
-from harness.metadata import Metadata, read_metadata, read_text
-from harness.testing_needs import declared_needs, requirement_lines, tested_pythons, testing_needs
+from perfquarry.data.records import Amendment, Record
+from perfquarry.data.registry import Repository
+from perfquarry.harness.ci import read_ci, read_conda
+from perfquarry.harness.installed import installed_commands
+from perfquarry.harness.layout import read_layout
+from perfquarry.harness.metadata import Metadata, read_metadata, read_text
+from perfquarry.harness.testing_needs import declared_needs, requirement_lines, tested_pythons, testing_needs
 
 # versions that stand for those the probe works with; a range without any of them is too old
 _PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
@@ -41,7 +42,7 @@ class Recipe(Record):
     requires_python: str | None = None
     requirements: list[str] = Field(default_factory=list, description="Of the package and its build, with pytest.")
     test_requirements: list[str] = Field(default_factory=list, description="Wanted for the tests; given up if need be.")
-    build: list[str] = Field(default_factory=list, description="Shell commands run in the tree; none: pure Python.")
+    build: list[str] = Field(default_factory=list, description="Shell commands run in the tree; none: used as it is.")
     variables: dict[str, str] = Field(default_factory=dict, description="Environment variables for the commands.")
     source_roots: list[str] = Field(
         default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
@@ -96,6 +97,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     if build and not fits:
         runtime += _for_building(metadata, build)
     tests = repository.test_requirements or testing_needs(tree, metadata, ci)
+    written = [command for command in installed_commands(tree, metadata, layout) if command not in build]
     tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
     return Recipe(
@@ -103,7 +105,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         requires_python=_range(metadata.requires_python, repository.python, notes),
         requirements=_clean([*runtime, "pytest"], own, notes),
         test_requirements=_clean(tests, own, notes),
-        build=build,
+        build=[*build, *written],
         variables=_variables(repository, absent) if build else {},
         source_roots=list(layout.roots),
         packages=list(layout.packages),

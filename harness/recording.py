@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from data.records import Record
+from perfquarry.data.records import Record
 
 
 class RecordRequest(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from data.records import Reason
+from perfquarry.data.records import Reason
 
 LOG_BYTES = 16 * 1024
 """Bytes of a log that rows keep: its end."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.errors import EnvironmentFailed
-from data.home import Home
-from data.records import Build, Side, Stamp, content_id
-from data.registry import Repository
-from harness.checkouts import Checkouts
-from harness.interpreters import find_interpreters
-from harness.recipes import read_recipe
-from harness.rejections import Rejection
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Side, Stamp, content_id
+from perfquarry.data.registry import Repository
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.recipes import read_recipe
+from perfquarry.harness.rejections import Rejection
 
 
 def builds_of_recipe(

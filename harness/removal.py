@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from data.children import environment
+from perfquarry.data.children import environment
 
 
 def remove(folder: Path) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, get_args
 
-from data.records import Amendment, Attempt, Change, Reason, Stamp, Step
-from data.settings import BuildSettings
-from harness.drafts import Draft
-from harness.modules import distribution, known_distributions
-from harness.recipes import Recipe
-from harness.rejections import Rejection, tail
-from harness.rules import Situation, plus, proposals
+from perfquarry.data.records import Amendment, Attempt, Change, Reason, Stamp, Step
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.drafts import Draft
+from perfquarry.harness.modules import distribution, known_distributions
+from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.rules import Situation, plus, proposals
 
 REMEMBERED = "nearest known-good"
 PROPOSED = "proposed"
@@ -33,7 +33,7 @@ class Proposer(Protocol):
 
 
 @dataclass
-class Trial:
+class RepairAttempt:
     """One attempt."""
 
     amendment: Amendment
@@ -68,16 +68,16 @@ class Repair:
         propose: asked for requirements, of a log and the base's recipe, when no rule fits.
     """
 
-    make: Callable[[Amendment, str], Trial]
-    situate: Callable[[Trial], Situation]
+    make: Callable[[Amendment, str], RepairAttempt]
+    situate: Callable[[RepairAttempt], Situation]
     provide: Callable[[Sequence[str]], str | None]
     settings: BuildSettings
     propose: Callable[[str, Recipe], Sequence[str]] | None = None
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[RepairAttempt] = field(default_factory=list)
     """All attempts, in the order of trying."""
     _refused: list[Amendment] = field(default_factory=list)
 
-    def run(self, start: Amendment) -> Trial:
+    def run(self, start: Amendment) -> RepairAttempt:
         """The attempt to keep: the first that built all, else the one that came farthest.
 
         An attempt is built upon when it came as far as the one before and its log no longer asks for the same.
@@ -104,16 +104,16 @@ class Repair:
                 best = trial
         return best
 
-    def _try(self, amendment: Amendment, rule: str) -> Trial:
+    def _try(self, amendment: Amendment, rule: str) -> RepairAttempt:
         trial = self.make(amendment, rule)
         self.trials.append(trial)
         return trial
 
-    def _helped(self, trial: Trial) -> bool:
+    def _helped(self, trial: RepairAttempt) -> bool:
         """Whether the log no longer asks for what was added."""
         return all(amendment != trial.amendment for _, amendment in proposals(self.situate(trial)))
 
-    def _proposals(self, best: Trial) -> Iterator[tuple[str, Amendment]]:
+    def _proposals(self, best: RepairAttempt) -> Iterator[tuple[str, Amendment]]:
         for rule, amendment in proposals(self.situate(best)):
             if amendment == best.amendment or amendment in self._refused:
                 continue
@@ -132,7 +132,7 @@ class Repair:
                 yield PROPOSED, amendment
 
 
-def _blame(trial: Trial, packages: Sequence[str], why: str) -> None:
+def _blame(trial: RepairAttempt, packages: Sequence[str], why: str) -> None:
     """Makes the lack of Debian packages the reason for which a trial failed."""
     for draft in trial.drafts:
         if draft.rejection and draft.rejection.reason is not Reason.SYSTEM_PACKAGE_MISSING:
@@ -140,7 +140,7 @@ def _blame(trial: Trial, packages: Sequence[str], why: str) -> None:
             draft.reject(Rejection(Reason.SYSTEM_PACKAGE_MISSING, said))
 
 
-def rows_of(trials: Sequence[Trial], best: Trial, change: Change, stamp: Stamp) -> tuple[Attempt, ...]:
+def rows_of(trials: Sequence[RepairAttempt], best: RepairAttempt, change: Change, stamp: Stamp) -> tuple[Attempt, ...]:
     """Two rows an attempt, base first; both kept, or both with the reason why it did not do."""
     rows = []
     for number, trial in enumerate(trials, 1):

@@ -21,14 +21,14 @@ from typing import Literal
 import psutil
 from pydantic import ByteSize, Field, TypeAdapter, ValidationError
 
-from data.errors import InputError
-from data.home import Home
-from data.records import Record
-from harness.checkouts import tree_marker
-from harness.once import MADE, disk_bytes, use_marker
-from harness.removal import remove
-from harness.use import is_used, unused
-from harness.yards import yard_lock
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record
+from perfquarry.harness.checkouts import tree_marker
+from perfquarry.harness.once import MADE, disk_bytes, use_marker
+from perfquarry.harness.removal import remove
+from perfquarry.harness.use import is_used, unused
+from perfquarry.harness.yards import yard_lock
 
 BUDGET_VARIABLE = "PERFQUARRY_DISK_BUDGET"
 DEFAULT_BUDGET = 20 * 1024**3

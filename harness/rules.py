@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from data.records import Amendment, Step
-from harness.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
-from harness.modules import candidates
+from perfquarry.data.records import Amendment, Step
+from perfquarry.harness.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
+from perfquarry.harness.modules import candidates
 
 _ABC = (
     r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"

@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from data.records import Machine, Reason, Side, Stamp, Timing, Workload
-from data.settings import MeasureSettings
-from harness.alternation.figures import agree
-from harness.alternation.turns import Call, alternate, phases, turns_of
-from harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
-from harness.copies import second_copy
-from harness.machine import LoadMeter
-from harness.outcomes import Outcome, outcomes_of
+from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Workload
+from perfquarry.data.settings import MeasureSettings
+from perfquarry.harness.alternation.figures import agree
+from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
+from perfquarry.harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
+from perfquarry.harness.copies import second_copy
+from perfquarry.harness.machine import LoadMeter
+from perfquarry.harness.outcomes import Outcome, outcomes_of
 
 Role = Literal["base", "head", "again"]
 """What a process of a pair is for; 'again': the base, to be compared with the pair's base."""
@@ -43,7 +43,7 @@ _log = logging.getLogger("perfquarry.schedule")
 
 
 @dataclass(frozen=True)
-class Pair:
+class LivePair:
     """Processes that are alive together: both sides and, in some pairs, the base once more."""
 
     number: int
@@ -55,7 +55,7 @@ class Pair:
     """Of the generator that draws the order of the workloads and the phases of the garbage collector."""
 
 
-def plan_pairs(settings: MeasureSettings, change_id: str, session: int) -> list[Pair]:
+def plan_pairs(settings: MeasureSettings, change_id: str, session: int) -> list[LivePair]:
     """The session's pairs in the order they run; the same arguments give the same plan everywhere."""
     rng = random.Random(f"{settings.seed}/{change_id}/{session}")  # noqa: S311  # an order, not a secret
     firsts: list[Role] = []
@@ -68,7 +68,7 @@ def plan_pairs(settings: MeasureSettings, change_id: str, session: int) -> list[
         roles: list[Role] = ["base", "head"] if first == "base" else ["head", "base"]
         if number % settings.aa_every == 0:
             roles.insert(rng.randrange(3), "again")
-        pairs.append(Pair(number, tuple(roles), rng.randrange(1, 2**32), rng.randrange(2**32)))
+        pairs.append(LivePair(number, tuple(roles), rng.randrange(1, 2**32), rng.randrange(2**32)))
     return pairs
 
 
@@ -147,7 +147,7 @@ class _Session:
     timings: list[Timing] = field(default_factory=list)
     _turns: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By node, timed calls in a pair, and untimed and timed ones of a turn: the same in all pairs of the session."""
-    _begun: list[Pair] = field(default_factory=list)
+    _begun: list[LivePair] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
 
     def drop(self, workload_ids: Iterable[str]) -> None:
@@ -155,7 +155,7 @@ class _Session:
         gone = set(workload_ids)
         self.active = {node: one for node, one in self.active.items() if one.workload_id not in gone}
 
-    def pair(self, pair: Pair) -> None:
+    def pair(self, pair: LivePair) -> None:
         """One pair of every active workload: of those that live beside others together, then the rest one by one.
 
         What has just turned out not to live beside others catches up: a session is judged by one schedule.
@@ -171,7 +171,7 @@ class _Session:
                 if node in self.active and not self._has(one, node, "fresh"):
                     self._by_itself(one, node)
 
-    def _together(self, pair: Pair, nodes: list[str], rng: random.Random) -> list[str]:
+    def _together(self, pair: LivePair, nodes: list[str], rng: random.Random) -> list[str]:
         """Loads the workloads in all processes of the pair and measures them in turns; those that are left over.
 
         A workload that fails here is measured by itself from now on. One that ends a process takes the others along:
@@ -205,7 +205,7 @@ class _Session:
         self.timings += [row.model_copy(update={"foreign_load": load}) for row in rows]
         return left
 
-    def _open(self, role: Role, pair: Pair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[Partner]:
+    def _open(self, role: Role, pair: LivePair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[Partner]:
         settings = self.settings
         request = self._request("turns", nodes)
         seconds = settings.max_process_seconds * (1 + len(nodes))
@@ -213,7 +213,7 @@ class _Session:
         return self.prober.open(self.sides[role], request, limits=limits, hash_seed=pair.hash_seed, core=self.core)
 
     def _in_turns(
-        self, pair: Pair, node: str, partners: Mapping[Role, Partner], rng: random.Random
+        self, pair: LivePair, node: str, partners: Mapping[Role, Partner], rng: random.Random
     ) -> Iterable[Timing]:
         """Rows of one workload in the pair; none, and it is measured by itself, when it fails.
 
@@ -257,7 +257,7 @@ class _Session:
             self._turns[node] = turns_of(slowest, shortest, *limits)
         return first
 
-    def _by_itself(self, pair: Pair, node: str) -> None:
+    def _by_itself(self, pair: LivePair, node: str) -> None:
         """A pair of processes one after the other, each with this workload alone."""
         rows: list[Timing] = []
         meter, seconds = LoadMeter(self.core), 0.0
@@ -271,11 +271,11 @@ class _Session:
         self.timings += [row.model_copy(update={"foreign_load": load}) for row in rows]
         self.drop(row.workload_id for row in rows if row.outcome != "passed")
 
-    def _has(self, pair: Pair, node: str, schedule: str) -> bool:
+    def _has(self, pair: LivePair, node: str, schedule: str) -> bool:
         mine = (row for row in self.timings if row.workload_id == self.active[node].workload_id)
         return any(row.block == pair.number and row.schedule == schedule for row in mine)
 
-    def _fresh(self, role: Role, pair: Pair, node: str) -> ProbeReport:
+    def _fresh(self, role: Role, pair: LivePair, node: str) -> ProbeReport:
         settings = self.settings
         request = self._request("time", [node]).model_copy(
             update={
@@ -301,7 +301,7 @@ class _Session:
 
     def _turned(
         self,
-        pair: Pair,
+        pair: LivePair,
         node: str,
         position: int,
         role: Role,
@@ -322,7 +322,7 @@ class _Session:
             }
         )
 
-    def _alone_row(self, pair: Pair, node: str, position: int, role: Role, report: ProbeReport) -> Timing:
+    def _alone_row(self, pair: LivePair, node: str, position: int, role: Role, report: ProbeReport) -> Timing:
         item = next((item for item in report.items if item.node == node), None)
         outcome = outcomes_of(report, [node])[node]
         facts = {"wall_seconds": report.wall_seconds, "attempt": int(self._has(pair, node, "turns"))}
@@ -331,7 +331,7 @@ class _Session:
             return row
         return row.model_copy(update={"samples": item.samples, "cold": item.seconds})
 
-    def _row(self, pair: Pair, node: str, position: int, role: Role, outcome: Outcome) -> Timing:
+    def _row(self, pair: LivePair, node: str, position: int, role: Role, outcome: Outcome) -> Timing:
         side: Side = "base" if role == "base" else "head"
         return Timing(
             **self.stamp.fields(),

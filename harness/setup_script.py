@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from data import syntax
+from perfquarry.data import syntax
 
 _KEYS = {
     "name",
@@ -18,6 +18,7 @@ _KEYS = {
     "tests_require",
     "extras_require",
     "classifiers",
+    "entry_points",
     "package_dir",
     "packages",
     "py_modules",
@@ -56,9 +57,9 @@ class SetupScript:
             return [line.strip() for line in value.splitlines() if line.strip()]
         return [v for v in value if isinstance(v, str)] if isinstance(value, list | tuple) else []
 
-    def extras(self) -> dict[str, list[str]]:
-        """Requirements by the name of the extra."""
-        value = self.values.get("extras_require")
+    def lists(self, name: str) -> dict[str, list[str]]:
+        """The texts of an argument whose value is a dictionary of them or of lists of them."""
+        value = self.values.get(name)
         if not isinstance(value, dict):
             return {}
         named = {str(k): [v] if isinstance(v, str) else v for k, v in value.items()}

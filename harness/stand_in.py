@@ -23,10 +23,10 @@ from pathlib import Path
 
 import psutil
 
-from data.errors import SandboxUnavailable
-from harness.checks import describe, environment_variables, interpreter_folder
-from harness.contracts import Command, Completed, Limits, Sandbox
-from harness.removal import remove
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.checks import describe, environment_variables, interpreter_folder
+from perfquarry.harness.contracts import Command, Completed, Limits, Sandbox
+from perfquarry.harness.removal import remove
 
 FOLDER = ".stand-in"
 """Beside what is installed, as long as that lasts."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from data.git import git_in_tree
-from harness.checkouts import MTIME
-from harness.prober import PROBE
+from perfquarry.data.git import git_in_tree
+from perfquarry.harness.checkouts import MTIME
+from perfquarry.harness.prober import PROBE
 
 GRADER = Path(__file__).parent / "grader"
 """The programs that grade; `grade.py` is the one to start."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from harness.ci import Ci, versions_of_tox
-from harness.metadata import Metadata, read_text
-from harness.modules import distribution_of
+from perfquarry.harness.ci import Ci, versions_of_tox
+from perfquarry.harness.metadata import Metadata, read_text
+from perfquarry.harness.modules import distribution_of
 
 _EXTRAS = ("test", "tests", "testing", "tests_require")
 _EXTRAS_ELSE = ("dev", "develop", "development")

@@ -11,9 +11,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.children import Need, environment
-from data.home import Home
-from data.records import content_id
+from perfquarry.data.children import Need, environment
+from perfquarry.data.home import Home
+from perfquarry.data.records import content_id
 
 CACHE_SIZE = "4G"
 """Disk one repository's compiler cache may fill; the least recently used goes first."""

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from harness.checkouts import build_inputs
-from harness.metadata import read_text
-from harness.recipes import SITE
-from harness.removal import remove
+from perfquarry.harness.checkouts import build_inputs
+from perfquarry.harness.metadata import read_text
+from perfquarry.harness.recipes import SITE
+from perfquarry.harness.removal import remove
 
 # What build systems rebuild from by its time; where distutils overlooks it (headers, static libraries): `_MADE`
 _TRACKED = {

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
-from llm.request import Message, Reply, Request, schema_of
+from perfquarry.llm.request import Message, Reply, Request, schema_of
 
 T = TypeVar("T", bound=BaseModel)
 

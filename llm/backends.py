@@ -11,14 +11,14 @@ from typing import Any
 from filelock import FileLock
 from pydantic import ValidationError
 
-from data.errors import BudgetExceeded, ModelFailed
-from data.home import Home
-from data.records import Record, content_id
-from llm.desk import Desk
-from llm.pace import Pace
-from llm.recordings import write_whole
-from llm.request import Got, Provider, Reply, Request
-from llm.tokens import about_tokens
+from perfquarry.data.errors import BudgetExceeded, ModelFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record, content_id
+from perfquarry.llm.desk import ReplyDesk
+from perfquarry.llm.pace import Pace
+from perfquarry.llm.recordings import write_whole
+from perfquarry.llm.request import Got, Provider, Reply, Request
+from perfquarry.llm.tokens import about_tokens
 
 BATCH_REQUESTS = 10_000
 BATCH_BYTES = 100 * 1024**2
@@ -34,7 +34,7 @@ class Live:
         self._provider, self._pace = provider, pace
         self.name, self.where = provider.name, provider.where
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Replies as they come. After the first failure those under way are awaited, then it is raised."""
         failure: BaseException | None = None
         with ThreadPoolExecutor(self._pace.concurrency, "llm") as pool:
@@ -58,7 +58,7 @@ class Live:
         """Closes the connections."""
         self._provider.close()
 
-    def _ask(self, request: Request[Any], desk: Desk) -> Got:
+    def _ask(self, request: Request[Any], desk: ReplyDesk) -> Got:
         with desk.turn(request):
             if (kept := desk.cached(request)) is not None:  # another process was faster
                 desk.note([kept], "cache")
@@ -94,7 +94,7 @@ class Batch:
         self._folder = home.llm / "batches" / scope
         self._lock = home.locks / f"llm-batch-{scope}.lock"
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Replies batch by batch, after those of batches of earlier runs."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class Batch:
         """Closes the connections."""
         self._provider.close()
 
-    def _submit(self, requests: Sequence[Request[Any]], desk: Desk) -> tuple[list[Path], BudgetExceeded | None]:
+    def _submit(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> tuple[list[Path], BudgetExceeded | None]:
         """Submits what the budget bears, in as many batches as it takes."""
         over: BudgetExceeded | None = None
         bearable = []
@@ -140,7 +140,7 @@ class Batch:
         write_whole(path, Pending(batch=batch, addresses=[one.address for one in requests]).model_dump_json(indent=1))
         return path
 
-    def _finish(self, path: Path, left: dict[str, Request[Any]], desk: Desk, failures: list[str]) -> Iterator[Got]:
+    def _finish(self, path: Path, left: dict[str, Request[Any]], desk: ReplyDesk, failures: list[str]) -> Iterator[Got]:
         """Waits for a batch and keeps its replies; those to other questions stay noted in the file."""
         try:
             pending = Pending.model_validate_json(path.read_bytes())

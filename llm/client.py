@@ -6,51 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from data.errors import AnswersAwaited, InputError
-from data.home import Home
-from data.records import Stamp
-from data.settings import LlmSettings
-from data.store import TableStore
-from llm.answers import Reading, read, repaired
-from llm.desk import Desk
-from llm.pace import Pace
-from llm.request import Answer, Backend, Got, Request, Usage
+from perfquarry.data.errors import AnswersAwaited
+from perfquarry.data.home import Home
+from perfquarry.data.records import Stamp
+from perfquarry.data.settings import LlmSettings
+from perfquarry.data.store import TableStore
+from perfquarry.llm.answers import Reading, read, repaired
+from perfquarry.llm.desk import ReplyDesk
+from perfquarry.llm.pace import Pace
+from perfquarry.llm.request import Answer, Backend, Got, Request, Usage
+from perfquarry.llm.spec import ModelSpec
 
 T = TypeVar("T", bound=BaseModel)
-_KINDS: dict[str, str] = {
-    "openai": "MODEL",
-    "anthropic": "MODEL",
-    "exchange": "DIR",
-    "exchange-anthropic": "DIR",
-    "cassette": "DIR",
-}
-
-
-class ModelSpec(NamedTuple):
-    """Who answers: 'openai:MODEL', 'anthropic:MODEL', 'exchange:DIR', 'exchange-anthropic:DIR', 'cassette:DIR'."""
-
-    kind: str
-    rest: str
-
-    @classmethod
-    def parse(cls, text: str) -> ModelSpec:
-        """Reads a spec.
-
-        Raises:
-            InputError: it is none.
-        """
-        kind, colon, rest = text.partition(":")
-        if kind not in _KINDS or not colon or not rest.strip():
-            known = ", ".join(f"{name}:{what}" for name, what in _KINDS.items())
-            raise InputError(f"{text!r} names no model: {known}")
-        return cls(kind, rest.strip())
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.rest}"
 
 
 @dataclass
@@ -78,7 +49,7 @@ class _Task(Generic[T]):
 class Client:
     """Asks one model on behalf of one run of one stage. Close it, or use it as a context manager."""
 
-    def __init__(self, backend: Backend, desk: Desk, model: str) -> None:
+    def __init__(self, backend: Backend, desk: ReplyDesk, model: str) -> None:
         self._backend, self._desk, self.model = backend, desk, model
 
     def __enter__(self) -> Client:
@@ -155,14 +126,14 @@ def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings
     Raises:
         InputError: no such spec, no key, no folder of cassettes.
     """
-    from llm.backends import Batch, Live  # the SDKs take a second to import
-    from llm.exchange import Exchange, Replay
+    from perfquarry.llm.backends import Batch, Live  # the SDKs take a second to import
+    from perfquarry.llm.exchange import CassetteReplay, Exchange
 
     settings = settings or LlmSettings()
     kind, rest = ModelSpec.parse(spec)
     backend: Backend
     if kind == "cassette":
-        backend, model = Replay(Path(rest)), settings.model
+        backend, model = CassetteReplay(Path(rest)), settings.model
     elif kind in ("openai", "anthropic"):
         provider = _form(kind)(settings)
         pace = Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
@@ -171,11 +142,11 @@ def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings
     else:
         form = _form("anthropic" if kind == "exchange-anthropic" else "openai")
         backend, model = Exchange(Path(rest).expanduser().resolve(), form), settings.model
-    return Client(backend, Desk(home, store, stamp, backend.name, backend.where, settings), model)
+    return Client(backend, ReplyDesk(home, store, stamp, backend.name, backend.where, settings), model)
 
 
 def _form(provider: str) -> Any:
-    from llm.anthropic_provider import AnthropicProvider
-    from llm.openai_provider import OpenAIProvider
+    from perfquarry.llm.anthropic_provider import AnthropicProvider
+    from perfquarry.llm.openai_provider import OpenAIProvider
 
     return AnthropicProvider if provider == "anthropic" else OpenAIProvider

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from data.records import LlmCall, Record
-from data.store import TableStore
-from llm import By
+from perfquarry.data.records import LlmCall, Record
+from perfquarry.data.store import TableStore
+from perfquarry.llm import By
 
 _COLUMNS: dict[By, list[str]] = {
     "stage": ["repo", "stage", "provider", "model"],

@@ -8,19 +8,19 @@ from typing import Any
 
 from filelock import FileLock
 
-from data.errors import StoreError
-from data.home import Home
-from data.records import CallMode, Stamp, content_id
-from data.settings import LlmSettings
-from data.store import TableStore
-from llm.ledger import Budget, Ledger
-from llm.prices import Prices
-from llm.recordings import Recording, Recordings
-from llm.request import Got, Reply, Request
-from llm.secrets import without_secrets
+from perfquarry.data.errors import StoreError
+from perfquarry.data.home import Home
+from perfquarry.data.records import CallMode, Stamp, content_id
+from perfquarry.data.settings import LlmSettings
+from perfquarry.data.store import TableStore
+from perfquarry.llm.ledger import Budget, Ledger
+from perfquarry.llm.prices import Prices
+from perfquarry.llm.recordings import RecordedAnswers, Recording
+from perfquarry.llm.request import Got, Reply, Request
+from perfquarry.llm.secrets import without_secrets
 
 
-class Desk:
+class ReplyDesk:
     """Keeps replies. All calls may come from several threads.
 
     Args:
@@ -39,7 +39,7 @@ class Desk:
         self._scope = (provider, where)
         self._ledger = Ledger(store, stamp, provider)
         self.budget = Budget(settings.budget_usd, self._ledger, self.prices)
-        self._record = Recordings(Path(settings.record)) if settings.record else None
+        self._record = RecordedAnswers(Path(settings.record)) if settings.record else None
 
     def cached(self, request: Request[Any]) -> Got | None:
         """The kept reply to the same request of the same model at the same server."""
@@ -80,5 +80,5 @@ class Desk:
             raise StoreError(f"cannot keep a reply below {self.home.root}: {error}") from error
         return gots
 
-    def _cache(self, model: str) -> Recordings:
-        return Recordings(self.home.llm / "replies" / content_id(*self._scope, model))
+    def _cache(self, model: str) -> RecordedAnswers:
+        return RecordedAnswers(self.home.llm / "replies" / content_id(*self._scope, model))

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from data.errors import AnswerMissing, AnswersAwaited
-from llm.anthropic_provider import AnthropicProvider
-from llm.desk import Desk
-from llm.exchange_folder import ExchangeFolder, result_of
-from llm.openai_provider import OpenAIProvider
-from llm.recordings import Cassette
-from llm.request import Got, Reply, Request
+from perfquarry.data.errors import AnswerMissing, AnswersAwaited
+from perfquarry.llm.anthropic_provider import AnthropicProvider
+from perfquarry.llm.desk import ReplyDesk
+from perfquarry.llm.exchange_folder import ExchangeFolder, result_of
+from perfquarry.llm.openai_provider import OpenAIProvider
+from perfquarry.llm.recordings import Cassette
+from perfquarry.llm.request import Got, Reply, Request
 
 _SHOWN = 5
 _log = logging.getLogger("perfquarry.llm")
@@ -34,7 +34,7 @@ class Exchange:
         self._folder, self._form = ExchangeFolder(folder), form
         self.where = str(folder)
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Yields what is answered; writes down the rest and raises AnswersAwaited."""
         folder = self._folder
         with folder.locked():
@@ -82,7 +82,7 @@ class Exchange:
         return replies, failed, sorted(address for address, count in times.items() if count > 1)
 
 
-class Replay:
+class CassetteReplay:
     """Answers from cassettes only."""
 
     name = "cassette"
@@ -93,7 +93,7 @@ class Replay:
         self._folder = folder
         self.where = str(folder)
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Yields what the cassettes hold; raises AnswerMissing for the rest."""
         found = [(request, self._cassette.get(request.address)) for request in requests]
         gots = [Got(request, reply, True, 0.0) for request, reply in found if reply is not None]

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 import yaml
 from filelock import FileLock
 
-from data.errors import InputError
-from llm.anthropic_provider import AnthropicProvider
-from llm.openai_provider import OpenAIProvider
-from llm.request import Reply
+from perfquarry.data.errors import InputError
+from perfquarry.llm.anthropic_provider import AnthropicProvider
+from perfquarry.llm.openai_provider import OpenAIProvider
+from perfquarry.llm.request import Reply
 
 FILE_REQUESTS = 1000
 """Most requests of a file: one is read by a person, or sent as a batch."""

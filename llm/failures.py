@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from data.errors import ModelFailed
-from llm.request import Reply
-from llm.secrets import without_secrets
+from perfquarry.data.errors import ModelFailed
+from perfquarry.llm.request import Reply
+from perfquarry.llm.secrets import without_secrets
 
 _REMEDIES = {
     401: "is the key in the environment right?",

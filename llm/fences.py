@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llm.tokens import about_tokens
+from perfquarry.llm.tokens import about_tokens
 
 _KIND = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 _NAMES = 6

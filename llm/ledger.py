@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import pyarrow.compute as pc
 
-from data.errors import BudgetExceeded, InputError
-from data.records import CallMode, LlmCall, Reason, Stamp, content_id
-from data.store import TableStore
-from llm.answers import read
-from llm.prices import Prices
-from llm.request import Got
-from llm.secrets import without_secrets
+from perfquarry.data.errors import BudgetExceeded, InputError
+from perfquarry.data.records import CallMode, LlmCall, Reason, Stamp, content_id
+from perfquarry.data.store import TableStore
+from perfquarry.llm.answers import read
+from perfquarry.llm.prices import Prices
+from perfquarry.llm.request import Got
+from perfquarry.llm.secrets import without_secrets
 
 _STATUS = {"malformed": Reason.MALFORMED, "refused": Reason.REFUSED}
 

@@ -9,9 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from data.settings import Price
-from llm.request import Request, Usage
-from llm.tokens import about_tokens, most_tokens_of
+from perfquarry.data.settings import Price
+from perfquarry.llm.request import Request, Usage
+from perfquarry.llm.tokens import about_tokens, most_tokens_of
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 MILLION = 1e6
@@ -20,7 +20,7 @@ MILLION = 1e6
 @cache
 def published() -> tuple[Mapping[str, Price], float]:
     """The prices of `prices.toml` by model, and what a batch costs of them."""
-    table = tomllib.loads((resources.files("llm") / "prices.toml").read_text())
+    table = tomllib.loads((resources.files("perfquarry.llm") / "prices.toml").read_text())
     return {name: Price.model_validate(price) for name, price in table["models"].items()}, float(table["batch"])
 
 

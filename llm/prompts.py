@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from jinja2 import Environment, StrictUndefined, Template, TemplateError
 from pydantic import BaseModel
 
-from data.errors import InputError
-from llm.fences import Fenced, fence
-from llm.request import Message, Purpose, Request
+from perfquarry.data.errors import InputError
+from perfquarry.llm.fences import Fenced, fence
+from perfquarry.llm.request import Message, Purpose, Request
 
 T = TypeVar("T", bound=BaseModel)
 

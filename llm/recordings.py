@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from data.errors import InputError
-from data.records import Record
-from llm.request import Purpose, Reply, Stop, Usage
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record
+from perfquarry.llm.request import Purpose, Reply, Stop, Usage
 
 Origin = Literal["recorded", "written by hand", "a language model through exchange"]
 
@@ -45,7 +45,7 @@ class Recording(Record):
         return Reply(text=text, stop=self.stop, model=self.model, usage=self.usage)
 
 
-class Recordings:
+class RecordedAnswers:
     """A folder that this program writes: `<folder>/<aa>/<address>.json`. A file is there whole or not at all."""
 
     def __init__(self, folder: Path) -> None:

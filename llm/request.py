@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, T
 
 from pydantic import BaseModel, Field
 
-from data.records import Record
+from perfquarry.data.records import Record
 
 if TYPE_CHECKING:
-    from llm.desk import Desk
+    from perfquarry.llm.desk import ReplyDesk
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -166,7 +166,7 @@ class Backend(Protocol):
     caches: bool
     """Whether replies are worth a cache."""
 
-    def collect(self, requests: Sequence[Request[Any]], desk: Desk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
         """Yields each reply once `desk` keeps it. Raises at the end when some could not be had."""
 
     def close(self) -> None:

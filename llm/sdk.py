@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from data.errors import InputError, ModelFailed
-from data.settings import LlmSettings
-from llm.failures import about_the_text, failed, loaded, told
-from llm.request import Reply, Request
+from perfquarry.data.errors import InputError, ModelFailed
+from perfquarry.data.settings import LlmSettings
+from perfquarry.llm.failures import about_the_text, failed, loaded, told
+from perfquarry.llm.request import Reply, Request
 
 R = TypeVar("R")
 _log = logging.getLogger("perfquarry.llm")

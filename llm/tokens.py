@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llm.request import Request
+from perfquarry.llm.request import Request
 
 _PER_REQUEST = 200
 """Tokens a provider may add around messages and schema."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from data.git import Git, git_of
-from data.records import Change
-from miners.diff import text
-from miners.stream import NAMES_OF_TREES, parse_entries
+from perfquarry.data.git import Git, git_of
+from perfquarry.data.records import Change
+from perfquarry.miners.diff import text
+from perfquarry.miners.stream import NAMES_OF_TREES, parse_entries
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 

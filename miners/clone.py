@@ -14,9 +14,18 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from data.errors import GitFailed, InputError
-from data.git import Git, GitFolders, git_folder, git_for_remotes, git_of, is_ours, make_ours, refs_of, without_password
-from miners.copying import copy_repository
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import (
+    GitFolders,
+    git_folder,
+    git_for_remotes,
+    git_of,
+    is_ours,
+    make_ours,
+    refs_of,
+    without_password,
+)
+from perfquarry.miners.copying import copy_repository
 
 _URL = re.compile(r"(https?|git|ssh)://|[\w.-]+@[\w.-]+:")
 _PROTOCOLS = "git:http:https:ssh"
@@ -39,23 +48,6 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     if branch or head:
         _point_head(str(source), destination, branch or head)
     return destination
-
-
-def default_branch(repo: Path) -> str:
-    """Name of the branch HEAD stands for: HEAD itself, else main, master or the only branch.
-
-    Raises:
-        InputError: none of these exists.
-    """
-    git = git_of(repo)
-    listing = git.output("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads", doing=f"listing {repo}")
-    branches = os.fsdecode(listing).splitlines()
-    head = _symbolic_head(git)
-    candidates = [head, "main", "master", *(branches if len(branches) == 1 else [])]
-    for name in candidates:
-        if name in branches:
-            return str(name)
-    raise InputError(f"{repo} has no default branch among {len(branches)} branches: name one with the branch option")
 
 
 def _local(source: str | Path) -> GitFolders | None:
@@ -141,11 +133,3 @@ def _point_head(origin: str, destination: Path, branch: str) -> None:
             raise InputError(f"{shown} has no commit: there is no history to read") from error
         raise InputError(f"{shown} has no branch '{branch}': see its branches with `git branch -a`") from error
     clone.output("symbolic-ref", "HEAD", name, doing=f"choosing branch {branch}")
-
-
-def _symbolic_head(git: Git) -> str | None:
-    try:
-        found = git.output("symbolic-ref", "--quiet", "--short", "HEAD", doing="reading HEAD")
-    except GitFailed:
-        return None
-    return os.fsdecode(found.rstrip(b"\n"))

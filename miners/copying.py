@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.errors import GitFailed
-from data.git import GitFolders, Refs, make_ours, refs_of, write_refs
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import GitFolders, Refs, make_ours, refs_of, write_refs
 
 _FOLDER = re.compile(r"[0-9a-f]{2}")
 _LOOSE = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")

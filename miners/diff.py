@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from data.records import FileChange, FileRole, FileStatus
-from miners.roles import language_of, looks_generated, role_of
-from miners.stream import SUBMODULE, Entry
+from perfquarry.data.records import FileChange, FileRole, FileStatus
+from perfquarry.miners.roles import language_of, looks_generated, role_of
+from perfquarry.miners.stream import SUBMODULE, Entry
 
 _HUNK = re.compile(rb"\n@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?([^\n]*)")
 """Groups: lines at the base and at the head, where they are not 1, and what stands behind."""

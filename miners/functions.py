@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal
 
-from data.records import Change, TouchedFunction
-from miners.blobs import Sides, sides
-from miners.roles import language_of
-from miners.scopes import MODULE, Pair, Scope, parse_pair
+from perfquarry.data.records import Change, TouchedFunction
+from perfquarry.miners.blobs import Sides, sides
+from perfquarry.miners.roles import language_of
+from perfquarry.miners.scopes import MODULE, Scope, ScopesPair, parse_pair
 
 
 def touched(clone: Path, change: Change) -> list[TouchedFunction]:
@@ -31,22 +31,7 @@ def touched(clone: Path, change: Change) -> list[TouchedFunction]:
     return found
 
 
-def comments_only(clone: Path, change: Change) -> bool:
-    """Whether the source edits of a change are all in comments, docstrings, blank lines and spacing.
-
-    False when no source file is changed, or one is added, deleted, moved, unreadable or of a language
-    that is not parsed.
-
-    Raises:
-        GitFailed: git cannot read the change at all.
-    """
-    source = [file for file in change.files if file.role == "source"]
-    if not source or any(file.status != "modified" for file in source):
-        return False
-    return all(pair is not None and pair.base == pair.head for _, pair in _parsed(clone, change))
-
-
-def _parsed(clone: Path, change: Change) -> list[tuple[Sides, Pair | None]]:
+def _parsed(clone: Path, change: Change) -> list[tuple[Sides, ScopesPair | None]]:
     paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
     if not paths:
         return []
@@ -54,13 +39,13 @@ def _parsed(clone: Path, change: Change) -> list[tuple[Sides, Pair | None]]:
     return [(file, _pair(file)) for file in files]
 
 
-def _pair(file: Sides) -> Pair | None:
+def _pair(file: Sides) -> ScopesPair | None:
     if file.base is None or file.head is None:
         return None
     return parse_pair(language_of(file.path), file.base, file.head)
 
 
-def _compare(path: str, pair: Pair) -> list[TouchedFunction]:
+def _compare(path: str, pair: ScopesPair) -> list[TouchedFunction]:
     # A name may be defined several times (overloads, properties, #if and #else): compared as a bag.
     base, head = _by_name(pair.base), _by_name(pair.head)
     names = [name for name in dict.fromkeys([*head, *base]) if base.get(name) != head.get(name)]

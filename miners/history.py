@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from data.git import LARGEST_COMPARED, Git, git_of
-from data.records import Change, ChangeKind, Reason, Stamp, change_id_of
-from data.settings import MineSettings
-from miners.diff import Diff, read_names, read_patch, text
-from miners.passes import read_commits
-from miners.references import issue_numbers, pull_number, squash_number
-from miners.revisions import Selection, select
-from miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
+from perfquarry.data.git import LARGEST_COMPARED, Git, git_of
+from perfquarry.data.records import Change, ChangeKind, Reason, Stamp, change_id_of
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.diff import Diff, read_names, read_patch, text
+from perfquarry.miners.passes import read_commits
+from perfquarry.miners.references import issue_numbers, pull_number, squash_number
+from perfquarry.miners.revisions import RevisionRange, select
+from perfquarry.miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 
 STAGE_VERSION = "2"
 _FEW = 64
@@ -57,7 +57,7 @@ def crawl(
         GitFailed: git cannot walk the history.
     """
     git = git_of(clone)
-    shas = select(git, Selection(known, since, until, only, branch))
+    shas = select(git, RevisionRange(known, since, until, only, branch))
     boundary = _shallow_boundary(git) if shas else frozenset()
     processes = 1 if len(shas) < _FEW else max(1, min(4, os.cpu_count() or 1))
     for commit in read_commits(git, shas, settings.diff_limit, processes):

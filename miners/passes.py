@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 
-from data.errors import GitFailed
-from data.git import Git
-from miners.stream import HEADERS, NAMES, PATCHES, LogReader, RawCommit
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import Git
+from perfquarry.miners.stream import HEADERS, NAMES, PATCHES, LogReader, RawCommit
 
 WINDOW = 2000
 _NO_BLOB = (b"000000", b"160000")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.errors import GitFailed
-from data.git import Git, git_of
-from data.records import Change
-from miners.blobs import EMPTY_TREE, read_blobs
-from miners.diff import text
-from miners.roles import role_of
-from miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, parse_entries
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import Git, git_of
+from perfquarry.data.records import Change
+from perfquarry.miners.blobs import EMPTY_TREE, read_blobs
+from perfquarry.miners.diff import text
+from perfquarry.miners.roles import role_of
+from perfquarry.miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, parse_entries
 
 ALL_BINARY = Path(__file__).with_name("all_binary.txt")
 _DIFF = ("diff-tree", "-r", "-z", "--raw", *PATCH, "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")

@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from data.errors import GitFailed, InputError
-from data.git import Git
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import Git
 
 _SHA = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
 @dataclass(frozen=True)
-class Selection:
+class RevisionRange:
     """What is asked for; both dates are inclusive, are about `merged_at`, and mean UTC when naive."""
 
     known: Collection[str] = ()
@@ -24,7 +24,7 @@ class Selection:
     branch: str | None = None
 
 
-def select(git: Git, selection: Selection) -> list[str]:
+def select(git: Git, selection: RevisionRange) -> list[str]:
     """Ids of the commits to read, newest first as `git rev-list` orders them.
 
     Raises:

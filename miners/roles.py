@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from data.records import FileRole
+from perfquarry.data.records import FileRole
 
 _LANGUAGES = {
     "python": "py pyi pyw",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from data.git import Git, given
+from perfquarry.data.git import Git, given
 
 PATCH = ("-p", "-U3")
 """Ask for patches, whatever `diff.context` says. Either of them alone does: a count of lines must have neither."""

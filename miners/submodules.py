@@ -15,9 +15,9 @@ from urllib.parse import urljoin, urlsplit
 
 from filelock import FileLock
 
-from data.errors import GitFailed
-from data.git import git_for_remotes, git_of, make_ours, without_password
-from data.records import content_id
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import git_for_remotes, git_of, make_ours, without_password
+from perfquarry.data.records import content_id
 
 DEPTH = 3
 """Submodules of submodules that are followed."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from data import syntax
-from data.errors import GitFailed
-from data.git import Git, git_of, given
-from data.records import Change
-from miners.blobs import read_blobs, sides
-from miners.diff import text
-from miners.roles import language_of, role_of
+from perfquarry.data import syntax
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import Git, git_of, given
+from perfquarry.data.records import Change
+from perfquarry.miners.blobs import read_blobs, sides
+from perfquarry.miners.diff import text
+from perfquarry.miners.roles import language_of, role_of
 
 _LARGEST = 1024 * 1024
 """Bytes of a file; larger ones are data."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from data.records import MOST_TRIES, Reason, Workload, is_late
-from testgen.case import Case
-from testgen.scripts import Script
-from testgen.sources import WorkloadSource
-from testgen.trials import rows_of, try_scripts
+from perfquarry.data.records import MOST_TRIES, Reason, Workload, is_late
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.sources import WorkloadSource
+from perfquarry.testgen.trials import rows_of, try_scripts
 
 NOTE = "tried again: a time limit had ended it before"
 

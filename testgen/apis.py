@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, Field
-
-from data.records import Change, Side, TouchedFunction, Workload
-from llm.client import Client
-from llm.fences import Piece, fit
-from llm.prompts import Prompt
-from testgen.calls.facts import Facts
-from testgen.calls.graph import CONSTRUCTORS, CallGraph, call_graph
-from testgen.calls.modules import Node
-from testgen.calls.public import PublicNames
-from testgen.case import Case
-from testgen.documented import Documented, documented
-from testgen.traced import path_at, relative_roots
+from perfquarry.data.records import Side, TouchedFunction, Workload
+from perfquarry.testgen.calls.facts import Facts
+from perfquarry.testgen.calls.graph import CONSTRUCTORS, CallGraph, call_graph
+from perfquarry.testgen.calls.modules import Node
+from perfquarry.testgen.calls.public import PublicNames
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.documented import Documented, documented
+from perfquarry.testgen.traced import path_at, relative_roots
 
 MODULE: Final = "<module>"
 FARTHEST = 8
@@ -30,12 +25,8 @@ _VISITED = 3000
 """Definitions looked at."""
 _NAMES = 3
 """Names given for one definition: a method has one for every class that inherits it."""
-_PROMPTS = Path(__file__).with_name("prompts")
-MOST_RANKED = 5
 KEPT = 10
 """APIs that a change's rows name."""
-PATCH_TOKENS = 6000
-MESSAGE_TOKENS = 1000
 
 
 @dataclass(frozen=True)
@@ -189,32 +180,3 @@ def _way(node: Node, towards: dict[Node, Node | None]) -> list[Node]:
         way.append(one)
         one = towards[one]
     return way
-
-
-class _Choice(BaseModel):
-    """What the model answers."""
-
-    numbers: list[int] = Field(description="Numbers of candidates, the best first; empty: none fits.")
-
-
-def rank_apis(apis: Sequence[Api], change: Change, client: Client, most: int = MOST_RANKED) -> list[Api]:
-    """The candidates in the order a model gives them, at most `most`, before the others in theirs.
-
-    All in their own order where the answer cannot be read; numbers that are none of a candidate's are passed over.
-
-    Raises:
-        PerfquarryError: the model cannot be asked (budget, server, answers awaited).
-    """
-    if len(apis) < 2:
-        return list(apis)
-    lines = [f"{number}. {api.name} (distance {api.distance}): {api.why}" for number, api in enumerate(apis, 1)]
-    values = {
-        "message": fit([Piece(change.message, 1.0)], MESSAGE_TOKENS),
-        "patch": fit([Piece(part, 1.0) for part in re.split(r"(?m)^(?=diff --git )", change.patch)], PATCH_TOKENS),
-        "candidates": "\n".join(lines),
-        "most": most,
-    }
-    answer = client.ask(Prompt(_PROMPTS, "apis", "v1").request(_Choice, "generate", change.change_id, values=values))
-    chosen = dict.fromkeys(answer.value.numbers if answer.value else ())
-    first = [apis[number - 1] for number in chosen if 0 < number <= len(apis)][:most]
-    return first + [api for api in apis if api not in first]

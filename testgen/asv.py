@@ -17,15 +17,15 @@ from math import ceil, prod
 from string import Template
 from typing import Final
 
-from data.records import Reason, Side, Source, Workload
-from testgen.apis import reaching
-from testgen.asv_suites import Benchmark, Suite, suite_of
-from testgen.calls.graph import CallGraph
-from testgen.calls.modules import Node
-from testgen.case import Case
-from testgen.scripts import Script
-from testgen.traced import SIDES
-from testgen.trials import Trial, rows_of, try_scripts
+from perfquarry.data.records import Reason, Side, Source, Workload
+from perfquarry.testgen.apis import reaching
+from perfquarry.testgen.asv_suites import Benchmark, Suite, suite_of
+from perfquarry.testgen.calls.graph import CallGraph
+from perfquarry.testgen.calls.modules import Node
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.traced import SIDES
+from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 SOURCE: Final = "asv"
 MAX_REJECTED = 50
@@ -57,7 +57,7 @@ Combination = tuple[int, ...] | float
 
 
 @dataclass(frozen=True)
-class Candidate:
+class AsvBenchmark:
     """A benchmark of one side's suite."""
 
     suite: Suite
@@ -75,7 +75,9 @@ class Candidate:
             modules = _RUNNER | modules
         chosen = list(combination) if isinstance(combination, tuple) else combination
         parameters = "none" if chosen == [] else f"{chosen}" if isinstance(chosen, list) else f"at {chosen} of all"
-        template = Template((resources.files("testgen") / "templates" / "asv.txt").read_text(encoding="utf-8"))
+        template = Template(
+            (resources.files("perfquarry.testgen") / "templates" / "asv.txt").read_text(encoding="utf-8")
+        )
         code = template.substitute(
             name=one.id,
             parameters=parameters,
@@ -142,7 +144,7 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
     return chosen[:limit]
 
 
-def _candidates(case: Case) -> Iterator[Candidate]:
+def _candidates(case: Case) -> Iterator[AsvBenchmark]:
     """Benchmarks of the base's suite, and those only the head's has, that may reach the change."""
     suites = [suite for side in SIDES if (suite := suite_of(case.sides[side].tree)) is not None]
     if not suites:
@@ -160,7 +162,7 @@ def _candidates(case: Case) -> Iterator[Candidate]:
             found = [one[place] for one in distances if place in one]
             likeness = len(words & _split(benchmark.id))
             if found or likeness:
-                yield Candidate(suite, benchmark, min(found, default=None), likeness)
+                yield AsvBenchmark(suite, benchmark, min(found, default=None), likeness)
 
 
 def _asked_sides(case: Case) -> list[Side]:
@@ -191,10 +193,10 @@ def _split(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)}
 
 
-def _chosen(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+def _chosen(candidates: Iterable[AsvBenchmark], limit: int) -> list[AsvBenchmark]:
     """The nearest ones, those of a class and a module tried least first among equals; by name only where few reach."""
     left = list(candidates)
-    chosen: list[Candidate] = []
+    chosen: list[AsvBenchmark] = []
     while left and len(chosen) < limit:
         owners = [(one.benchmark.module, one.benchmark.owner) for one in chosen]
         best = min(left, key=lambda one: _cost(one, owners))
@@ -203,7 +205,7 @@ def _chosen(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
     return chosen
 
 
-def _cost(one: Candidate, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
+def _cost(one: AsvBenchmark, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
     place = (one.benchmark.module, one.benchmark.owner)
     return (
         one.distance is None,
@@ -213,7 +215,7 @@ def _cost(one: Candidate, owners: Sequence[tuple[str, str]]) -> tuple[bool, int,
     )
 
 
-def _tried(case: Case, planned: Sequence[tuple[Candidate, Combination]]) -> list[Trial]:
+def _tried(case: Case, planned: Sequence[tuple[AsvBenchmark, Combination]]) -> list[Trial]:
     """A trial of each benchmark, with so many calls a sample as make it long enough."""
     numbers = [candidate.benchmark.number or 1 for candidate, _ in planned]
     trials = try_scripts(

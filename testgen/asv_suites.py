@@ -17,10 +17,10 @@ from functools import cached_property
 from math import prod
 from pathlib import Path, PurePosixPath
 
-from testgen.calls.facts import Facts
-from testgen.calls.python import python_facts
-from testgen.files import is_readable
-from testgen.imports import ByContent, imports_of, parse
+from perfquarry.testgen.calls.facts import Facts
+from perfquarry.testgen.calls.python import python_facts
+from perfquarry.testgen.files import is_readable
+from perfquarry.testgen.imports import ByContent, imports_of, parse
 
 _TIMES = re.compile(r"time_.+|Time[A-Z_].+")
 _COMMENT = re.compile(r"(\"(?:\\.|[^\"\\])*\")|//[^\n]*|/\*.*?\*/", re.S)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from data.records import Hit, Side
-from harness.contracts import ProbeItem
+from perfquarry.data.records import Hit, Side
+from perfquarry.harness.contracts import ProbeItem
 
 Hits = Sequence[Hit]
 

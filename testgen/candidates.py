@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from data.records import Hit, Reason, Side
-from harness.contracts import ProbeItem
-from testgen.definitions import NodeId
-from testgen.needs import NEEDS, need_of
+from perfquarry.data.records import Hit, Reason, Side
+from perfquarry.harness.contracts import ProbeItem
+from perfquarry.testgen.definitions import NodeId
+from perfquarry.testgen.needs import NEEDS, need_of
 
 TOO_SHORT_SECONDS = 20e-6
 """A test below it cannot be timed well: the clock and the loop around the call show."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.records import Change, Side, Stamp, Verdict
-from data.settings import GenerateSettings
-from harness.contracts import BuiltSide, Prober
+from perfquarry.data.records import Change, Side, Stamp, Verdict
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.contracts import BuiltSide, Prober
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from testgen.imports import parse
+from perfquarry.testgen.imports import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

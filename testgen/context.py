@@ -15,15 +15,15 @@ from pathlib import Path
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from data.records import Change, Side
-from llm.fences import Piece, fit
-from llm.tokens import about_tokens
-from testgen.apis import apis_of
-from testgen.case import Case
-from testgen.changed_lines import Function, named_functions
-from testgen.definitions import definitions_of
-from testgen.imports import parse
-from testgen.traced import Trace, candidate_files, content_of, path_at
+from perfquarry.data.records import Change, Side
+from perfquarry.llm.fences import Piece, fit
+from perfquarry.llm.tokens import about_tokens
+from perfquarry.testgen.apis import apis_of
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.changed_lines import Function, named_functions
+from perfquarry.testgen.definitions import definitions_of
+from perfquarry.testgen.imports import parse
+from perfquarry.testgen.traced import Trace, candidate_files, content_of, path_at
 
 SHARES = {"message": 0.1, "apis": 0.05, "diff": 0.3, "functions": 0.3, "examples": 0.25}
 """Of the tokens, in this order."""

@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from testgen.changed_lines import Function
-from testgen.imports import ByContent, parse
+from perfquarry.testgen.changed_lines import Function
+from perfquarry.testgen.imports import ByContent, parse
 
 # Syntax that calls a method without naming it: what SortedList.__contains__ is to `x in items`.
 _OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {

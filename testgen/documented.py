@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testgen.files import is_readable
+from perfquarry.testgen.files import is_readable
 
 _FOLDERS = ("doc", "docs", "documentation")
 _ENDINGS = (".rst", ".md", ".txt")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from testgen.changed_lines import Function
-from testgen.imports import holds_tests, parse
+from perfquarry.testgen.changed_lines import Function
+from perfquarry.testgen.imports import holds_tests, parse
 
 
 def has_examples(content: bytes) -> bool:

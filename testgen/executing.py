@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from data.records import Reason, Side
-from harness.contracts import ProbeItem, ProbeReport
-from testgen.candidates import Candidate
-from testgen.definitions import NodeId, definitions_of
-from testgen.examples import docstring_of, has_examples
-from testgen.needs import need_of
-from testgen.runs import Runner, missing_item
-from testgen.traced import SIDES, Trace, content_of
+from perfquarry.data.records import Reason, Side
+from perfquarry.harness.contracts import ProbeItem, ProbeReport
+from perfquarry.testgen.candidates import Candidate
+from perfquarry.testgen.definitions import NodeId, definitions_of
+from perfquarry.testgen.examples import docstring_of, has_examples
+from perfquarry.testgen.needs import need_of
+from perfquarry.testgen.runs import Runner, missing_item
+from perfquarry.testgen.traced import SIDES, Trace, content_of
 
 _FAILS: dict[Side, Reason] = {"base": Reason.FAILS_ON_BASE, "head": Reason.FAILS_ON_HEAD}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from data.records import Change
-from testgen.changed_lines import Function, named_functions
-from testgen.imports import parse
-from testgen.traced import content_of, path_at
+from perfquarry.data.records import Change
+from perfquarry.testgen.changed_lines import Function, named_functions
+from perfquarry.testgen.imports import parse
+from perfquarry.testgen.traced import content_of, path_at
 
 _EXPECTED = ast.Name("expected value", ast.Load())
 _LONGEST = 80

@@ -7,9 +7,9 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from harness.layout import read_layout
-from harness.metadata import read_metadata
-from testgen.pytest_config import is_test_path, python_files
+from perfquarry.harness.layout import read_layout
+from perfquarry.harness.metadata import read_metadata
+from perfquarry.testgen.pytest_config import is_test_path, python_files
 
 _AROUND = frozenset(
     [

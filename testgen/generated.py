@@ -15,21 +15,19 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from data.records import MEANING, Reason, Source, Workload
-from llm.fences import Piece, fit
-from llm.prompts import Prompt
-from llm.request import Answer, Request
-from testgen.case import Case
-from testgen.context import context_of
-from testgen.scripts import Script
-from testgen.survivors import choose, roles_of, without_duplicates
-from testgen.traced import has_native_source, trace_of
-from testgen.trials import Trial, rows_of, try_scripts
+from perfquarry.data.records import MEANING, Reason, Source, Workload
+from perfquarry.llm.fences import Piece, fit
+from perfquarry.llm.prompts import Prompt
+from perfquarry.llm.request import Answer, Request
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.context import context_of
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.survivors import choose, roles_of, without_duplicates
+from perfquarry.testgen.traced import has_native_source, trace_of
+from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 PROMPTS = Path(__file__).with_name("prompts")
-VERSION = "v1"
-VERSION_OF_WISHES = "v2"
-"""v1 with a place for wishes: answers to v1 stay those of all plain rounds."""
+VERSION = "v3"
 TRIED_SHARE = 0.5
 """Tokens for what was tried, beside those for the change."""
 NOTE_CHARACTERS = 200
@@ -126,10 +124,9 @@ def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequenc
         **vars(shown),
         "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
         "wanted": settings.samples,
+        "wishes": "\n".join(f"- {wish}" for wish in wishes),
     }
-    if wishes:
-        values["wishes"] = "\n".join(f"- {wish}" for wish in wishes)
-    prompt = Prompt(PROMPTS, "generate", VERSION_OF_WISHES if wishes else VERSION)
+    prompt = Prompt(PROMPTS, "generate", VERSION)
     return prompt.request(Samples, "generate", case.change.change_id, values=values, max_tokens=settings.answer_tokens)
 
 

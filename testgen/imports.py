@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from data import syntax
+from perfquarry.data import syntax
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from data.records import Reason
+from perfquarry.data.records import Reason
 
 _NEEDS = (
     (

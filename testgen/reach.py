@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from testgen.files import files_below
-from testgen.imports import Import, defined_in, holds_tests, imports_of
-from testgen.pytest_config import may_hold_tests, python_files
+from perfquarry.testgen.files import files_below
+from perfquarry.testgen.imports import Import, defined_in, holds_tests, imports_of
+from perfquarry.testgen.pytest_config import may_hold_tests, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
 _SLOW_WORDS = ("stress", "slow", "bench", "fuzz")

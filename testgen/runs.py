@@ -7,9 +7,9 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.records import Side
-from data.settings import GenerateSettings
-from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeMode, Prober, ProbeReport, ProbeRequest
+from perfquarry.data.records import Side
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeMode, Prober, ProbeReport, ProbeRequest
 
 Results = Future[dict[str, ProbeItem]]
 """Items by node id of a process that may still be running."""

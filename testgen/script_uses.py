@@ -6,8 +6,8 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from data.records import Reason
-from testgen.changed_lines import Function
+from perfquarry.data.records import Reason
+from perfquarry.testgen.changed_lines import Function
 
 # Names that stand for themselves and for all that lies below them.
 _NETWORK = """

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from pyflakes import checker, messages
 
-from data.records import Reason, Source
-from testgen.changed_lines import Function
-from testgen.imports import UNPARSABLE, parsed
-from testgen.script_uses import Fault, Uses
+from perfquarry.data.records import Reason, Source
+from perfquarry.testgen.changed_lines import Function
+from perfquarry.testgen.imports import UNPARSABLE, parsed
+from perfquarry.testgen.script_uses import Fault, Uses
 
 PARAMETERS = {
     "setup": (),

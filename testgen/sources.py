@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from data.records import TELLING, Reason, Source, Workload
-from testgen.case import Case
-from testgen.expectations import edited_expectations
+from perfquarry.data.records import TELLING, Reason, Source, Workload
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.expectations import edited_expectations
 
 _TOLD = 5
 """Tests named in a row."""

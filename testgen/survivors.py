@@ -9,9 +9,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from data import syntax
-from data.records import Reason, Role, content_id
-from testgen.trials import Trial
+from perfquarry.data import syntax
+from perfquarry.data.records import Reason, Role, content_id
+from perfquarry.testgen.trials import Trial
 
 _HARNESS = ("store_result", "load_result", "run_test")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from data.records import Change, FileChange, Hit, Side, Verdict
-from harness.contracts import BuiltSide
-from testgen.changed_lines import (
+from perfquarry.data.records import Change, FileChange, Hit, Side, Verdict
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.testgen.changed_lines import (
     Targets,
     differing_lines,
     functions_around,
@@ -16,8 +16,8 @@ from testgen.changed_lines import (
     owners_of,
     standing_for,
 )
-from testgen.examples import has_examples
-from testgen.reach import FAR, TestFile, reachable_tests
+from perfquarry.testgen.examples import has_examples
+from perfquarry.testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
 

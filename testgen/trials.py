@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
-from harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
-from testgen.caching import dear_start, first_call, lost_hits, only_first_hits
-from testgen.case import Case
-from testgen.definitions import definitions_of
-from testgen.pytest_config import is_test_path, python_files
-from testgen.runs import missing_item
-from testgen.scripts import Script, faults_of
-from testgen.targets import realistic_targets
-from testgen.traced import SIDES, Trace, has_native_source, trace_of
+from perfquarry.data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
+from perfquarry.harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
+from perfquarry.testgen.caching import dear_start, first_call, lost_hits, only_first_hits
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.definitions import definitions_of
+from perfquarry.testgen.pytest_config import is_test_path, python_files
+from perfquarry.testgen.runs import missing_item
+from perfquarry.testgen.scripts import Script, faults_of
+from perfquarry.testgen.targets import realistic_targets
+from perfquarry.testgen.traced import SIDES, Trace, has_native_source, trace_of
 
 LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
@@ -154,9 +154,10 @@ class _Attempt:
         low, high = self._settings.min_seconds, self._settings.max_seconds
         call = min(item.samples)
         least = min(call, item.call_seconds or call)
-        for what, seconds in (("a call of experiment", least), ("setup", item.setup_seconds)):
-            if seconds > high:
-                raise _Rejected(Reason.TOO_LONG, f"{what} takes {seconds:.3g} s at the base, more than {high:g} s")
+        setup = ("setup", item.setup_seconds, self._settings.max_setup_seconds)
+        for what, seconds, most in (("a call of experiment", least, high), setup):
+            if seconds > most:
+                raise _Rejected(Reason.TOO_LONG, f"{what} takes {seconds:.3g} s at the base, more than {most:g} s")
         if call < low:
             raise _Rejected(Reason.TOO_SHORT, f"a call takes {call:.3g} s at the base, under {low:g} s")
 

@@ -15,19 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
-from data.settings import GenerateSettings
-from harness.contracts import BuiltSide, Prober
-from testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
-from testgen.case import Case
-from testgen.definitions import NodeId, definitions_of
-from testgen.executing import Executing
-from testgen.needs import NEEDS
-from testgen.pytest_config import is_test_path, python_files
-from testgen.reach import TestFile
-from testgen.runs import Results, Runner
-from testgen.targets import realistic_targets
-from testgen.traced import candidate_files, content_of, has_native_source, trace_of
+from perfquarry.data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.definitions import NodeId, definitions_of
+from perfquarry.testgen.executing import Executing
+from perfquarry.testgen.needs import NEEDS
+from perfquarry.testgen.pytest_config import is_test_path, python_files
+from perfquarry.testgen.reach import TestFile
+from perfquarry.testgen.runs import Results, Runner
+from perfquarry.testgen.targets import realistic_targets
+from perfquarry.testgen.traced import candidate_files, content_of, has_native_source, trace_of
 
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3

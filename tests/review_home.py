@@ -11,17 +11,17 @@ from pathlib import Path
 
 import uvicorn
 
-from curation.counts import row_of
-from curation.evidence import decide
-from curation.review.app import create_app
-from curation.review.database import open_database
-from curation.review.decisions import Decisions
-from curation.review.desk import Desk
-from curation.review.guard import Guard, names_of, secret_of
-from curation.review.index import Index
-from curation.review.tables import Tables
-from data.home import Home
-from data.records import (
+from perfquarry.curation.counts import row_of
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.review.app import create_app
+from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.decisions import Decisions
+from perfquarry.curation.review.desk import ReviewDesk
+from perfquarry.curation.review.guard import Guard, names_of, secret_of
+from perfquarry.curation.review.index import Index
+from perfquarry.curation.review.tables import Tables
+from perfquarry.data.home import Home
+from perfquarry.data.records import (
     Count,
     Evidence,
     Finding,
@@ -36,10 +36,10 @@ from data.records import (
     content_id,
     workload_id_of,
 )
-from data.records.task import TaskWorkload
-from data.settings import SelectSettings
-from data.store import TableStore
-from flows.decisions import in_force
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.settings import SelectSettings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import in_force
 
 REPO = "sample"
 STAMP = Stamp(repo=REPO, stage_version="1", config_hash="c0ffee")
@@ -200,16 +200,16 @@ class NoFlows:
         pass
 
 
-def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: float | None = None) -> Desk:
+def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: float | None = None) -> ReviewDesk:
     """The desk of a home with a database of its own."""
     engine = open_database(url or f"sqlite:///{home.root}/review/reviews.db")
     store = TableStore(home.tables)
     index = Index(engine, store, in_force, near=near)
-    return Desk(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
+    return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
 
 
 @contextmanager
-def serving(desk: Desk, home: Home, reviewers: Sequence[str] = ("ann",), sign_in: bool = False):
+def serving(desk: ReviewDesk, home: Home, reviewers: Sequence[str] = ("ann",), sign_in: bool = False):
     """A real server on a free port in a thread; yields its address and its guard."""
     guard = Guard(
         secret_of(Path(home.root) / "review" / "secret"),

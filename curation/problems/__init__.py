@@ -1,6 +1,6 @@
 """Problem texts: what a solver is told, and what it must not be told (docs/screening.md)."""
 
-from curation.problems.leaks import Fix
-from curation.problems.texts import is_current, shown, templates, texts_for_solvers
+from perfquarry.curation.problems.leaks import Fix
+from perfquarry.curation.problems.texts import is_current, shown, templates, texts_for_solvers
 
 __all__ = ["Fix", "is_current", "shown", "templates", "texts_for_solvers"]

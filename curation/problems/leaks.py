@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from data.records import Task
+from perfquarry.data.records import Task
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from curation.formats import gso_row, harness_texts
-from curation.problems.leaks import Fix
-from curation.targets import BOILERPLATE, RULES
-from data.records import Problem, Reason, Setting, Stamp, Task
+from perfquarry.curation.formats import gso_row, harness_texts
+from perfquarry.curation.problems.leaks import Fix
+from perfquarry.curation.targets import BOILERPLATE, RULES
+from perfquarry.data.records import Problem, Reason, Setting, Stamp, Task
 
 _GSO = """\
 The script below shows how {codebase} is used. Change the repository so that `experiment` runs faster:

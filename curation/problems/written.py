@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
-from curation.formats import gso_row
-from curation.patch import changed_lines
-from curation.problems.leaks import Fix
-from curation.problems.texts import gso_text, problem_of
-from data.records import Problem, Setting, Stamp, Task
-from llm.fences import Piece, fit
-from llm.prompts import Prompt
-from llm.request import Answer, Request
+from perfquarry.curation.formats import gso_row
+from perfquarry.curation.patch import changed_lines
+from perfquarry.curation.problems.leaks import Fix
+from perfquarry.curation.problems.texts import gso_text, problem_of
+from perfquarry.data.records import Problem, Setting, Stamp, Task
+from perfquarry.llm.fences import Piece, fit
+from perfquarry.llm.prompts import Prompt
+from perfquarry.llm.request import Answer, Request
 
 PROMPTS = Path(__file__).with_name("prompts")
 STAGE = "screen"
@@ -36,7 +36,7 @@ class Statements(BaseModel):
     realistic: str = Field(description="Names the functions that end users call.")
 
 
-class Plan(BaseModel):
+class Plan(BaseModel):  # its name is part of the form, and so of the address of answers that were paid for
     """What a model answers of a fix."""
 
     plan: str = Field(description="At most ten points.", min_length=1)

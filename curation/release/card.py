@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.release.changelog import Changes, why_changed
-from curation.release.manifest import Manifest, Source
-from curation.release.templates import render
-from data.records import ReleasedTask, Revalidation
+from perfquarry.curation.release.changelog import Changes, why_changed
+from perfquarry.curation.release.manifest import Manifest, Source
+from perfquarry.curation.release.templates import render
+from perfquarry.data.records import ReleasedTask, Revalidation
 
 TITLE = "# Changelog\n"
 _FOREIGN = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from data.records import Record, ReleasedTask
+from perfquarry.data.records import Record, ReleasedTask
 
 REMEASURED = frozenset({
     "workloads", "speedup", "low", "high", "delta", "q_value", "overall_speedup", "overall_low", "overall_high",

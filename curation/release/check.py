@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import yaml
 from pydantic import Field
 
-from curation.formats import gso_row, sweperf_row, unit_tests
-from curation.private import addresses_in, secrets_in
-from curation.release import folder as files
-from curation.release import sources
-from curation.release.leaks import changed_text, fix_in
-from curation.release.manifest import Manifest
-from curation.release.selection import as_task
-from data.errors import GitFailed, InputError
-from data.records import Record, ReleasedTask
-from harness.git import MissingObjects, git
+from perfquarry.curation.formats import gso_row, sweperf_row, unit_tests
+from perfquarry.curation.private import addresses_in, secrets_in
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release import sources
+from perfquarry.curation.release.leaks import changed_text, fix_in
+from perfquarry.curation.release.manifest import Manifest
+from perfquarry.curation.release.selection import as_task
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.records import Record, ReleasedTask
+from perfquarry.harness.git import MissingObjects, git
 
 SHOWN = 20
 """Most problems that are told of one check."""

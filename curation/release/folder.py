@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
-from data.errors import InputError
-from data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
-from data.records.inputs import told
-from data.schema import arrow_schema, to_table
+from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
+from perfquarry.data.records.inputs import told
+from perfquarry.data.schema import arrow_schema, to_table
 
 R = TypeVar("R", bound=Record)
 CONFIGURATIONS: dict[str, pa.Schema] = {

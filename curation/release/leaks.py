@@ -7,8 +7,8 @@ import keyword
 import re
 from collections.abc import Iterable
 
-from curation.problems.leaks import Fix
-from curation.problems.texts import EXEMPT
+from perfquarry.curation.problems.leaks import Fix
+from perfquarry.curation.problems.texts import EXEMPT
 
 _CODE_LIKE = re.compile(r"[A-Za-z]_?[a-z0-9]*[_A-Z0-9]\w*|_\w+")
 _SHORTEST_LINE = 12

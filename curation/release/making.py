@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from curation.release import folder, plots, sources
-from curation.release.card import card, changelog, schema_page
-from curation.release.changelog import Changes, compare
-from curation.release.manifest import FILE, Manifest, Source
-from curation.release.selection import Selection
-from data.errors import InputError
-from data.records import Machine, ReleasedTiming, Revalidation
+from perfquarry.curation.release import folder, plots, sources
+from perfquarry.curation.release.card import card, changelog, schema_page
+from perfquarry.curation.release.changelog import Changes, compare
+from perfquarry.curation.release.manifest import FILE, Manifest, Source
+from perfquarry.curation.release.selection import Selection
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Machine, ReleasedTiming, Revalidation
 
 
 def make(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from data.errors import InputError
-from data.funnel import Funnel
-from data.git import plain_text
-from data.records import Evidence, Machine, Record
-from data.records.inputs import Address, Codebase, Name, told
+from perfquarry.data.errors import InputError
+from perfquarry.data.funnel import Funnel
+from perfquarry.data.git import plain_text
+from perfquarry.data.records import Evidence, Machine, Record
+from perfquarry.data.records.inputs import Address, Codebase, Name, told
 
 FILE = "release.json"
 LARGEST = 64 * 1024 * 1024

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curation.release.manifest import Source
-from curation.release.templates import render
-from data.records import ReleasedTask
+from perfquarry.curation.release.manifest import Source
+from perfquarry.curation.release.templates import render
+from perfquarry.data.records import ReleasedTask
 
 WIDTH = 900
 _LEFT, _RIGHT, _ROW, _TOP = 330, 90, 18, 64

@@ -11,22 +11,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from curation.counts import change_count, label_of
-from curation.private import addresses_in, secrets_in, without_addresses
-from curation.problems import texts_for_solvers
-from curation.release.leaks import changed_text, fix_in
-from curation.release.manifest import LeftOut
-from data.errors import InputError
-from data.records import Build, Count, Finding, Problem, Recipe, ReleasedTask, Task, change_id_of
-from data.records.inputs import public_address, told
-from data.records.task import TaskWorkload
+from perfquarry.curation.counts import change_count, label_of
+from perfquarry.curation.private import addresses_in, secrets_in, without_addresses
+from perfquarry.curation.problems import texts_for_solvers
+from perfquarry.curation.release.leaks import changed_text, fix_in
+from perfquarry.curation.release.manifest import LeftOut
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Build, Count, Finding, Problem, ReleasedRecipe, ReleasedTask, Task, change_id_of
+from perfquarry.data.records.inputs import public_address, told
+from perfquarry.data.records.task import TaskWorkload
 
 ACCEPTED = "accept"
 _NO_OPINION = ("note", "undo")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ReleaseCandidate:
     """An accepted task with what else the tables know of it."""
 
     task: Task
@@ -54,7 +54,7 @@ class Selection:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def select(candidates: Iterable[Candidate], reviews: Mapping[str, bool], failed: Mapping[str, str]) -> Selection:
+def select(candidates: Iterable[ReleaseCandidate], reviews: Mapping[str, bool], failed: Mapping[str, str]) -> Selection:
     """Leaves out what curators rejected, what screening blocks and no curator accepted, and what must not be public.
 
     Args:
@@ -121,7 +121,7 @@ def kept_from_solvers(task: Task, findings: Iterable[Finding], problems: Iterabl
     return ""
 
 
-def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
+def _why_not(candidate: ReleaseCandidate, task: Task, review: bool | None) -> str:
     if why := kept_from_solvers(task, candidate.findings, candidate.problems, review):
         return why
     if candidate.base is None:
@@ -140,7 +140,7 @@ def _why_not(candidate: Candidate, task: Task, review: bool | None) -> str:
     return ""
 
 
-def _in_public_words(candidate: Candidate) -> Task:
+def _in_public_words(candidate: ReleaseCandidate) -> Task:
     task = candidate.task
     texts = texts_for_solvers(task, candidate.problems)
     return task.model_copy(
@@ -154,7 +154,7 @@ def _in_public_words(candidate: Candidate) -> Task:
     )
 
 
-def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
+def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> ReleasedTask:
     base = candidate.base
     assert base is not None
     warnings = [one for one in candidate.findings if one.severity == "warning"]
@@ -169,7 +169,7 @@ def _row(candidate: Candidate, task: Task, *, reviewed: bool) -> ReleasedTask:
             "created_at": task.created_at_commit,
             "problem_gso": texts_for_solvers(task, candidate.problems).get("gso", ""),
             "tests": list(candidate.tests),
-            "recipe": Recipe(
+            "recipe": ReleasedRecipe(
                 tree=candidate.tree,
                 python=base.python,
                 requirements=base.requirements,

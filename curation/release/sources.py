@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from data.errors import GitFailed, InputError
-from data.git import make_ours
-from harness.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
-from harness.git import MissingObjects, git
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import make_ours
+from perfquarry.harness.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
+from perfquarry.harness.git import MissingObjects, git
 
 
 def pack_of(folder: Path, repo: str) -> Path:

@@ -11,10 +11,10 @@ _FOLDER = Path(__file__).parents[1] / "templates"
 
 
 def render(name: str, **values: Any) -> str:
-    """A template filled in; text is escaped in SVG, and kept in one line and cell of a table by the filter `cell`."""
+    """A template filled in: text is escaped in SVG and HTML; `cell` keeps it in one line and cell of a table."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
-        autoescape=name.endswith(".svg.jinja"),
+        autoescape=name.endswith((".svg.jinja", ".html.jinja")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

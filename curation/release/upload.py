@@ -14,15 +14,15 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, Repository
 from huggingface_hub.hf_api import RepoFile
 from pydantic import Field
 
-from curation.release import folder as files
-from curation.release.manifest import Manifest
-from data.errors import HubFailed, InputError, PerfquarryError
-from data.records import Record
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.manifest import Manifest
+from perfquarry.data.errors import HubFailed, InputError, PerfquarryError
+from perfquarry.data.records import Record
 
 _KIND = "dataset"
 
 
-class Plan(Record):
+class UploadPlan(Record):
     """What an upload does, or would do."""
 
     endpoint: str
@@ -34,7 +34,7 @@ class Plan(Record):
     commit: str = Field(default="", description="Address of the commit; empty: nothing was sent.")
 
 
-def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool = False) -> Plan:
+def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool = False) -> UploadPlan:
     """Makes the repository's files those of a release, in one commit, with the version as its tag.
 
     Large files go first and by their content: what an upload that broke off has sent already is not sent
@@ -79,12 +79,12 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
     return plan.model_copy(update={"commit": commit.commit_url})
 
 
-def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str], revision: str) -> Plan:
+def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str], revision: str) -> UploadPlan:
     """Compares the release with a revision."""
     there = _there(api, repo_id, revision)
     mine = [*digests, files.SUMS]
     unchanged = [name for name in mine if name in there and there[name] == _id_of(folder / name, there[name])]
-    return Plan(
+    return UploadPlan(
         endpoint=api.endpoint,
         repo_id=repo_id,
         tag=tag,

@@ -8,8 +8,8 @@ from itertools import combinations
 
 from sqlalchemy import Engine, select
 
-from curation.review.database import opinions
-from data.records import Record
+from perfquarry.curation.review.database import opinions
+from perfquarry.data.records import Record
 
 
 class Agreement(Record):

@@ -13,21 +13,21 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
-from curation.review.decisions import MOST_EVENTS, Conflict
-from curation.review.desk import Desk
-from curation.review.guard import COOKIE, Gate, Guard
-from curation.review.pages import Pages
-from curation.review.queue import Filter
-from curation.review.rendering import STATIC, render, warm
-from curation.review.vocabulary import SENT_BACK, Action
-from data.errors import InputError, UnknownTask
+from perfquarry.curation.review.decisions import MOST_EVENTS, Conflict
+from perfquarry.curation.review.desk import ReviewDesk
+from perfquarry.curation.review.guard import COOKIE, Gate, Guard
+from perfquarry.curation.review.pages import Pages
+from perfquarry.curation.review.queue import Filter
+from perfquarry.curation.review.rendering import STATIC, render, warm
+from perfquarry.curation.review.vocabulary import SENT_BACK, Action
+from perfquarry.data.errors import InputError, UnknownTask
 
 
 class NotSignedIn(Exception):
     """Who asks has no valid token."""
 
 
-def create_app(desk: Desk, guard: Guard) -> FastAPI:
+def create_app(desk: ReviewDesk, guard: Guard) -> FastAPI:
     """The review queue of a home.
 
     Args:
@@ -63,7 +63,7 @@ def _pages(request: Request) -> Any:
     return request.app.state.pages
 
 
-DeskHere = Annotated[Desk, Depends(_desk)]
+DeskHere = Annotated[ReviewDesk, Depends(_desk)]
 GuardHere = Annotated[Guard, Depends(_guard)]
 PagesHere = Annotated[Pages, Depends(_pages)]
 

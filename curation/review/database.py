@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from data.errors import InputError, StoreError
+from perfquarry.data.errors import InputError, StoreError
 
 metadata = MetaData()
 

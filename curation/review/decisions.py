@@ -16,10 +16,10 @@ from pydantic import Field
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from curation.review.database import candidates, events, heads, opinions
-from curation.review.vocabulary import OPINIONS, SENT_BACK, Action, Outcome, RejectReason
-from data.errors import InputError
-from data.records import Record
+from perfquarry.curation.review.database import candidates, events, heads, opinions
+from perfquarry.curation.review.vocabulary import OPINIONS, SENT_BACK, Action, Outcome, RejectReason
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record
 
 NOTE_LIMIT = 4000
 """Longest note, characters."""
@@ -43,7 +43,7 @@ class Event(Record):
     at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*\+00:00$", description="ISO 8601, UTC.")
 
 
-class Opinion(Record):
+class ReviewerOpinion(Record):
     """What one reviewer thinks of one candidate now."""
 
     reviewer: str
@@ -62,7 +62,7 @@ class Conflict(Exception):
         self.version, self.since = version, list(since)
 
 
-def outcome_of(standing: Iterable[Opinion], fingerprint: str, required: int) -> Outcome:
+def outcome_of(standing: Iterable[ReviewerOpinion], fingerprint: str, required: int) -> Outcome:
     """What the opinions come to; one that sent the candidate back lapses when its figures are new."""
     live = [one for one in standing if counts(one, fingerprint)]
     kinds = {"sent-back" if one.action in SENT_BACK else one.action for one in live}
@@ -78,12 +78,12 @@ def outcome_of(standing: Iterable[Opinion], fingerprint: str, required: int) -> 
     return "accepted" if kind == "accept" else "rejected"
 
 
-def counts(opinion: Opinion, fingerprint: str) -> bool:
+def counts(opinion: ReviewerOpinion, fingerprint: str) -> bool:
     """Whether an opinion still says something: always, but for a send-back whose answer has come."""
     return opinion.action not in SENT_BACK or not fingerprint or opinion.fingerprint == fingerprint
 
 
-def standing(log: Iterable[Event]) -> list[Opinion]:
+def standing(log: Iterable[Event]) -> list[ReviewerOpinion]:
     """The newest opinion of each reviewer that was not undone."""
     log = sorted(log, key=lambda one: one.at)
     undone = {one.undoes for one in log}
@@ -91,8 +91,8 @@ def standing(log: Iterable[Event]) -> list[Opinion]:
     for one in log:
         if one.action in OPINIONS and one.uid not in undone:
             newest[one.reviewer] = one
-    fields = set(Opinion.model_fields)
-    return [Opinion(**one.model_dump(include=fields)) for one in newest.values()]
+    fields = set(ReviewerOpinion.model_fields)
+    return [ReviewerOpinion(**one.model_dump(include=fields)) for one in newest.values()]
 
 
 class Decisions:
@@ -183,7 +183,7 @@ class Decisions:
     def settle_all(self) -> None:
         """Derives opinions and outcomes anew, after candidates or the number of reviewers changed."""
         with self.engine.begin() as connection:
-            logs: dict[str, list[Opinion]] = defaultdict(list)
+            logs: dict[str, list[ReviewerOpinion]] = defaultdict(list)
             for row in connection.execute(select(opinions)).mappings():
                 logs[row["task_id"]].append(_opinion(row))
             rows = connection.execute(select(candidates.c.task_id, candidates.c.fingerprint))
@@ -222,7 +222,7 @@ class Decisions:
             total = connection.scalar(select(func.count()).select_from(events)) or 0
             return [_event(row) for row in connection.execute(query).mappings()], total
 
-    def opinions(self, task_id: str) -> list[Opinion]:
+    def opinions(self, task_id: str) -> list[ReviewerOpinion]:
         """What each reviewer thinks of a candidate now."""
         with self.engine.connect() as connection:
             rows = connection.execute(select(opinions).where(opinions.c.task_id == task_id)).mappings()
@@ -301,5 +301,5 @@ def _event(row: Any) -> Event:
     return Event(**{name: row[name] for name in Event.model_fields})
 
 
-def _opinion(row: Any) -> Opinion:
-    return Opinion(**{name: row[name] for name in Opinion.model_fields})
+def _opinion(row: Any) -> ReviewerOpinion:
+    return ReviewerOpinion(**{name: row[name] for name in ReviewerOpinion.model_fields})

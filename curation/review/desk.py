@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from curation.review.database import candidates
-from curation.review.decisions import Decisions, Event
-from curation.review.index import Index
-from curation.review.queue import Queue
-from curation.review.sending import Sending, Starter
-from curation.review.tables import Details, Tables
-from curation.review.vocabulary import SENT_BACK, Action
-from data.errors import UnknownTask
+from perfquarry.curation.review.database import candidates
+from perfquarry.curation.review.decisions import Decisions, Event
+from perfquarry.curation.review.index import Index
+from perfquarry.curation.review.queue import Queue
+from perfquarry.curation.review.sending import Sending, Starter
+from perfquarry.curation.review.tables import Details, Tables
+from perfquarry.curation.review.vocabulary import SENT_BACK, Action
+from perfquarry.data.errors import UnknownTask
 
 
 @dataclass(frozen=True)
-class Found:
+class CandidatePlace:
     """Where a candidate lies in the tables."""
 
     repo: str
@@ -25,7 +25,7 @@ class Found:
     fingerprint: str
 
 
-class Desk:
+class ReviewDesk:
     """All that the pages read and write; safe for several threads."""
 
     def __init__(self, index: Index, decisions: Decisions, tables: Tables, starter: Starter) -> None:
@@ -43,7 +43,7 @@ class Desk:
         """The queue as a reviewer sees it."""
         return Queue(self.index.engine, reviewer)
 
-    def find(self, task_id: str) -> Found:
+    def find(self, task_id: str) -> CandidatePlace:
         """A candidate.
 
         Raises:
@@ -54,7 +54,7 @@ class Desk:
             row = connection.execute(query.where(candidates.c.task_id == task_id)).first()
         if row is None:
             raise UnknownTask(f"no candidate {task_id!r} in this queue")
-        return Found(*row)
+        return CandidatePlace(*row)
 
     def details(self, task_id: str) -> Details:
         """A candidate in full.

@@ -13,7 +13,7 @@ from unidiff.errors import UnidiffParseError
 from unidiff.patch import Hunk as PatchHunk
 from unidiff.patch import PatchedFile, PatchSet
 
-from curation.review.colours import Piece, Span, html, lexer_for, lines_of
+from perfquarry.curation.review.colours import Piece, Span, html, lexer_for, lines_of
 
 _RAW = 100_000
 """Characters of what is no unified diff that are shown."""

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from data.errors import InputError
+from perfquarry.data.errors import InputError
 
 COOKIE = "perfquarry_review"
 """Holds a reviewer's token, or a random word where nobody signs in: the CSRF token hangs on it."""

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.compute as pc
 from sqlalchemy import Engine, delete, insert, select, text
 
-from curation.counts import counts_of
-from curation.review.database import candidates
-from curation.review.witness import decided, doubts
-from curation.screening.found import SCREENED, newest_screening
-from data.records import Count, Evidence, Finding, Reason, Task, content_id
-from data.store import TableStore
+from perfquarry.curation.counts import counts_of
+from perfquarry.curation.review.database import candidates
+from perfquarry.curation.review.witness import decided, doubts
+from perfquarry.curation.screening.found import SCREENED, newest_screening
+from perfquarry.data.records import Count, Evidence, Finding, Reason, Task, content_id
+from perfquarry.data.store import TableStore
 
 InForce = Callable[[TableStore, str], dict[str, str]]
 """By change of a repository the configuration hash of the newest decision on it."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curation.blocks import Session
-from data.records import Evidence, SessionStatistics
+from perfquarry.curation.blocks import Session
+from perfquarry.data.records import Evidence, SessionStatistics
 
 HEIGHT = 176
 """Pixels of a plot of pairs."""

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from pydantic import Field
 from sqlalchemy import ColumnElement, Engine, Select, and_, exists, func, or_, select, tuple_
 
-from curation.review.database import candidates, heads, opinions
-from data.records import Record
+from perfquarry.curation.review.database import candidates, heads, opinions
+from perfquarry.data.records import Record
 
 State = Literal["todo", "open", "waiting", "disputed", "sent-back", "accepted", "rejected", "all"]
 Sort = Literal["speedup", "-speedup", "date", "-date"]

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from curation.review.colours import code_html, visible
-from curation.review.plots import BOTTOM, HEIGHT, LABELS, TOP, seconds, share, times
-from curation.review.vocabulary import OUTCOME_TEXT, REASON_TEXT
-from data.records import MEANING, Reason
+from perfquarry.curation.review.colours import code_html, visible
+from perfquarry.curation.review.plots import BOTTOM, HEIGHT, LABELS, TOP, seconds, share, times
+from perfquarry.curation.review.vocabulary import OUTCOME_TEXT, REASON_TEXT
+from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
 

@@ -11,11 +11,11 @@ from typing import Protocol, cast
 from pydantic import Field
 from sqlalchemy import Engine, insert, select, update
 
-from curation.review.database import runs
-from curation.review.decisions import Event
-from curation.review.vocabulary import SendBack
-from data.errors import PerfquarryError
-from data.records import Record, Task
+from perfquarry.curation.review.database import runs
+from perfquarry.curation.review.decisions import Event
+from perfquarry.curation.review.vocabulary import SendBack
+from perfquarry.data.errors import PerfquarryError
+from perfquarry.data.records import Record, Task
 
 
 class Starter(Protocol):
@@ -41,7 +41,7 @@ class Starter(Protocol):
         """Ends what runs now; `run` then raises."""
 
 
-class Run(Record):
+class StartedFlow(Record):
     """A flow that a curator started."""
 
     id: int
@@ -87,12 +87,12 @@ class Sending:
         self._pool.submit(self._run, key[0], event, task)
         return int(key[0])
 
-    def of(self, task_id: str) -> list[Run]:
+    def of(self, task_id: str) -> list[StartedFlow]:
         """Runs of a candidate, newest first."""
         query = select(runs).where(runs.c.task_id == task_id).order_by(runs.c.id.desc()).limit(10)
         with self._engine.connect() as connection:
             rows = connection.execute(query).mappings()
-            return [Run(**{name: row[name] for name in Run.model_fields}) for row in rows]
+            return [StartedFlow(**{name: row[name] for name in StartedFlow.model_fields}) for row in rows]
 
     def close(self) -> None:
         """Ends what runs; it goes on where it was when it is sent back again."""

@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow.compute as pc
 
-from curation.blocks import Session, runs_of
-from curation.counts import counts_of
-from curation.renewals import in_force, renewed
-from curation.review.witness import decided, doubts
-from curation.screening.found import SCREENED, newest_screening
-from data.errors import GitFailed
-from data.home import Home
-from data.records import Count, Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
-from data.store import TableStore
-from harness.git import MissingObjects, git
+from perfquarry.curation.blocks import Session, runs_of
+from perfquarry.curation.counts import counts_of
+from perfquarry.curation.renewals import in_force, renewed
+from perfquarry.curation.review.witness import decided, doubts
+from perfquarry.curation.screening.found import SCREENED, newest_screening
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Count, Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.harness.git import MissingObjects, git
 
 CODE_BYTES = 64 * 1024
 """Longest code of a workload that is shown."""

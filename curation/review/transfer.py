@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from curation.review.decisions import Decisions, Event
-from curation.review.vocabulary import OPINIONS, RejectReason
-from data.errors import InputError
+from perfquarry.curation.review.decisions import Decisions, Event
+from perfquarry.curation.review.vocabulary import OPINIONS, RejectReason
+from perfquarry.data.errors import InputError
 
 _COLUMNS = {name: "decision" if name == "action" else name for name in Event.model_fields}
 """Names of the columns by those of the fields."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from curation.counts import LABELS, CountLabel, change_count, label_of
-from data.records import Count, Evidence, FunctionCount, Reason
+from perfquarry.curation.counts import LABELS, CountLabel, change_count, label_of
+from perfquarry.data.records import Count, Evidence, FunctionCount, Reason
 
 SHOWN_FUNCTIONS = 8
 """Functions of a workload that are shown at once; the others are behind a click."""

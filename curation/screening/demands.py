@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from data.records import Finding, Task
+from perfquarry.data.records import Finding, Task
 
 FEWEST = 3
 """Workloads that a task should have."""

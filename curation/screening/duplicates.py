@@ -15,10 +15,10 @@ from datetime import datetime
 from itertools import combinations
 from typing import NamedTuple
 
-from curation.patch import changed_lines
-from curation.screening.found import Found
-from data.records import Task
-from data.settings import ScreenSettings
+from perfquarry.curation.patch import changed_lines
+from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.data.records import Task
+from perfquarry.data.settings import ScreenSettings
 
 _CHERRY = re.compile(r"(?i)\(cherry[- ]picked from commit ([0-9a-f]{7,40})\)")
 _BACKPORT = re.compile(r"(?i)\bbackport(?:s|ed|ing)?\b[^\n#]{0,40}#(\d+)")
@@ -51,13 +51,15 @@ class Relation(NamedTuple):
     why: str
 
 
-def relations(tasks: Sequence[Task], history: Iterable[Landing], settings: ScreenSettings) -> dict[str, list[Found]]:
+def relations(
+    tasks: Sequence[Task], history: Iterable[Landing], settings: ScreenSettings
+) -> dict[str, list[FoundProblem]]:
     """Findings on duplicates by task id; every task has an entry."""
     past = list(history)
     by_head = {one.head_sha: one for one in past}
     merged = {task.head_sha: merged_by(task.head_sha, by_head) for task in tasks}
     reverted = _reverts(tasks, past)
-    found: dict[str, list[Found]] = {task.task_id: [] for task in tasks}
+    found: dict[str, list[FoundProblem]] = {task.task_id: [] for task in tasks}
     joined: dict[frozenset[str], Relation] = {}
     for one, other in combinations(sorted(tasks, key=lambda task: task.created_at_commit), 2):
         relation = _strong(one, other, by_head, merged, settings)
@@ -138,7 +140,7 @@ def _shared(one: str, other: str) -> tuple[float, float]:
     return both / len(lines | others), both / min(len(lines), len(others))
 
 
-def _same_functions(one: Task, other: Task, settings: ScreenSettings) -> tuple[Found, Found] | tuple[()]:
+def _same_functions(one: Task, other: Task, settings: ScreenSettings) -> tuple[FoundProblem, FoundProblem] | tuple[()]:
     functions, others = set(one.oracle_targets), set(other.oracle_targets)
     days = abs((one.created_at_commit - other.created_at_commit).total_seconds()) / 86400
     shared = len(functions & others) / len(functions | others) if functions | others else 0.0
@@ -148,8 +150,8 @@ def _same_functions(one: Task, other: Task, settings: ScreenSettings) -> tuple[F
     text = f"touch {', '.join(names[:4])} {days:.0f} days apart ({shared:.0%} of the functions of both)"
     details = {"functions": names, "days": round(days, 1), "share": round(shared, 3)}
     return (
-        Found("same-functions", f"it and {other.task_id} {text}", other.task_id, "info", details),
-        Found("same-functions", f"it and {one.task_id} {text}", one.task_id, "info", details),
+        FoundProblem("same-functions", f"it and {other.task_id} {text}", other.task_id, "info", details),
+        FoundProblem("same-functions", f"it and {one.task_id} {text}", one.task_id, "info", details),
     )
 
 
@@ -158,7 +160,7 @@ def _settle(
     joined: dict[frozenset[str], Relation],
     reverted: Collection[str],
     by_head: dict[str, Landing],
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, FoundProblem]]:
     """Says of related tasks which stay; no measured figure decides it.
 
     From the best rank on, a task stays unless it is the same improvement as one that stays: two commits stay,
@@ -181,17 +183,17 @@ def _settle(
         why = next((text for text, mine, its in ranks if mine != its), "it came later")
         text = f"{relation.why}. {stays.task_id} stays; this one goes: {why}"
         details = {"stays": [one.task_id for one in same], "why": why}
-        yield task.task_id, Found(relation.check, text, stays.task_id, "blocking", details)
+        yield task.task_id, FoundProblem(relation.check, text, stays.task_id, "blocking", details)
         for one in same:
             others[one.task_id].append(task.task_id)
     for task_id, names in others.items():
         text = f"stays for what {', '.join(names)} show, too"
-        yield task_id, Found("stands-for", text, "", "info", {"others": names})
+        yield task_id, FoundProblem("stands-for", text, "", "info", {"others": names})
 
 
-def _reverts(tasks: Sequence[Task], past: Sequence[Landing]) -> dict[str, list[Found]]:
+def _reverts(tasks: Sequence[Task], past: Sequence[Landing]) -> dict[str, list[FoundProblem]]:
     """Tasks whose change a later one undoes; undoing that again takes it back."""
-    found: dict[str, list[Found]] = {}
+    found: dict[str, list[FoundProblem]] = {}
     suspects = [one for one in past if _REVERTS.search(one.message) or _UNDO.match(one.title)]
     for task in tasks:
         for one in suspects:
@@ -200,7 +202,7 @@ def _reverts(tasks: Sequence[Task], past: Sequence[Landing]) -> dict[str, list[F
             titled = undone is not None and _bare(one.title[undone.end() :]) == _bare(task.title)
             if (named or titled) and one.merged_at > task.created_at_commit:
                 text = f"{one.head_sha[:10]} of {one.merged_at:%Y-%m-%d} undoes it: {one.title}"
-                row = Found(
+                row = FoundProblem(
                     "reverted", text, one.head_sha[:10], "warning", {"head_sha": one.head_sha, "title": one.title}
                 )
                 found.setdefault(task.task_id, []).append(row)
@@ -213,7 +215,7 @@ def _bare(title: str) -> str:
 
 def _elsewhere(
     task: Task, tasks: Sequence[Task], past: Sequence[Landing], by_head: dict[str, Landing]
-) -> Iterator[Found]:
+) -> Iterator[FoundProblem]:
     """Changes that are no tasks and have the same patch."""
     own = by_head.get(task.head_sha)
     patch_id = own.patch_id if own else None
@@ -222,4 +224,4 @@ def _elsewhere(
         if patch_id and one.patch_id == patch_id and one.head_sha not in known:
             text = f"the same patch (patch id {patch_id[:12]}) is also {one.head_sha[:10]}: {one.title}"
             details = {"head_sha": one.head_sha, "merged_at": one.merged_at, "title": one.title}
-            yield Found("landed-again", text, one.head_sha[:10], "info", details)
+            yield FoundProblem("landed-again", text, one.head_sha[:10], "info", details)

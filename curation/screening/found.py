@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from data.records import Finding, Severity, Stamp, Task
-from data.store import TableStore
+from perfquarry.data.records import Finding, Severity, Stamp, Task
+from perfquarry.data.store import TableStore
 
 SCREENED = "screened"
 """The check of the row that says which checks were made: 'static' or 'run' as its subject."""
@@ -18,7 +18,7 @@ _EVIDENCE = 2000
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProblem:
     """A finding before it is a row."""
 
     check: str
@@ -28,7 +28,7 @@ class Found:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def rows_of(task: Task, found: Iterable[Found], stamp: Stamp) -> list[Finding]:
+def rows_of(task: Task, found: Iterable[FoundProblem], stamp: Stamp) -> list[Finding]:
     """Rows of what was found of a task, in order; of equal check and subject the first."""
     rows: dict[tuple[str, str], Finding] = {}
     for one in found:
@@ -46,10 +46,10 @@ def rows_of(task: Task, found: Iterable[Found], stamp: Stamp) -> list[Finding]:
     return list(rows.values())
 
 
-def screened(kind: str, checks: Iterable[str], **details: Any) -> Found:
+def screened(kind: str, checks: Iterable[str], **details: Any) -> FoundProblem:
     """The row that says that a task was screened: what is not found and was looked for."""
     names = list(checks)
-    return Found(SCREENED, f"{kind} checks made: {', '.join(names)}", kind, "info", {"checks": names, **details})
+    return FoundProblem(SCREENED, f"{kind} checks made: {', '.join(names)}", kind, "info", {"checks": names, **details})
 
 
 def carried(rows: Iterable[Finding], of: str, stamp: Stamp) -> list[Finding]:

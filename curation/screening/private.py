@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from curation.private import addresses_in, masked, secrets_in
-from curation.screening.found import Found
-from data.records import Problem, Severity, Task
+from perfquarry.curation.private import addresses_in, masked, secrets_in
+from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.data.records import Problem, Severity, Task
 
 
-def private_of(task: Task, problems: Sequence[Problem] = ()) -> Iterator[Found]:
+def private_of(task: Task, problems: Sequence[Problem] = ()) -> Iterator[FoundProblem]:
     """Findings of everything a task would publish: patches, message, workloads, problem texts."""
     texts = {
         "patch": task.patch,
@@ -29,4 +29,4 @@ def private_of(task: Task, problems: Sequence[Problem] = ()) -> Iterator[Found]:
             if some:
                 names = "; ".join(some[:10])
                 more = f"; {len(some) - 10} more" if len(some) > 10 else ""
-                yield Found(check, f"in the {place}: {names}{more}", place, severity, {"count": len(some)})
+                yield FoundProblem(check, f"in the {place}: {names}{more}", place, severity, {"count": len(some)})

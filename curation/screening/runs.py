@@ -14,12 +14,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from curation.screening.found import Found
-from data.records import Severity, Task
-from data.records.task import TaskWorkload
-from data.settings import ScreenSettings
-from harness.comparison import Compared, compare
-from harness.contracts import Alteration, BuiltSide, Files, Limits, ProbeItem, ProbeMode, Prober, ProbeRequest
+from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.data.records import Severity, Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.settings import ScreenSettings
+from perfquarry.harness.comparison import Compared, compare
+from perfquarry.harness.contracts import (
+    Alteration,
+    BuiltSide,
+    Files,
+    Limits,
+    ProbeItem,
+    ProbeMode,
+    Prober,
+    ProbeRequest,
+)
 
 CHECKS = ("memo-survives", "memo-between-calls", "mutation-survives", "non-determinism", "call-depth")
 Mutation = Literal["damage", "skip"]
@@ -41,7 +50,7 @@ def try_out(
     tools: Path | None = None,
     machine: AbstractContextManager[int | None] | None = None,
     guards: Sequence[str] = (),
-) -> list[Found]:
+) -> list[FoundProblem]:
     """Findings of the checks that run code.
 
     At most 4 · rounds + 2 · functions + 4 processes, each within `process_seconds`. Targets in native code and
@@ -175,7 +184,7 @@ class _Runs:
         )
 
 
-def _fails(runs: _Runs, timed: _Timed) -> Iterator[Found]:
+def _fails(runs: _Runs, timed: _Timed) -> Iterator[FoundProblem]:
     """Workloads that do not always pass on the base as it is."""
     for one in runs.task.workloads:
         messages = [failed[one.node] for failed in timed.failed if one.node in failed]
@@ -184,10 +193,10 @@ def _fails(runs: _Runs, timed: _Timed) -> Iterator[Found]:
         if messages:
             rounds = len(timed.failed) + 1
             text = f"{len(messages)} of {rounds} runs of the base do not pass: {messages[0][-300:]}"
-            yield Found("non-determinism", text, one.node, "warning", {"runs": rounds, "failed": len(messages)})
+            yield FoundProblem("non-determinism", text, one.node, "warning", {"runs": rounds, "failed": len(messages)})
 
 
-def _memos(runs: _Runs, timed: _Timed) -> Iterator[Found]:
+def _memos(runs: _Runs, timed: _Timed) -> Iterator[FoundProblem]:
     rounds, settings = runs.settings.rounds, runs.settings
     within = {one.node: timed.gain(WITHIN, one.node, rounds) for one in runs.task.workloads}
     enough = {one.node: max(_AS_GOOD * one.speedup, settings.memo_gain) for one in runs.task.workloads}
@@ -201,14 +210,14 @@ def _memos(runs: _Runs, timed: _Timed) -> Iterator[Found]:
             )
             text += "; so in every workload of the task" if all_as_good else ""
             severity: Severity = "blocking" if all_as_good else "warning"
-            yield Found("memo-survives", text, one.node, severity, _facts(timed.calls[WITHIN], one, gain))
+            yield FoundProblem("memo-survives", text, one.node, severity, _facts(timed.calls[WITHIN], one, gain))
         between = timed.gain(BETWEEN, one.node, rounds)
         if between >= max(settings.memo_gain, gain * settings.memo_gain):
             text = (
                 f"a memo on {_names(timed.calls[BETWEEN], one.node)} that outlives a call makes it {between:.2f}× as "
                 f"fast and the check passes (expert {one.speedup:.2f}×): calls of one process have the same inputs"
             )
-            yield Found("memo-between-calls", text, one.node, "info", _facts(timed.calls[BETWEEN], one, between))
+            yield FoundProblem("memo-between-calls", text, one.node, "info", _facts(timed.calls[BETWEEN], one, between))
 
 
 def _names(items: Items, node: str) -> str:
@@ -222,7 +231,7 @@ def _facts(items: Items, one: TaskWorkload, gain: float) -> dict[str, Any]:
     return {"gain": round(gain, 3), "expert": round(one.speedup, 3), "calls": calls}
 
 
-def _mutations(runs: _Runs, timed: _Timed) -> Iterator[Found]:
+def _mutations(runs: _Runs, timed: _Timed) -> Iterator[FoundProblem]:
     """Targets that can be broken without any workload that calls them noticing, and whether other tests would."""
     calls: dict[str, int] = {}
     for item in timed.calls.get(BETWEEN, {}).values():
@@ -242,7 +251,7 @@ def _mutations(runs: _Runs, timed: _Timed) -> Iterator[Found]:
                 f"; {one.guards} other test(s) of the change fail" if one.guards else "; no test of the change fails"
             )
         severity: Severity = "info" if one.noticing else "warning" if noticed or guarded else "blocking"
-        yield Found("mutation-survives", text, one.name, severity, {"workloads": one.unaware})
+        yield FoundProblem("mutation-survives", text, one.name, severity, {"workloads": one.unaware})
 
 
 @dataclass(frozen=True)
@@ -275,7 +284,7 @@ class _Broken:
         return cls(name, told, sorted(unaware), noticing, guards)
 
 
-def _depth(runs: _Runs) -> Iterator[Found]:
+def _depth(runs: _Runs) -> Iterator[FoundProblem]:
     """Calls from a workload down to the nearest changed function, by yappi on the base."""
     items = runs.run("profile", 1)
     depths = {node: depth for node, item in items.items() if (depth := depth_of(item, runs.task)) is not None}
@@ -284,7 +293,7 @@ def _depth(runs: _Runs) -> Iterator[Found]:
         text = (
             f"{depth} call(s) from a workload down to the nearest changed function, median of {len(depths)} workloads"
         )
-        yield Found("call-depth", text, "", "info", {"depth": depth, "workloads": depths})
+        yield FoundProblem("call-depth", text, "", "info", {"depth": depth, "workloads": depths})
 
 
 def depth_of(item: ProbeItem, task: Task) -> int | None:

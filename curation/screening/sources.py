@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from data import syntax
+from perfquarry.data import syntax
 
 
 def test_source(content: str, node: str) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from curation.problems.leaks import Fix
-from curation.screening.duplicates import Landing, relations
-from curation.screening.found import Found, screened
-from curation.screening.leaks import leaked
-from curation.screening.licences import licence_of
-from curation.screening.private import private_of
-from curation.screening.trivial import trivial
-from curation.screening.weak import nondeterministic, weak
-from data.records import Evidence, Problem, Task
-from data.settings import ScreenSettings
+from perfquarry.curation.problems.leaks import Fix
+from perfquarry.curation.screening.duplicates import Landing, relations
+from perfquarry.curation.screening.found import FoundProblem, screened
+from perfquarry.curation.screening.leaks import leaked
+from perfquarry.curation.screening.licences import licence_of
+from perfquarry.curation.screening.private import private_of
+from perfquarry.curation.screening.trivial import trivial
+from perfquarry.curation.screening.weak import nondeterministic, weak
+from perfquarry.data.records import Evidence, Problem, Task
+from perfquarry.data.settings import ScreenSettings
 
 CHECKS = ("duplicates", "leaks", "weak-workloads", "trivial", "non-determinism", "licence", "private-data")
 
@@ -32,9 +32,11 @@ class Subject:
     """Source of its unit tests at the base, by node."""
 
 
-def look(subjects: Sequence[Subject], history: Iterable[Landing], settings: ScreenSettings) -> dict[str, list[Found]]:
+def look(
+    subjects: Sequence[Subject], history: Iterable[Landing], settings: ScreenSettings
+) -> dict[str, list[FoundProblem]]:
     """Findings by task id, the row that it was screened last. No code runs."""
-    found: dict[str, list[Found]] = relations([one.task for one in subjects], history, settings)
+    found: dict[str, list[FoundProblem]] = relations([one.task for one in subjects], history, settings)
     for one in subjects:
         task = one.task
         found[task.task_id] += [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from curation.patch import FilePatch, files_of
-from curation.screening.found import Found
-from data.records import Severity, Task
+from perfquarry.curation.patch import FilePatch, files_of
+from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.data.records import Severity, Task
 
 _VERSION = re.compile(
     r"(?i)^\s*(?:[\w.\[\]\"']*version\w*|release|major|minor|micro|patch)[\"']?\s*(?::\s*\w+\s*)?[=:]\s*"
@@ -36,7 +36,7 @@ _MEANING = {
 }
 
 
-def trivial(task: Task) -> Iterator[Found]:
+def trivial(task: Task) -> Iterator[FoundProblem]:
     """Findings: blocking where nothing else changes, informing where a flag changes among other things."""
     kinds: dict[str, list[str]] = {}
     for file in files_of(task.patch):
@@ -49,9 +49,9 @@ def trivial(task: Task) -> Iterator[Found]:
         text = f"{'nothing but ' if not code else ''}{_MEANING[kind]}: {lines[0]}"
         if not code or kind == "compiler flag":
             severity: Severity = "warning" if code else "blocking"
-            yield Found("trivial", text, kind, severity, {"lines": lines[:20], "count": len(lines)})
+            yield FoundProblem("trivial", text, kind, severity, {"lines": lines[:20], "count": len(lines)})
     if code and not kinds and _only_numbers(task.patch):
-        yield Found("trivial", f"only numbers change: {code[0]}", "constant", "warning", {"lines": code[:20]})
+        yield FoundProblem("trivial", f"only numbers change: {code[0]}", "constant", "warning", {"lines": code[:20]})
 
 
 def _kind_of(file: FilePatch, line: str) -> str:

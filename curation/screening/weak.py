@@ -7,10 +7,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curation.screening.found import Found
-from data import syntax
-from data.records import Evidence, Reason, Severity, Task
-from data.settings import ScreenSettings
+from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.data import syntax
+from perfquarry.data.records import Evidence, Reason, Severity, Task
+from perfquarry.data.settings import ScreenSettings
 
 _CHANCE = {
     "time": ("sleep", "time", "perf_counter", "monotonic", "now", "utcnow", "today", "time_ns"),
@@ -25,7 +25,7 @@ _DISAGREE = 1.05
 _REASONS = ("workload_failed", "workload_timeout")
 
 
-def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> Iterator[Found]:
+def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> Iterator[FoundProblem]:
     """Calls too short to be timed by a solver, a gain that few workloads show or others pay for, noise's figures."""
     yield from _short(task, settings)
     yield from _hidden_by_noise(task, evidence)
@@ -36,16 +36,16 @@ def weak(task: Task, evidence: Sequence[Evidence], settings: ScreenSettings) -> 
         best = task.workloads[0]
         text = f"the gain comes from one workload only, of {measured} measured: {best.node} ({best.speedup:.2f}×)"
         severity: Severity = "warning" if measured > 1 else "info"
-        yield Found("single-workload", text, best.node, severity, {"measured": measured})
+        yield FoundProblem("single-workload", text, best.node, severity, {"measured": measured})
     elif gains and (total := sum(gain for gain, _ in gains)):
         share, best = gains[0][0] / total, gains[0][1]
         if share >= settings.dominant_share:
             others = ", ".join(f"{one.speedup:.2f}×" for _, one in gains[1:6])
             text = f"{best.node} has {share:.0%} of the log gain ({best.speedup:.2f}×; the others {others})"
-            yield Found("uneven-gain", text, best.node, "info", {"share": round(share, 3), "measured": measured})
+            yield FoundProblem("uneven-gain", text, best.node, "info", {"share": round(share, 3), "measured": measured})
 
 
-def _short(task: Task, settings: ScreenSettings) -> Iterator[Found]:
+def _short(task: Task, settings: ScreenSettings) -> Iterator[FoundProblem]:
     short = {one.node: one.base_seconds for one in task.workloads if one.base_seconds < settings.short_seconds}
     if short:
         everything = len(short) == len(task.workloads)
@@ -54,10 +54,10 @@ def _short(task: Task, settings: ScreenSettings) -> Iterator[Found]:
             f"{len(short)} of {len(task.workloads)} workloads are calls of less than "
             f"{settings.short_seconds * 1e6:g} µs at the base: {times}"
         )
-        yield Found("too-short", text, "", "warning" if everything else "info", {"base_seconds": short})
+        yield FoundProblem("too-short", text, "", "warning" if everything else "info", {"base_seconds": short})
 
 
-def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found]:
+def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[FoundProblem]:
     hidden = [row for row in evidence if row.reason in (Reason.UNDECIDED, Reason.UNSTABLE)]
     if hidden:
         measured = len({row.workload_id for row in evidence})
@@ -65,10 +65,10 @@ def _hidden_by_noise(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found
             f"noise hid what {len(hidden)} of {measured} workloads show, so that the speedup of {task.speedup:.2f}× is "
             f"that of the others; the next run measures those that are undecided once more"
         )
-        yield Found("noise", text, "", "warning", {"workloads": [row.workload_id for row in hidden]})
+        yield FoundProblem("noise", text, "", "warning", {"workloads": [row.workload_id for row in hidden]})
 
 
-def _slower_elsewhere(task: Task, evidence: Sequence[Evidence]) -> Iterator[Found]:
+def _slower_elsewhere(task: Task, evidence: Sequence[Evidence]) -> Iterator[FoundProblem]:
     slower = {row.workload_id: row.sessions[-1] for row in evidence if row.reason == Reason.SLOWER and row.sessions}
     if slower:
         measured = len({row.workload_id for row in evidence})
@@ -78,10 +78,10 @@ def _slower_elsewhere(task: Task, evidence: Sequence[Evidence]) -> Iterator[Foun
             f"{len(slower)} of {measured} workloads measured got slower, the worst {worst:.2f}×{overall}: the change "
             f"pays for its gain elsewhere"
         )
-        yield Found("slower-elsewhere", text, "", "warning", {"workloads": sorted(slower)})
+        yield FoundProblem("slower-elsewhere", text, "", "warning", {"workloads": sorted(slower)})
 
 
-def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[str, str]) -> Iterator[Found]:
+def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[str, str]) -> Iterator[FoundProblem]:
     """Workloads whose text draws on chance, that failed while timed, or whose two sessions disagree."""
     accepted = {one.workload_id: one.node for one in task.workloads}
     for row in evidence:
@@ -93,17 +93,17 @@ def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[st
                     f"the two sessions disagree: {first.speedup:.2f}× [{first.low:.2f}, {first.high:.2f}] and then "
                     f"{last.speedup:.2f}× [{last.low:.2f}, {last.high:.2f}]"
                 )
-                yield Found("sessions-disagree", text, name, "info")
+                yield FoundProblem("sessions-disagree", text, name, "info")
         elif not name and row.reason in _REASONS:
             text = f"a workload of the change failed while it was timed ({row.reason}): {row.detail}"
-            yield Found("non-determinism", text, row.workload_id, "info")
+            yield FoundProblem("non-determinism", text, row.workload_id, "info")
     for one in task.workloads:
         words = chance_in(tests.get(one.code, "") if one.source == "unit-test" else one.code)
         if one.source != "unit-test":
             words.pop("time", None)  # the contract's run_test reads the clock
         if words:
             told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in words.items())
-            yield Found("non-determinism", f"its text calls {told}", one.node, "info", {"calls": words})
+            yield FoundProblem("non-determinism", f"its text calls {told}", one.node, "info", {"calls": words})
 
 
 def chance_in(source: str) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """The demo history: a small library whose true improvements and decoys are known. Start reading in `expected.toml`."""
 
-from data.demo.build import build_demo
-from data.demo.expectations import Expected, expected
+from perfquarry.data.demo.build import build_demo
+from perfquarry.data.demo.expectations import Expected, expected
 
 __all__ = ["Expected", "build_demo", "expected"]

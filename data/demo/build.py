@@ -8,10 +8,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from data.demo.commits import DemoCommit, read_commits, width_table
-from data.demo.expectations import expected
-from data.errors import GitFailed, InputError
-from data.git import Git, git_of, make_ours, plain_text
+from perfquarry.data.demo.commits import DemoCommit, read_commits, width_table
+from perfquarry.data.demo.expectations import expected
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import Git, git_of, make_ours, plain_text
 
 _MARK = "perfquarry.demo"
 """A file in the repositories made here: only those may be replaced."""

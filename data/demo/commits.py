@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from data.records import Record
+from perfquarry.data.records import Record
 
 _FOLDER = Path(__file__).parent / "history"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from data.demo.commits import read_commits
-from data.records import Reason, Record
+from perfquarry.data.demo.commits import read_commits
+from perfquarry.data.records import Reason, Record
 
 _FILE = Path(__file__).parent / "expected.toml"
 

@@ -1,16 +1,17 @@
 """Records: one pydantic model a table. Start reading here."""
 
-from data.records.attempt import Amendment, Attempt, Step
-from data.records.build import Build, Side
-from data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
-from data.records.count import Count, FunctionCount, SeedCount
-from data.records.evidence import Evidence, SessionStatistics
-from data.records.finding import Finding, Severity
-from data.records.late import LATE, MOST_TRIES, is_late
-from data.records.llm_call import CallMode, LlmCall
-from data.records.notice import Notice
-from data.records.problem import Problem, Setting
-from data.records.pull import (
+from perfquarry.data.records.attempt import Amendment, Attempt, Step
+from perfquarry.data.records.build import Build, Side
+from perfquarry.data.records.change import Change, ChangeKind, FileChange, FileRole, FileStatus, change_id_of
+from perfquarry.data.records.count import Count, FunctionCount, SeedCount
+from perfquarry.data.records.evidence import Evidence, SessionStatistics
+from perfquarry.data.records.finding import Finding, Severity
+from perfquarry.data.records.grade import Comparison, Grade, GradedWorkload
+from perfquarry.data.records.late import LATE, MOST_TRIES, is_late
+from perfquarry.data.records.llm_call import CallMode, LlmCall
+from perfquarry.data.records.notice import Notice
+from perfquarry.data.records.problem import Problem, Setting
+from perfquarry.data.records.pull import (
     RESOLVING,
     Issue,
     Link,
@@ -21,15 +22,15 @@ from data.records.pull import (
     QuotedResult,
     Remark,
 )
-from data.records.reasons import HELP, MEANING, TELLING, Reason
-from data.records.release import Recipe, ReleasedTask, ReleasedTiming, ReleasedWorkload
-from data.records.renewal import Renewal
-from data.records.revalidation import RevalidatedWorkload, Revalidation
-from data.records.row import Record, Row, Stamp, Status, content_id
-from data.records.task import Task
-from data.records.timing import Machine, Timing
-from data.records.verdict import Signal, TouchedFunction, Verdict
-from data.records.workload import Hit, Role, Source, Workload, node_of, workload_id_of
+from perfquarry.data.records.reasons import HELP, MEANING, TELLING, Reason
+from perfquarry.data.records.release import ReleasedRecipe, ReleasedTask, ReleasedTiming, ReleasedWorkload
+from perfquarry.data.records.renewal import Renewal
+from perfquarry.data.records.revalidation import RevalidatedWorkload, Revalidation
+from perfquarry.data.records.row import Record, Row, Stamp, Status, content_id
+from perfquarry.data.records.task import Task
+from perfquarry.data.records.timing import Machine, Timing
+from perfquarry.data.records.verdict import Signal, TouchedFunction, Verdict
+from perfquarry.data.records.workload import Hit, Role, Source, Workload, node_of, workload_id_of
 
 __all__ = [
     "HELP",
@@ -44,6 +45,7 @@ __all__ = [
     "CallMode",
     "Change",
     "ChangeKind",
+    "Comparison",
     "Count",
     "Evidence",
     "FileChange",
@@ -51,6 +53,8 @@ __all__ = [
     "FileStatus",
     "Finding",
     "FunctionCount",
+    "Grade",
+    "GradedWorkload",
     "Hit",
     "Issue",
     "Link",
@@ -64,8 +68,8 @@ __all__ = [
     "PullCommit",
     "QuotedResult",
     "Reason",
-    "Recipe",
     "Record",
+    "ReleasedRecipe",
     "ReleasedTask",
     "ReleasedTiming",
     "ReleasedWorkload",

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.build import Side
-from data.records.row import Record, Row
+from perfquarry.data.records.build import Side
+from perfquarry.data.records.row import Record, Row
 
 Step = Literal["interpreter", "environment", "parse", "build", "import", "collect", "built"]
 

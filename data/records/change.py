@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.row import Record, Row, content_id
+from perfquarry.data.records.row import Record, Row, content_id
 
 ChangeKind = Literal["commit", "merge", "pull_request"]
 FileRole = Literal["source", "test", "docs", "build", "generated", "other"]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from data.records.row import Record, Row
+from perfquarry.data.records.row import Record, Row
 
 
 class SeedCount(Record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from data.records.reasons import Reason
+from perfquarry.data.records.reasons import Reason
 
 MOST_TRIES: Final = 3
 """Times in all that a stage tries what exceeds a time limit, each time in another run."""

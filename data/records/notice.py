@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from data.records.row import Row
+from perfquarry.data.records.row import Row
 
 
 class Notice(Row):

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.row import Row
+from perfquarry.data.records.row import Row
 
 Setting = Literal["gso", "oracle", "realistic", "plan"]
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.row import Record, Row
+from perfquarry.data.records.row import Record, Row
 
 LinkKind = Literal["closing", "connected", "word", "cross_reference", "mention"]
 """closing: GitHub closes it with the pull request; connected: linked by hand; word: 'fixes #12' in a text;

@@ -92,6 +92,18 @@ class Reason(StrEnum):
     NOT_COUNTED = "not_counted"
     # problem texts
     TELLS_THE_FIX = "tells_the_fix"
+    # evaluate
+    EMPTY_PATCH = "empty_patch"
+    NOT_APPLIED = "patch_does_not_apply"
+    NOTHING_CHANGED = "nothing_changed"
+    TESTS_FAIL = "tests_fail"
+    WORKLOAD_FAILS = "workload_fails"
+    WRONG_RESULT = "wrong_result"
+    NOT_FASTER = "not_faster"
+    BELOW_EXPERT = "below_expert"
+    LATER_CALLS_ONLY = "later_calls_only"
+    CONTRADICTED = "contradicted"
+    NOT_GRADED = "not_graded"
     # calls of models
     MALFORMED = "malformed"
     REFUSED = "refused"
@@ -174,6 +186,17 @@ MEANING: dict[Reason, str] = {
     Reason.OTHER_SPEEDUP: "measured again it is faster, but its interval does not meet the published one",
     Reason.NOT_COUNTED: "the workload could not be run under valgrind, where instructions are counted",
     Reason.TELLS_THE_FIX: "the text contains words or lines of the fix",
+    Reason.EMPTY_PATCH: "the prediction has no patch",
+    Reason.NOT_APPLIED: "the patch does not apply to the base",
+    Reason.NOTHING_CHANGED: "the patch changes no source file of the package",
+    Reason.TESTS_FAIL: "tests fail that pass on the base and with the expert's patch",
+    Reason.WORKLOAD_FAILS: "a timed workload fails, or breaks the rules of timing",
+    Reason.WRONG_RESULT: "a call's result is not the base's",
+    Reason.NOT_FASTER: "it is not faster than the base at 95 %",
+    Reason.BELOW_EXPERT: "it reaches less of the expert's speedup than the threshold",
+    Reason.LATER_CALLS_ONLY: "first calls are not faster as the expert's are: something is remembered",
+    Reason.CONTRADICTED: "the clocks outside do not confirm what its own process says",
+    Reason.NOT_GRADED: "the grading itself failed, repeatedly: it does not count, and the next run tries again",
     Reason.MALFORMED: "the model's answer does not have the form asked for",
     Reason.REFUSED: "the model or its provider refused to answer",
 }

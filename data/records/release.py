@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from data.records.inputs import (
+from perfquarry.data.records.inputs import (
     Address,
     BuildVersion,
     Codebase,
@@ -24,15 +24,15 @@ from data.records.inputs import (
     ObjectId,
     Pinned,
 )
-from data.records.row import Record
-from data.records.task import Task, TaskWorkload
-from data.records.timing import Machine
-from data.records.workload import Source
+from perfquarry.data.records.row import Record
+from perfquarry.data.records.task import Task, TaskWorkload
+from perfquarry.data.records.timing import Machine
+from perfquarry.data.records.workload import Source
 
 _NODE = TypeAdapter(CodePlace)
 
 
-class Recipe(Record):
+class ReleasedRecipe(Record):
     """How the base is made runnable again from the release alone."""
 
     tree: ObjectId = Field(description="Git id of the base's tree, in `sources/<repo>.pack`.")
@@ -142,7 +142,7 @@ class ReleasedTask(Record):
     lines_changed: int = Field(description="Lines added and deleted outside tests.")
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")
-    recipe: Recipe = Field(description="How the base is made runnable again.")
+    recipe: ReleasedRecipe = Field(description="How the base is made runnable again.")
     machine_id: str = Field(description="The machine of the timings: see the configuration `timings`.")
     review: Literal["accepted", "unreviewed"] = Field(description="Whether a curator accepted it.")
     warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from data.records.row import Record, Row
-from data.records.timing import Machine
+from perfquarry.data.records.row import Record, Row
+from perfquarry.data.records.timing import Machine
 
 
 class RevalidatedWorkload(Record):

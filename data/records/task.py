@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from data.records.row import Record, Row
-from data.records.workload import Role, node_of
+from perfquarry.data.records.row import Record, Row
+from perfquarry.data.records.workload import Role, node_of
 
 
 class TaskWorkload(Record):

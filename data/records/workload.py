@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from data.records.row import Record, Row, Stamp, content_id
+from perfquarry.data.records.row import Record, Row, Stamp, content_id
 
 Source = Literal["unit-test", "asv", "generated", "replay"]
 Role = Literal["visible", "hidden"]

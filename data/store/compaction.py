@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from data.errors import SchemaTooNew
-from data.records import Row
-from data.schema import arrow_schema
-from data.store import conform, reading
-from data.store.parts import Part, PartHead, Partition, part_name
-from data.store.select import Query
+from perfquarry.data.errors import SchemaTooNew
+from perfquarry.data.records import Row
+from perfquarry.data.schema import arrow_schema
+from perfquarry.data.store import conform, reading
+from perfquarry.data.store.parts import Part, PartHead, Partition, part_name
+from perfquarry.data.store.select import Query
 
 
 def compact(partition: Partition, model: type[Row]) -> int:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from data.errors import SchemaTooNew, StoreError
-from data.records import Row
-from data.schema import arrow_schema, to_table
-from data.store.parts import Part
+from perfquarry.data.errors import SchemaTooNew, StoreError
+from perfquarry.data.records import Row
+from perfquarry.data.schema import arrow_schema, to_table
+from perfquarry.data.store.parts import Part
 
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 """One row's values of a version as those of the next."""

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from data.errors import StoreError, StoreUnreachable
-from data.store.places import appearing
+from perfquarry.data.errors import StoreError, StoreUnreachable
+from perfquarry.data.store.places import appearing
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Size of a row group in memory: the unit in which parts are written and read."""

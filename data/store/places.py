@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from data.errors import InputError
+from perfquarry.data.errors import InputError
 
 
 def place_of(root: Path | str) -> tuple[fs.FileSystem, str]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from data.errors import StoreError
-from data.schema import arrow_schema
-from data.store import conform
-from data.store.parts import Part, Partition
-from data.store.select import Query, Rows
+from perfquarry.data.errors import StoreError
+from perfquarry.data.schema import arrow_schema
+from perfquarry.data.store import conform
+from perfquarry.data.store.parts import Part, Partition
+from perfquarry.data.store.select import Query, Rows
 
 _ATTEMPTS = 100
 

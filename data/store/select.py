@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.errors import InputError
-from data.records import Row
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Row
 
 Rows = npt.NDArray[np.int64]
 STAMP = ("stage_version", "config_hash")

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
-from data.errors import InputError, StoreError
-from data.records import Row, content_id
-from data.schema import arrow_schema, from_table, to_table
-from data.store import reading
-from data.store.compaction import compact
-from data.store.parts import PartHead, Partition, part_name
-from data.store.places import place_of
-from data.store.select import Query
+from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.records import Row, content_id
+from perfquarry.data.schema import arrow_schema, from_table, to_table
+from perfquarry.data.store import reading
+from perfquarry.data.store.compaction import compact
+from perfquarry.data.store.parts import PartHead, Partition, part_name
+from perfquarry.data.store.places import place_of
+from perfquarry.data.store.select import Query
 
 R = TypeVar("R", bound=Row)
 

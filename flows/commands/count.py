@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.screen import Changes, HomeFolder, Json, Repo, SettingsFile, Source, options_of
+from perfquarry.flows.commands.screen import Changes, HomeFolder, Json, Repo, SettingsFile, Source, options_of
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +26,6 @@ def count(
     as_json: Json = False,
 ) -> None:
     """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""
-    from flows.count_reports import report
+    from perfquarry.flows.count_reports import report
 
     report(options_of(repo, source, changes, home, settings, workloads), as_json=as_json)

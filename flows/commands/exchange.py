@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 @exchange.command()
 def status(folder: Folder, as_json: JsonOption = False) -> None:
     """Show how many requests are answered, by form and file, and how many wait."""
-    from flows.exchange import status as report
+    from perfquarry.flows.exchange import status as report
 
     report(folder, as_json=as_json)
 
@@ -33,7 +33,7 @@ def show_next(
     as_json: JsonOption = False,
 ) -> None:
     """Print the next request that waits as the model reads it, and where its answer belongs."""
-    from flows.exchange import show
+    from perfquarry.flows.exchange import show
 
     show(folder, number, as_json=as_json)
 
@@ -41,6 +41,6 @@ def show_next(
 @exchange.command()
 def check(folder: Folder, as_json: JsonOption = False) -> None:
     """Check each answer against the form asked for; exit code 1 and the place of each that does not fit."""
-    from flows.exchange import check as report
+    from perfquarry.flows.exchange import check as report
 
     report(folder, as_json=as_json)

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from data.settings import Settings
-    from flows.pulls import Crawled, Summary
+    from perfquarry.data.settings import Settings
+    from perfquarry.flows.pulls import Crawled, Summary
 
 
 def register(app: typer.Typer) -> None:
@@ -37,12 +37,12 @@ def pulls(
 
     from rich.console import Console
 
-    from flows.display import showing
-    from flows.logs import log_to
-    from flows.options import Options, home_of, settings_from
-    from flows.pulls import crawl, reconstruct, summary
-    from flows.run import Run
-    from flows.runs import run_name
+    from perfquarry.flows.display import showing
+    from perfquarry.flows.logs import log_to
+    from perfquarry.flows.options import Options, home_of, settings_from
+    from perfquarry.flows.pulls import crawl, reconstruct, summary
+    from perfquarry.flows.run import Run
+    from perfquarry.flows.runs import run_name
 
     chosen = _with_policy(settings_from(settings, "heuristic", "unit-test"), policy)
     options = Options(repo=repo, source=source, home=str(home_of(home).root), jobs=1, settings=chosen)
@@ -62,9 +62,9 @@ def pulls(
 
 
 def _with_policy(settings: Settings, policy: str | None) -> Settings:
-    from data.errors import InputError
-    from data.settings import PullSettings
-    from miners.pulls.policies import POLICIES
+    from perfquarry.data.errors import InputError
+    from perfquarry.data.settings import PullSettings
+    from perfquarry.miners.pulls.policies import POLICIES
 
     if policy is None:
         return settings

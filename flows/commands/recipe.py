@@ -24,7 +24,7 @@ def recipe(
     ] = None,
 ) -> None:
     """Write a recipe of a repository, to be edited: packages, Python, requirements, build, tests."""
-    from flows.options import Options, default_jobs, home_of
-    from flows.recipe import draft
+    from perfquarry.flows.options import Options, default_jobs, home_of
+    from perfquarry.flows.recipe import draft
 
     draft(Options(repo=repo, source=source, home=str(home_of(home).root), jobs=default_jobs()), to)

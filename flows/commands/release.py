@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from data.errors import InputError
-from flows.options import home_of, settings_from
+from perfquarry.data.errors import InputError
+from perfquarry.flows.options import home_of, settings_from
 
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
@@ -51,7 +51,7 @@ def make(
         return
     if not (repo and version and to):
         raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, upload")
-    from flows.releasing import release
+    from perfquarry.flows.releasing import release
 
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
     manifest, changes = release(homes, repo, version, name, to, reviews, checked, previous)
@@ -82,8 +82,8 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a release: files, schema, leaks, recipes; every task passes with its patch and fails without."""
-    from data.home import Home
-    from flows.release_gate import gate
+    from perfquarry.data.home import Home
+    from perfquarry.flows.release_gate import gate
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
     if not gate(folder, place, settings_from(settings, "heuristic", "unit-test"), run=run, as_json=as_json):
@@ -98,7 +98,7 @@ def upload(
     as_json: JsonOption = False,
 ) -> None:
     """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run again, it goes on."""
-    from curation.release.upload import upload as send
+    from perfquarry.curation.release.upload import upload as send
 
     plan = send(folder, to, dry_run=dry_run, private=private)
     if as_json:

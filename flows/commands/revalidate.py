@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.options import home_of, settings_from
+from perfquarry.flows.options import home_of, settings_from
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
         as_json: Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")] = False,
     ) -> None:
         """Measure published tasks again, here: how many still hold?"""
-        from flows.revalidation import revalidate as measure_again
+        from perfquarry.flows.revalidation import revalidate as measure_again
 
         only = [part.strip() for part in tasks.split(",") if part.strip()]
         chosen = settings_from(settings, "heuristic", "unit-test")

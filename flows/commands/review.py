@@ -53,8 +53,8 @@ def register(app: typer.Typer) -> None:
         as_json: Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")] = False,
     ) -> None:
         """Review candidates in the browser: accept, reject, send back; every decision is logged."""
-        from flows.options import Options, default_jobs, home_of, settings_from
-        from flows.review import Bind, serve, transfer
+        from perfquarry.flows.options import Options, default_jobs, home_of, settings_from
+        from perfquarry.flows.review import Bind, serve, transfer
 
         place = home_of(home)
         if export_to or log_to or import_from:

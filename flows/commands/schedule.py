@@ -27,8 +27,8 @@ def register(app: typer.Typer) -> None:
 @schedule.command("list")
 def show(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List what is deployed, with its next and its last run."""
-    from flows.options import home_of
-    from flows.schedules import show as show_deployed
+    from perfquarry.flows.options import home_of
+    from perfquarry.flows.schedules import show as show_deployed
 
     show_deployed(home_of(home), as_json=as_json)
 
@@ -36,8 +36,8 @@ def show(home: HomeOption = None, as_json: JsonOption = False) -> None:
 @schedule.command()
 def apply(repositories: NamesArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Create or update the nightly deployments of repositories of the registry."""
-    from flows.options import home_of
-    from flows.schedules import apply as apply_deployments
+    from perfquarry.flows.options import home_of
+    from perfquarry.flows.schedules import apply as apply_deployments
 
     apply_deployments(home_of(home), repositories or [], as_json=as_json)
 
@@ -50,9 +50,9 @@ def remove(
     as_json: JsonOption = False,
 ) -> None:
     """Remove nightly deployments; runs that are under way go on."""
-    from data.errors import InputError
-    from flows.options import home_of
-    from flows.schedules import remove as remove_deployments
+    from perfquarry.data.errors import InputError
+    from perfquarry.flows.options import home_of
+    from perfquarry.flows.schedules import remove as remove_deployments
 
     if bool(repositories) == everything:
         raise InputError("name the repositories whose deployments go, or give --all")
@@ -62,7 +62,7 @@ def remove(
 @schedule.command("yaml")
 def print_yaml() -> None:
     """Print `prefect.yaml`, made from the registry: for `prefect deploy --all`."""
-    from flows.deployments import prefect_yaml
+    from perfquarry.flows.deployments import prefect_yaml
 
     typer.echo(prefect_yaml(), nl=False)
 
@@ -74,7 +74,7 @@ def worker(
     home: HomeOption = None,
 ) -> None:
     """Do the runs of the deployments in this home, until Ctrl-C: a process worker of Prefect."""
-    from flows.options import home_of
-    from flows.schedules import work
+    from perfquarry.flows.options import home_of
+    from perfquarry.flows.schedules import work
 
     work(home_of(home), limit, name, settings)

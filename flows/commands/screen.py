@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.options import Options, default_jobs, home_of, settings_from
+from perfquarry.flows.options import Options, default_jobs, home_of, settings_from
 
 Repo = Annotated[str, typer.Argument(help="Name in the registry, git URL, or local path.")]
 Source = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
@@ -38,7 +38,7 @@ def screen(
     as_json: Json = False,
 ) -> None:
     """Screen the tasks: duplicates, leaks, weak workloads, trivial changes, licence, private data."""
-    from flows.screen_reports import report_findings
+    from perfquarry.flows.screen_reports import report_findings
 
     report_findings(options_of(repo, source, changes, home, settings, workloads), with_runs=run, as_json=as_json)
 
@@ -57,7 +57,7 @@ def problems(
     as_json: Json = False,
 ) -> None:
     """Show the problem texts of the tasks, and which were rejected because they tell the fix."""
-    from flows.screen_reports import report_problems
+    from perfquarry.flows.screen_reports import report_problems
 
     options = options_of(repo, source, changes, home, settings, budget_usd=budget_usd)
     report_problems(options, llm, plans=plans, as_json=as_json)
@@ -65,7 +65,7 @@ def problems(
 
 def statistics(repo: Repo, source: Source = None, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show size, patches, functions, workloads and speedups of the tasks, as GSO's and SWE-Perf's papers do."""
-    from flows.screen_reports import report_statistics
+    from perfquarry.flows.screen_reports import report_statistics
 
     report_statistics(options_of(repo, source, None, home, None), as_json=as_json)
 

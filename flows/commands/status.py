@@ -21,7 +21,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")] = False,
 ) -> None:
     """Show each repository's stages, what runs now, the last run, and what is waited for."""
-    from flows.options import home_of
-    from flows.status import report
+    from perfquarry.flows.options import home_of
+    from perfquarry.flows.status import report
 
     report(home_of(home), once=once, as_json=as_json)

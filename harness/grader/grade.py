@@ -11,6 +11,9 @@ machine or we failed, no reward is written and the exit code is 1: nobody is gra
 - both hold for the hidden workloads alone, too, where there are any;
 - turns save, seen from outside, at least half of what the clock inside says (`outside`).
 
+`code` in the report: not_graded; nothing_changed, tests_fail, workload_fails, wrong_result, not_faster, below_expert,
+later_calls_only, contradicted (by the clocks outside); rewarded.
+
 A verdict is given as soon as it is clear at 95 %, after six pairs at least. Where the most pairs leave it open, the
 middle of the interval decides, and the report says so (`undecided_at_95`).
 """
@@ -48,10 +51,10 @@ def main(path):
     os.makedirs(logs, exist_ok=True)
     begin, facts = time.time(), {"machine": machine(), "python": platform.python_version()}
     try:
-        reward, why = Grading(task, here, facts).verdict()
-        facts.update(reward=reward, why=why)
+        reward, code, why = Grading(task, here, facts).verdict()
+        facts.update(reward=reward, code=code, why=why)
     except Trouble as trouble:
-        facts.update(reward=None, why="not graded: %s" % trouble)
+        facts.update(reward=None, code="not_graded", why="not graded: %s" % trouble)
     facts["seconds"] = round(time.time() - begin, 1)
     with open(os.path.join(logs, "grading.json"), "w") as file:
         json.dump(facts, file, indent=1)
@@ -76,7 +79,7 @@ class Grading(object):
         self._fail = set()
 
     def verdict(self):
-        """(1, '') or (0, why)."""
+        """(reward, code, why): the code is for programs; why is for people."""
         shutil.rmtree(self._work, ignore_errors=True)
         os.makedirs(self._work)
         os.chmod(self._work, 0o755)
@@ -89,10 +92,10 @@ class Grading(object):
         try:
             changed, left_out = make_sides(self._task, self._here, self._work)
         except ValueError as error:
-            return 0, str(error)
+            return 0, "nothing_changed", str(error)
         self._facts.update(changed=changed, left_out=left_out)
         if not changed:
-            return 0, "nothing that counts was changed"
+            return 0, "nothing_changed", "nothing that counts was changed"
         self._facts["reasons_to_look"] = self._reasons(changed)
         self._launcher = Launcher(self._task, self._work)
         self._twins = Twins(
@@ -118,7 +121,7 @@ class Grading(object):
             return b""
 
     def _correctness(self):
-        """None, or (0, why): a test fails that passes on the base and on the expert's side."""
+        """None, or (0, code, why): a test fails that passes on the base and on the expert's side."""
         if not self._task["tests"]:
             return None
         base, gold = self._outcomes("base"), self._outcomes("gold")
@@ -142,7 +145,7 @@ class Grading(object):
                 why = "a test that must fail is not said to: a twin of %s" % forged[0]
             else:
                 return None
-        return 0, why
+        return 0, "tests_fail", why
 
     def _outcomes(self, side):
         """Outcomes of tests and twins by node, in a process of a side."""
@@ -161,14 +164,14 @@ class Grading(object):
             while len(session.pairs) < schedule["most_pairs"] and not verdict.is_clear():
                 session.add(1)
         except Failed as failed:
-            return 0, str(failed)
+            return 0, failed.code, str(failed)
         finally:
             self._facts.update(core=self._launcher.core, pairs=len(session.pairs), begun_anew=session.stumbles)
             self._facts.update(results=session.results.calls, results_compared=session.results.compared)
             self._facts["workloads"] = session.kinds()
             self._facts["pair_values"] = session.raw()
-        why = verdict.shortfall()
-        return (0, why) if why else (1, "faster than the base, and as fast as the expert's change")
+        short = verdict.shortfall()
+        return (0,) + short if short else (1, "rewarded", "faster than the base, and as fast as the expert's change")
 
 
 def passed(outcomes):

@@ -13,10 +13,10 @@ import os
 import random
 import time
 
-from figures import hodges_lehmann, log_harmonic, median, paired
+from figures import agree, hodges_lehmann, log_harmonic, median, paired
 from partner import Draw, Stumbled
 from results import Results
-from turns import alternate, calls_of_pair, phases, untimed_calls
+from turns import FIRST_LOOK, alternate, calls_of_pair, phases, untimed_calls
 from users import Trouble
 
 SIDES = ("base", "gold", "cand")
@@ -25,8 +25,8 @@ AA_EVERY = 2
 OBSERVE_SECONDS = 0.2
 AROUND = 0.9
 """Of the base's turns, the part in which a request takes no longer beside its call than is taken from the others'."""
-SLOPE_CALLS, SLOPE_PART = 3, 8
-"""Calls of a longer turn of a test; in how many rounds there is one of these."""
+SLOPE_CALLS, SLOPES = 3, 8
+"""Calls of a longer turn of a test; rounds of these in a pair."""
 SEEDS = 3
 """Calls of the base and of the expert's side by which a script's data are tried before they are drawn."""
 SLOW = 0.05
@@ -37,7 +37,11 @@ _random = random.SystemRandom()
 
 
 class Failed(Exception):
-    """The candidate fails a workload."""
+    """The candidate fails a workload, or has another result than the base."""
+
+    def __init__(self, code, why):
+        Exception.__init__(self, why)
+        self.code = code
 
 
 class Turns(object):
@@ -46,32 +50,57 @@ class Turns(object):
     def __init__(self, calls, cpu, first, untimed):
         self.inside, self.run, self.whole = (list(values) for values in zip(*calls))
         self.seconds = self.inside
-        """What counts: see `bounded`."""
+        """What counts: see `bounded` and `count_beside`."""
         self.cpu = cpu
         """Processor time of all that belongs to the side, from its being let go until it was stopped."""
         self.first, self.first_outside = first
         self.untimed = untimed
         self.slope = None
         """Of a test, seconds that each further call adds to a turn: inside, outside."""
+        self.beside = 0.0
+        """Seconds that a request lasts longer beside its call than the base's does, in the middle."""
+        self._more = 0.0
 
     def bounded(self, base):
         """From now on calls count no less than the clock outside allows.
 
         What a request takes beside its call is read from the base's process. The clock inside is believed where it
         says more than what is left (it is finer). Disturbances make single requests longer: none counts more than
-        what is typical outside. What all turns together show beyond that, and what is done around the call beyond
-        the base's, counts for all.
+        what is typical outside.
         """
         around = [run - inside for run, inside in zip(base.run, base.inside)]
         spare = sorted(around)[int(AROUND * (len(around) - 1))]
         typical = median(self.run) - median(around)
         self.seconds = [max(inside, min(run - spare, typical)) for inside, run in zip(self.inside, self.run)]
+        self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first))
         hidden = [run - seconds - usual for run, seconds, usual in zip(self.run, self.seconds, around)]
         rests = ([whole - run for whole, run in zip(one.whole, one.run)] for one in (self, base))
         later = [ours - theirs for ours, theirs in zip(*rests)]
-        more = sum(max(0.0, figures[0]) for figures in (paired(hidden), paired(later)) if figures)
-        self.seconds = [seconds + more for seconds in self.seconds]
-        self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first)) + more
+        self.beside = hodges_lehmann(hidden) + hodges_lehmann(later)
+
+    def count(self, more):
+        """So many seconds are added to each call, instead of those that were added before."""
+        self.seconds = [seconds + more - self._more for seconds in self.seconds]
+        self.first += more - self._more
+        self._more = more
+
+
+def count_beside(pairs, nodes):
+    """What the candidate does beside its calls, in pair after pair, counts as part of them.
+
+    Processes of the same code differ by some 10 us in what a request takes beside its call: one pair says nothing
+    of a candidate, and less than what the base and the expert's side differ by says nothing in any number of pairs.
+    """
+    for node in nodes:
+        excess, usual = [], []
+        for pair in pairs:
+            others = [turns[node].beside for role, turns in pair.turns.items() if role != "cand"]
+            excess.append(pair.turns["cand"][node].beside - median(others))
+            usual += [abs(other - median(others)) for other in others]
+        figures = paired(excess)
+        for pair in pairs:
+            pair.turns["cand"][node].count(max(0.0, figures[0] - max(usual)) if figures else 0.0)
+            pair.forget()
 
 
 class Pair(object):
@@ -91,6 +120,10 @@ class Pair(object):
             slower, faster = (self.turns[role][node].seconds for role in (slow, fast))
             self._logs[key] = hodges_lehmann([math.log(one / other) for one, other in zip(slower, faster)])
         return self._logs[key]
+
+    def forget(self):
+        """Calls count otherwise than before."""
+        self._logs.clear()
 
     def gain(self, role, nodes):
         """Log of the harmonic mean of a role's speedups over the base."""
@@ -153,7 +186,9 @@ class Session(object):
                     if error.role != "cand":
                         self._drawn = frozenset()  # data that were drawn may be none that the base can use
                     if error.final or not left:
-                        raise (Failed if error.role == "cand" else Trouble)("%s fails: %s" % (error.role, error))
+                        why = "%s fails: %s" % (error.role, error)
+                        raise Failed("workload_fails", why) if error.role == "cand" else Trouble(why)
+        count_beside(self.pairs, self.nodes)
 
     def over_pairs(self, value):
         """(low, middle, high) of a figure of pairs at 95 %; None with too few of them."""
@@ -231,7 +266,7 @@ class Session(object):
                 raise Stumbled(partner.role, "it goes to other cores: %s" % sorted(partner.cores - ours), final=True)
         wrong = self.results.wrong()
         if wrong:
-            raise Failed(wrong)
+            raise Failed("wrong_result", wrong)
         return pair
 
     def _turns(self, pair, node, partners):
@@ -249,25 +284,34 @@ class Session(object):
         rounds, untimed = self._rounds[node]
         for partner in partners:
             partner.cool()
-        found = [[] for _ in partners]
+        found, look = [[] for _ in partners], FIRST_LOOK
         for phase in phases(_random, rounds):
             draw = Draw(phase, [self._draw(node) for _ in range(1 + untimed)])
             for calls, more in zip(found, alternate(partners, node, untimed, [draw])):
                 calls += more
             self.results.take(*sides)
+            if len(found[0]) >= look:
+                if self._agree(partners, found):
+                    break
+                look = 2 * len(found[0])
         for partner, calls in zip(partners, found):
             pair.turns[partner.role][node] = Turns(calls, partner.cpu[:], first[partner.role][:2], untimed)
             partner.on_one_core(node)
         for role in pair.order:
             pair.turns[role][node].bounded(pair.turns["base"][node])
         if node not in self._scripts:
-            for role, slope in self._slopes(node, partners, max(1, rounds // SLOPE_PART)).items():
+            for role, slope in self._slopes(node, partners, min(SLOPES, rounds)).items():
                 pair.turns[role][node].slope = slope
         if node in self._twins:
             for partner in partners:
                 self._must_fail(partner, node)
         for partner in partners:
             partner.look()
+
+    def _agree(self, partners, found):
+        """Whether the turns of base and expert's side are enough; the candidate has no say in how many there are."""
+        calls = {partner.role: [inside for inside, _, _ in one] for partner, one in zip(partners, found)}
+        return agree([calls["base"], calls["gold"]], self._schedule["turn_error"])
 
     def _must_fail(self, partner, node):
         partner.go()

@@ -47,14 +47,15 @@ class Verdict(object):
         return any(high < 0 for _, _, high in seen.values()) or all(seen[clock][0] > 0 for clock in WALLS)
 
     def shortfall(self):
-        """Why there is no reward; None where there is one.
+        """(code, why) where there is no reward; None where there is one.
 
         Raises:
             Trouble: the expert's change is not faster here.
         """
         session, facts = self._session, self._facts
         gold, cand = (session.over_pairs(lambda pair: pair.gain(role, session.nodes)) for role in ("gold", "cand"))
-        facts.update(expert=told(gold), candidate=told(cand), undecided_at_95=False)
+        of_expert = told(self._of_expert(session.nodes))
+        facts.update(expert=told(gold), candidate=told(cand), of_expert=of_expert, undecided_at_95=False)
         aa = session.again()
         if aa:
             facts["base_again"] = told(aa)
@@ -62,15 +63,16 @@ class Verdict(object):
         if gold[1] <= 0:
             raise Trouble("the expert's change is not faster here (%s)" % words(gold))
         if cand[0] <= 0:
-            return "not faster than the base: %s" % words(cand)
+            return "not_faster", "not faster than the base: %s" % words(cand)
         for name, nodes in self._groups:
-            why = self._against_expert(nodes, "_hidden" if name else "")
-            if why:
-                return name + why
-        return self._outside()
+            short = self._against_expert(nodes, "_hidden" if name else "")
+            if short:
+                return short[0], name + short[1]
+        why = self._outside()
+        return why and ("contradicted", why)
 
     def _against_expert(self, nodes, suffix):
-        """Why some of the workloads fall short of the expert's; None when they do not."""
+        """(code, why) where some of the workloads fall short of the expert's; None when they do not."""
         session = self._session
         ratio = self._of_expert(nodes)
         gold, cand = (session.over_pairs(lambda pair: pair.first_gain(role, nodes)) for role in ("gold", "cand"))
@@ -79,15 +81,16 @@ class Verdict(object):
         if ratio[0] < self._log <= ratio[2]:
             self._facts["undecided_at_95"] = True
         if ratio[1] < self._log:
-            return "%s of the expert's speedup" % words(ratio)
+            return "below_expert", "%s of the expert's speedup" % words(ratio)
         if gold[0] > FIRST_GAIN and cand[1] < FIRST_PART * gold[1]:
-            return "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
+            why = "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
+            return "later_calls_only", why
         known = [node for node in nodes if node in session.fixed]
         if known and gold[0] > FIRST_GAIN:
             first = session.over_pairs(lambda pair: pair.first_of("gold", "cand", known))
             self._facts["first_of_expert" + suffix] = told(first)
             if first[2] < self._log:
-                return "only later calls are faster: first calls %s of the expert's" % words(first)
+                return "later_calls_only", "only later calls are faster: first calls %s of the expert's" % words(first)
         return None
 
     def _outside(self):

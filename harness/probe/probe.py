@@ -258,8 +258,8 @@ def main(path):
         from perfquarry_count import Count
 
         MODES["count"] = lambda request: Count(request, Names(request["tree"]))
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
     os.environ["PYTHONPATH"] = os.pathsep.join(request["source_roots"])  # for processes that tests start
     sys.argv[:] = ["pytest"]
     files = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from data.errors import InputError, SandboxUnavailable
-from harness.contracts import Sandbox
-from harness.sandbox.bubblewrap import BubblewrapSandbox
-from harness.sandbox.process import ProcessSandbox
-from harness.sandbox.supervise import ending_together
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.sandbox.bubblewrap import BubblewrapSandbox
+from perfquarry.harness.sandbox.process import ProcessSandbox
+from perfquarry.harness.sandbox.supervise import ending_together
 
 __all__ = ["BubblewrapSandbox", "ProcessSandbox", "choose_sandbox", "ending_together"]
 
@@ -52,7 +52,7 @@ def _bubblewrap(private: tuple[Path, ...]) -> Sandbox:
 
 
 def _docker(image: str) -> Sandbox:
-    from harness.sandbox.docker import DockerSandbox  # the SDK takes a quarter of a second to import
+    from perfquarry.harness.sandbox.docker import DockerSandbox  # the SDK takes a quarter of a second to import
 
     sandbox = DockerSandbox(image)
     sandbox.verify()

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed
-from harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
-from harness.sandbox.isolating import Isolating, completed, limit_words, told_start
-from harness.sandbox.seccomp import call_filter
-from harness.sandbox.supervise import supervise
-from harness.sandbox.task_limit import TaskGroup, resource_limit
-from harness.sandbox.tree import descendants
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Completed
+from perfquarry.harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
+from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words, told_start
+from perfquarry.harness.sandbox.seccomp import call_filter
+from perfquarry.harness.sandbox.supervise import supervise
+from perfquarry.harness.sandbox.task_limit import TaskGroup, resource_limit
+from perfquarry.harness.sandbox.tree import descendants
 
 # Runs inside: sets the limits, waits for our word, and tells how much processor time its child
 # took (times), which the kernel does not pass on through the namespace's own init. It talks through
@@ -62,7 +62,7 @@ class BubblewrapSandbox(Isolating):
 
     NAME = "bubblewrap"
     private: tuple[Path, ...] = ()
-    """Folders that are empty for every command but those that may write there."""
+    """Folders and files that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
     @retry(retry=retry_if_exception_type(_MountsMoved), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)
@@ -109,13 +109,44 @@ class BubblewrapSandbox(Isolating):
         return completed(ended, _cpu_seconds(report))
 
 
-def _options(bwrap: str, command: Command, private: Sequence[Path]) -> list[str]:
+def prefix(
+    python: Path, readable: Sequence[str], writable: Sequence[str], cwd: str, private: Sequence[Path], filter_file: Path
+) -> list[str]:
+    """The words before a command that isolate it as `run` does, for programs that start processes themselves.
+
+    Limits, environment and what the command prints are the caller's. Nothing survives the process that is started.
+
+    Args:
+        python: interpreter of an environment that stays visible.
+        readable: folders and files that stay visible; may hold words that the caller replaces later.
+        writable: the same for folders that can be written.
+        cwd: where the command starts; one of these.
+        private: folders and files that are empty inside.
+        filter_file: gets the filter of system calls.
+
+    Raises:
+        SandboxUnavailable: bubblewrap is missing.
+    """
+    bwrap = shutil.which("bwrap") or "bwrap"
+    shown = [word for path in readable for word in ("--ro-bind", path, path)]
+    shown += [word for path in writable for word in ("--bind", path, path)]
+    options = [*_options(bwrap, Command(argv=(str(python),), cwd=Path("/")), private, shown)[:-1], cwd]
+    program = call_filter()
+    if not program:
+        return [bwrap, *options, "--"]
+    filter_file.write_bytes(program)
+    opened = ["/bin/sh", "-c", 'exec 9<"$0" && exec "$@"', str(filter_file)]
+    return [*opened, bwrap, "--seccomp", "9", *options, "--"]
+
+
+def _options(bwrap: str, command: Command, private: Sequence[Path], shown: Sequence[str] = ()) -> list[str]:
     size = str(command.limits.file_bytes)
     options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox"]
     if _can_disable_user_namespaces(bwrap):
         options.append("--disable-userns")
-    options += ["--ro-bind", "/", "/", *_covers(command, private, size)]
+    covers, closed = _covers(command, private, size)
+    options += ["--ro-bind", "/", "/", *covers, *shown, *closed]
     # for root, who owns the files of /proc/sys even without capabilities, a writable /proc
     # (core_pattern) is a way out
     options += ["--proc", "/proc", "--remount-ro", "/proc"]
@@ -126,10 +157,13 @@ def _options(bwrap: str, command: Command, private: Sequence[Path]) -> list[str]
     return [*options, "--chdir", str(command.cwd)]
 
 
-def _covers(command: Command, private: Sequence[Path], size: str) -> list[str]:
-    """Mounts over what is hidden and, inside these, of what the command needs; the outer before the inner."""
+def _covers(command: Command, private: Sequence[Path], size: str) -> tuple[list[str], list[str]]:
+    """Mounts over what is hidden and, inside these, of what the command needs; the outer before the inner.
+
+    The second list closes what was covered, once all places to mount at are made in it.
+    """
     own = {path for path in PRIVATE if path.is_dir()}
-    empty = own | {path.resolve() for path in private if path.is_dir()}
+    empty = own | {path.resolve() for path in private if path.exists()}
     covers = empty | {path for path in hidden_paths() if not closed_to_namespaces(path)}
     shown = {path.parent.resolve() / path.name for path in needed_paths(command) if path.exists()}
     options, closed = [], []
@@ -147,7 +181,7 @@ def _covers(command: Command, private: Sequence[Path], size: str) -> list[str]:
         else:
             options += ["--tmpfs", str(path)]
             closed += ["--remount-ro", str(path)]
-    return options + closed  # closed last: places to mount at are made in them
+    return options, closed
 
 
 @functools.cache

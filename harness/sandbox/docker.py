@@ -16,19 +16,19 @@ import docker
 import requests
 from docker.types import LogConfig
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Exceeded
-from harness.sandbox.attached import Attached, attached
-from harness.sandbox.disk import DiskMeter
-from harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
-from harness.sandbox.hidden import PRIVATE, within
-from harness.sandbox.isolating import Isolating, completed, limit_words
-from harness.sandbox.limit import TimeLimit
-from harness.sandbox.mounts import SandboxView
-from harness.sandbox.report import ReportFolder
-from harness.sandbox.seccomp import docker_profile
-from harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
-from harness.sandbox.tree import descendants
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Completed, Exceeded
+from perfquarry.harness.sandbox.attached import Attached, attached
+from perfquarry.harness.sandbox.disk import DiskMeter
+from perfquarry.harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
+from perfquarry.harness.sandbox.hidden import PRIVATE, within
+from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words
+from perfquarry.harness.sandbox.limit import SandboxTimeLimit
+from perfquarry.harness.sandbox.mounts import SandboxView
+from perfquarry.harness.sandbox.report import ReportFolder
+from perfquarry.harness.sandbox.seccomp import docker_profile
+from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
+from perfquarry.harness.sandbox.tree import descendants
 
 # Runs inside, beside the command. It removes what image and engine put into the environment and
 # sets limits. What the container's control group has counted it tells for every line we send, and
@@ -61,7 +61,7 @@ PROVIDED = frozenset({"HOME", "HOSTNAME", "PATH", "TERM"})
 
 
 def own_image() -> str:
-    """Name of the base image made for this machine's own suite (`python -m harness.base_image`)."""
+    """Name of the base image made for this machine's own suite (`python -m perfquarry.harness.base_image`)."""
     with contextlib.suppress(OSError, ValueError):
         lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
         facts = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -118,7 +118,7 @@ class DockerSandbox(Isolating):
             found: Any = find_image(api, self.image or own_image())
         if found is None:
             raise SandboxUnavailable(
-                f"there is no image {self.image or own_image()}: make it with `python -m harness.base_image` "
+                f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.base_image` "
                 "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
             )
         config: dict[str, Any] = found["Config"]
@@ -183,7 +183,7 @@ def _supervise(
     begin = time.monotonic()
     disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
-    limit = TimeLimit(command.limits.wall_seconds, time.monotonic())
+    limit = SandboxTimeLimit(command.limits.wall_seconds, time.monotonic())
     if command.started:
         command.started(_own_process(api, container))
     exceeded = _watch(api, container, output, limit, folder, disk, command.ending)
@@ -205,7 +205,7 @@ def _watch(
     api: docker.APIClient,
     container: str,
     output: Attached,
-    limit: TimeLimit,
+    limit: SandboxTimeLimit,
     folder: ReportFolder,
     disk: DiskMeter,
     ending: threading.Event | None,
@@ -250,7 +250,9 @@ def _with_descendants(first: int) -> list[int]:
     return [first, *descendants(first)] if first else []
 
 
-def _ended(api: docker.APIClient, container: str, limit: TimeLimit, processes: Callable[[], Sequence[int]]) -> Exceeded:
+def _ended(
+    api: docker.APIClient, container: str, limit: SandboxTimeLimit, processes: Callable[[], Sequence[int]]
+) -> Exceeded:
     """Waits for the end of a container whose output has been closed."""
     while True:
         asked = time.monotonic()

@@ -13,7 +13,7 @@ import requests
 from docker.errors import APIError, DockerException, NotFound
 from docker.utils import kwargs_from_env
 
-from data.errors import SandboxUnavailable
+from perfquarry.data.errors import SandboxUnavailable
 
 TIMEOUT = 120
 """Seconds the engine gets to answer one request."""

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.contracts import Command
+from perfquarry.harness.contracts import Command
 
 PRIVATE = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # these are covered, not used
 """Folders of which a sandbox has its own."""

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Isolation, Limits
-from harness.sandbox.supervise import Ended
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Completed, Isolation, Limits
+from perfquarry.harness.sandbox.supervise import Ended
 
 
 class Isolating(ABC):

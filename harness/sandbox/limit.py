@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.alternation.waiting import LONGEST, Waiting
+from perfquarry.harness.alternation.waiting import LONGEST, Waiting
 
 QUIET = 0.25
 """Share of a limit within which nothing is looked up: what is done by then, as most timings, is left alone."""
@@ -12,7 +12,7 @@ SHORTEST = 0.001
 """Seconds between two looks at least."""
 
 
-class TimeLimit:
+class SandboxTimeLimit:
     """So many seconds, less those for which the tree waited for a processor; wall time where that is not known.
 
     Args:

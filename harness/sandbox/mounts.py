@@ -9,8 +9,8 @@ from pathlib import Path
 
 from docker.types import Mount
 
-from harness.contracts import Command
-from harness.sandbox.hidden import PRIVATE, hidden_paths, inside, needed_paths, within
+from perfquarry.harness.contracts import Command
+from perfquarry.harness.sandbox.hidden import PRIVATE, hidden_paths, inside, needed_paths, within
 
 NEVER = frozenset(map(Path, ("/", "/dev", "/proc", "/sys"))) | frozenset(PRIVATE)
 NOBODY = (65534, 65534)

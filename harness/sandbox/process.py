@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Isolation
-from harness.sandbox.supervise import supervise
-from harness.sandbox.tree import descendants, marked
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Completed, Isolation
+from perfquarry.harness.sandbox.supervise import supervise
+from perfquarry.harness.sandbox.tree import descendants, marked
 
 LIMITED = """
 exec 3<&0 </dev/null

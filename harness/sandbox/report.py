@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.contracts import Exceeded
+from perfquarry.harness.contracts import Exceeded
 
 PIPE_BYTES = 1 << 16
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Exceeded, Limits
-from harness.interrupts import interrupts_held
-from harness.sandbox.disk import DiskMeter
-from harness.sandbox.limit import TimeLimit
-from harness.sandbox.tree import descendants, proportional_memory, usage
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Exceeded, Limits
+from perfquarry.harness.interrupts import interrupts_held
+from perfquarry.harness.sandbox.disk import DiskMeter
+from perfquarry.harness.sandbox.limit import SandboxTimeLimit
+from perfquarry.harness.sandbox.tree import descendants, proportional_memory, usage
 
 TICK = 0.05
 """Seconds between two looks at the process tree."""
@@ -175,7 +175,7 @@ def _watch(
             selector.register(stream.pipe, selectors.EVENT_READ, stream)
         if event is not None:
             selector.register(event, selectors.EVENT_READ, None)
-        time_limit = TimeLimit(limits.wall_seconds, begin)
+        time_limit = SandboxTimeLimit(limits.wall_seconds, begin)
         next_look = time_limit.next_look(begin, TICK)
         while True:
             now = time.monotonic()
@@ -212,7 +212,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _over(
-    pid: int, limits: Limits, time_limit: TimeLimit, now: float, disk: DiskMeter, ending: threading.Event | None
+    pid: int, limits: Limits, time_limit: SandboxTimeLimit, now: float, disk: DiskMeter, ending: threading.Event | None
 ) -> Exceeded:
     if _ending.is_set():
         raise KeyboardInterrupt

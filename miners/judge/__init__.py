@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from data.errors import InputError
-from data.records import Change, Stamp, Verdict
-from data.settings import JudgeSettings
-from llm.client import Client, ModelSpec
-from miners.judge.heuristic import Heuristic
-from miners.judge.model import ModelJudge, Questions
-from miners.pulls.discussion import Discussions
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Change, Stamp, Verdict
+from perfquarry.data.settings import JudgeSettings
+from perfquarry.llm.client import Client
+from perfquarry.llm.spec import ModelSpec
+from perfquarry.miners.judge.heuristic import Heuristic
+from perfquarry.miners.judge.model import ModelJudge, Questions
+from perfquarry.miners.pulls.discussion import Discussions
 
 __all__ = ["CASCADE", "STAGE_VERSION", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 
@@ -37,7 +38,7 @@ class Judge(Protocol):
 
 
 def spec_of(settings: JudgeSettings) -> str | None:
-    """Who answers (`llm.client.ModelSpec`); None for the heuristic.
+    """Who answers (`llm.spec.ModelSpec`); None for the heuristic.
 
     Raises:
         InputError: no judge has that name, or the cascade has no model.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from miners.judge.diff import Diff, Hunk
-from miners.judge.finding import Finding, quote
-from miners.judge.forms import LOOP, PYTHON, Form
-from miners.judge.native import NATIVE
+from perfquarry.miners.judge.diff import Hunk, JudgedDiff
+from perfquarry.miners.judge.finding import JudgeFinding, quote
+from perfquarry.miners.judge.forms import LOOP, PYTHON, Form
+from perfquarry.miners.judge.native import NATIVE
 
 _EXIT = re.compile(r"^[ \t]*(?:el)?if\b[^\n]*\n[ \t]*(?:return|continue|break|yield|goto)\b", re.M)
 _IMPORT = re.compile(r"\s+(?:from [\w.]+ )?import \w")
@@ -24,7 +24,7 @@ _CONSTANT = re.compile(
 )
 
 
-def find(diff: Diff) -> Iterator[Finding]:
+def find(diff: JudgedDiff) -> Iterator[JudgeFinding]:
     """The kinds of rewriting a diff shows."""
     for form in PYTHON + NATIVE if diff.native else PYTHON:
         if not form.python_only or diff.python:
@@ -33,10 +33,10 @@ def find(diff: Diff) -> Iterator[Finding]:
     for name, lines in _BY_HUNK:
         line = next((line for hunk in diff.hunks for line in lines(hunk)), None)
         if line is not None:
-            yield Finding(name, 1.0, f"+ {line.strip()[:80]}")
+            yield JudgeFinding(name, 1.0, f"+ {line.strip()[:80]}")
 
 
-def _traded(form: Form, diff: Diff) -> Iterator[Finding]:
+def _traded(form: Form, diff: JudgedDiff) -> Iterator[JudgeFinding]:
     evidence = ""
     if form.drop is not None:
         first = form.drop.search(diff.removed)
@@ -50,26 +50,26 @@ def _traded(form: Form, diff: Diff) -> Iterator[Finding]:
         if form.drop is not None and not _more(form.drop, diff.removed, diff.added):
             return
         evidence = "+ " + quote(diff.added, first.start())
-    yield Finding(form.name, 1.0, evidence)
+    yield JudgeFinding(form.name, 1.0, evidence)
 
 
 def _more(pattern: re.Pattern[str], here: str, there: str) -> bool:
     return len(pattern.findall(here)) > len(pattern.findall(there))
 
 
-def _balance(diff: Diff) -> Iterator[Finding]:
+def _balance(diff: JudgedDiff) -> Iterator[JudgeFinding]:
     removed, added = diff.removed, diff.added
     if _more(LOOP, removed, added) and (loop := LOOP.search(removed)):
-        yield Finding("loop_removed", 1.0, "- " + quote(removed, loop.start()))
+        yield JudgeFinding("loop_removed", 1.0, "- " + quote(removed, loop.start()))
     if _more(_EXIT, added, removed) and (leave := _EXIT.search(added)):
-        yield Finding("early_exit", 1.0, "+ " + quote(added, leave.end()))
+        yield JudgeFinding("early_exit", 1.0, "+ " + quote(added, leave.end()))
     calls = len(_CALL.findall(removed)) - len(_CALL.findall(added))
     if calls > 0 and added:
-        yield Finding("fewer_calls", min(calls, 3) / 3, f"{calls} calls fewer")
+        yield JudgeFinding("fewer_calls", min(calls, 3) / 3, f"{calls} calls fewer")
     lower = added.lower()
     name = _FAST_NAME.search(lower)
     if name and _more(_FAST_NAME, lower, removed.lower()):
-        yield Finding("fast_name", 1.0, "+ " + quote(added, name.start()))
+        yield JudgeFinding("fast_name", 1.0, "+ " + quote(added, name.start()))
 
 
 def _hoisted(hunk: Hunk) -> Iterator[str]:

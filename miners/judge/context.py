@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from data.errors import GitFailed, InputError
-from data.git import git_of
-from data.records import Change, Stamp, TouchedFunction
-from data.settings import MineSettings
-from llm.fences import Piece, fit
-from llm.tokens import about_tokens
-from miners.blobs import sides
-from miners.diff import text
-from miners.functions import touched
-from miners.history import crawl
-from miners.judge.hunks import Hunk, hunks_of
-from miners.pulls.discussion import Discussion
-from miners.roles import language_of, role_of
-from miners.scopes import MODULE, Span, spans
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import git_of
+from perfquarry.data.records import Change, Stamp, TouchedFunction
+from perfquarry.data.settings import MineSettings
+from perfquarry.llm.fences import Piece, fit
+from perfquarry.llm.tokens import about_tokens
+from perfquarry.miners.blobs import sides
+from perfquarry.miners.diff import text
+from perfquarry.miners.functions import touched
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge.hunks import PatchHunk, hunks_of
+from perfquarry.miners.pulls.discussion import Discussion
+from perfquarry.miners.roles import language_of, role_of
+from perfquarry.miners.scopes import MODULE, Span, spans
 
 _WHOLE_PATCH = 1024 * 1024
 """Bytes of a patch that is read again from the clone because the table has only its beginning."""
@@ -130,7 +130,7 @@ def _whole(clone: Path | None, change: Change) -> Change:
     return found if found.patch else change
 
 
-def _functions(clone: Path, change: Change, hunks: Sequence[Hunk]) -> list[_Function]:
+def _functions(clone: Path, change: Change, hunks: Sequence[PatchHunk]) -> list[_Function]:
     """Modified functions in the order of the diff; without text where a hunk shows the function in full."""
     by_path: dict[str, list[TouchedFunction]] = defaultdict(list)
     try:
@@ -151,7 +151,7 @@ def _functions(clone: Path, change: Change, hunks: Sequence[Hunk]) -> list[_Func
     return found
 
 
-def _function(path: str, span: Span, lines: Sequence[str], hunks: Sequence[Hunk]) -> _Function:
+def _function(path: str, span: Span, lines: Sequence[str], hunks: Sequence[PatchHunk]) -> _Function:
     inside = [hunk for hunk in hunks if hunk.first <= span.last and span.first <= hunk.last]
     whole = any(hunk.first <= span.first and span.last <= hunk.last for hunk in hunks)
     code = "\n".join(lines[span.first - 1 : span.last])

@@ -42,7 +42,7 @@ class Hunk:
 
 
 @dataclass
-class Diff:
+class JudgedDiff:
     """What the signals read."""
 
     hunks: list[Hunk]
@@ -64,14 +64,14 @@ def _meaning(hunk: Hunk, lines: list[str]) -> list[str] | str:
     return [line.rstrip() for line in lines] if hunk.python else "".join("".join(line.split()) for line in lines)
 
 
-def parse(patch: str) -> Diff:
+def parse(patch: str) -> JudgedDiff:
     """Reads the first `READ_LIMIT` characters of a unified diff; linear in their number, never raises."""
     hunks = list(_hunks(patch[:READ_LIMIT]))
     for hunk in hunks:
         _sort_lines(hunk)
     removed = Counter(line.strip() for h in hunks for line in h.removed)
     added = Counter(line.strip() for h in hunks for line in h.added)
-    return Diff(
+    return JudgedDiff(
         hunks=hunks,
         removed="\n".join((removed - added).elements()),
         added="\n".join((added - removed).elements()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Finding(NamedTuple):
+class JudgeFinding(NamedTuple):
     """Something seen in a change."""
 
     name: str

@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from data.records import MEANING as REASONS
-from data.records import Change, QuotedResult, Reason, Signal, Stamp, Verdict
-from data.settings import JudgeSettings
-from miners.judge import code, rules, shape, words
-from miners.judge.diff import Diff, parse
-from miners.judge.finding import Finding
-from miners.judge.meaning import MEANING
-from miners.pulls.results import gains
+from perfquarry.data.records import MEANING as REASONS
+from perfquarry.data.records import Change, QuotedResult, Reason, Signal, Stamp, Verdict
+from perfquarry.data.settings import JudgeSettings
+from perfquarry.miners.judge import code, rules, shape, words
+from perfquarry.miners.judge.diff import JudgedDiff, parse
+from perfquarry.miners.judge.finding import JudgeFinding
+from perfquarry.miners.judge.meaning import MEANING
+from perfquarry.miners.pulls.results import gains
 
 NAME = "heuristic"
 WEIGHTS = Path(__file__).with_name("weights.json")
@@ -39,7 +39,7 @@ def weights() -> Weights:
     return Weights(float(stored["intercept"]), {name: float(value) for name, value in stored["weights"].items()})
 
 
-def observe(change: Change, diff: Diff) -> list[Finding]:
+def observe(change: Change, diff: JudgedDiff) -> list[JudgeFinding]:
     """Everything the judge sees in a change, each signal at most once; depends on nothing else."""
     found = (
         *words.find(change.title, change.message, diff.comments),
@@ -90,12 +90,12 @@ class Heuristic:
             change, probability, shown, None if probability >= self._settings.keep_from else Reason.UNLIKELY
         )
 
-    def _observe(self, change: Change, diff: Diff) -> list[Finding]:
+    def _observe(self, change: Change, diff: JudgedDiff) -> list[JudgeFinding]:
         found = observe(change, diff)
         gained = gains(self._quoted(change)) if self._quoted else []
         if not gained:
             return found
-        told = Finding("measured", 1.0, gained[0].line[:80])
+        told = JudgeFinding("measured", 1.0, gained[0].line[:80])
         return [*(finding for finding in found if finding.name != "measured"), told]
 
     def _verdict(self, change: Change, probability: float, signals: list[Signal], reason: Reason | None) -> Verdict:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from miners.judge import code
-from miners.judge.diff import parse
-from miners.judge.heuristic import weights
+from perfquarry.miners.judge import code
+from perfquarry.miners.judge.diff import parse
+from perfquarry.miners.judge.heuristic import weights
 
 _RANGE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _SIZE = 0.1
@@ -17,7 +17,7 @@ _SIZE = 0.1
 
 
 @dataclass(frozen=True)
-class Hunk:
+class PatchHunk:
     """One hunk that makes sense alone."""
 
     path: str
@@ -30,16 +30,16 @@ class Hunk:
     """0: no code but comments, docstrings and white space."""
 
 
-def hunks_of(patch: str) -> list[Hunk]:
+def hunks_of(patch: str) -> list[PatchHunk]:
     """The hunks of a unified diff, in its order."""
     return [_hunk(path, header, lines) for path, header, lines in _split(patch)]
 
 
-def _hunk(path: str, header: str, lines: list[str]) -> Hunk:
+def _hunk(path: str, header: str, lines: list[str]) -> PatchHunk:
     found = _RANGE.match(lines[0])
     first, count = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
     body = "\n".join(lines)
-    return Hunk(path, f"--- {path}\n{body}", first, first + count - 1, _relevance(f"{header}\n{body}\n"))
+    return PatchHunk(path, f"--- {path}\n{body}", first, first + count - 1, _relevance(f"{header}\n{body}\n"))
 
 
 def _relevance(patch: str) -> float:

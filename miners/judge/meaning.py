@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from miners.judge.forms import PYTHON
-from miners.judge.native import NATIVE
+from perfquarry.miners.judge.forms import PYTHON
+from perfquarry.miners.judge.native import NATIVE
 
 MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
     "title_speed": "the title speaks of speed",

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from data.errors import AnswersAwaited
-from data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
-from data.settings import JudgeSettings
-from llm.client import Client
-from llm.fences import visible
-from llm.prompts import Prompt
-from llm.request import Answer, Request, Usage
-from miners.judge.context import context_of
-from miners.judge.heuristic import Heuristic
-from miners.judge.opinion import Opinion, Vote, log_odds, most, probability_of
-from miners.pulls.discussion import Discussions
+from perfquarry.data.errors import AnswersAwaited
+from perfquarry.data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
+from perfquarry.data.settings import JudgeSettings
+from perfquarry.llm.client import Client
+from perfquarry.llm.fences import visible
+from perfquarry.llm.prompts import Prompt
+from perfquarry.llm.request import Answer, Request, Usage
+from perfquarry.miners.judge.context import context_of
+from perfquarry.miners.judge.heuristic import Heuristic
+from perfquarry.miners.judge.opinion import Opinion, Vote, log_odds, most, probability_of
+from perfquarry.miners.pulls.discussion import Discussions
 
 PROMPTS = Path(__file__).with_name("prompts")
 VERSION, VERSION_WITH_DISCUSSION = "v1", "v2"

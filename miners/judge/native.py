@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miners.judge.forms import Form, any_of
+from perfquarry.miners.judge.forms import Form, any_of
 
 NATIVE = (
     Form(

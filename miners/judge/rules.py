@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from data.records import Change, Reason
-from miners.judge.diff import READ_LIMIT, Diff
+from perfquarry.data.records import Change, Reason
+from perfquarry.miners.judge.diff import READ_LIMIT, JudgedDiff
 
 _REVERT = re.compile(r'\s*(?:revert(?:ed|ing|s)?\b[:\s]*(?:of\s)?["\'“]?\s*)', re.IGNORECASE)
 _REVERTS = re.compile(r"\s*This reverts commit\b", re.IGNORECASE)
 _TITLE_LIMIT = 300
 
 
-def rejection(change: Change, diff: Diff) -> Reason | None:
+def rejection(change: Change, diff: JudgedDiff) -> Reason | None:
     """The rule that a change falls under, or None."""
     source = [f for f in change.files if f.role == "source" and f.status != "submodule"]
     if not source:

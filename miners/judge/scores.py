@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from data.records import Record, Verdict
+from perfquarry.data.records import Record, Verdict
 
 Floats = NDArray[np.float64]
 BINS = tuple(number / 10 for number in range(11))

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from data.records import Change
-from miners.judge.diff import Diff
-from miners.judge.finding import Finding
+from perfquarry.data.records import Change
+from perfquarry.miners.judge.diff import JudgedDiff
+from perfquarry.miners.judge.finding import JudgeFinding
 
 FILES_READ = 500
 """Files whose names are looked at: a change with more is a sync or an import."""
@@ -35,15 +35,15 @@ _MORE = (
 )
 
 
-def find(change: Change, diff: Diff) -> Iterator[Finding]:
+def find(change: Change, diff: JudgedDiff) -> Iterator[JudgeFinding]:
     """What the list of files and the mere size of the diff say."""
     source = [f for f in change.files if f.role == "source"]
     added, deleted = sum(f.added for f in source), sum(f.deleted for f in source)
-    yield Finding("source_files", _log(len(source) - 1, 20), f"{len(source)} source files")
-    yield Finding("lines", _log(added + deleted, 2000), f"+{added} -{deleted} source lines")
-    yield Finding("tiny", float(added + deleted <= 4), f"+{added} -{deleted} source lines")
-    yield Finding("balance", min(added, deleted) / max(added, deleted, 1), f"+{added} -{deleted} source lines")
-    yield Finding("functions", _log(len(change.functions), 30), f"{len(change.functions)} functions touched")
+    yield JudgeFinding("source_files", _log(len(source) - 1, 20), f"{len(source)} source files")
+    yield JudgeFinding("lines", _log(added + deleted, 2000), f"+{added} -{deleted} source lines")
+    yield JudgeFinding("tiny", float(added + deleted <= 4), f"+{added} -{deleted} source lines")
+    yield JudgeFinding("balance", min(added, deleted) / max(added, deleted, 1), f"+{added} -{deleted} source lines")
+    yield JudgeFinding("functions", _log(len(change.functions), 30), f"{len(change.functions)} functions touched")
     yield from _files(change)
     yield from _contents(diff)
 
@@ -52,38 +52,38 @@ def _log(count: int, full: int) -> float:
     return min(math.log1p(max(count, 0)) / math.log1p(full), 1.0)
 
 
-def _files(change: Change) -> Iterator[Finding]:
+def _files(change: Change) -> Iterator[JudgeFinding]:
     for name, pattern in (("benchmark_files", _BENCHMARK), ("release_notes", _NOTES)):
         path = next((f.path for f in change.files[:FILES_READ] if pattern.search(f.path[-200:])), None)
         if path is not None:
-            yield Finding(name, 1.0, path[-80:])
+            yield JudgeFinding(name, 1.0, path[-80:])
     tests = sum(f.added for f in change.files if f.role == "test")
     if tests:
-        yield Finding("tests_added", _log(tests, 200), f"{tests} lines of tests added")
+        yield JudgeFinding("tests_added", _log(tests, 200), f"{tests} lines of tests added")
     docs = sum(f.added + f.deleted for f in change.files if f.role == "docs")
     if docs:
-        yield Finding("docs_changed", _log(docs, 200), f"{docs} lines of docs changed")
+        yield JudgeFinding("docs_changed", _log(docs, 200), f"{docs} lines of docs changed")
     new = next((f.path for f in change.files if f.role == "source" and f.status == "added"), None)
     if new is not None:
-        yield Finding("new_source_file", 1.0, new[-80:])
+        yield JudgeFinding("new_source_file", 1.0, new[-80:])
     if any(f.role == "build" for f in change.files):
-        yield Finding("build_files", 1.0, next(f.path for f in change.files if f.role == "build")[-80:])
+        yield JudgeFinding("build_files", 1.0, next(f.path for f in change.files if f.role == "build")[-80:])
     if change.kind == "merge":
-        yield Finding("merge", 1.0, change.title[:80])
+        yield JudgeFinding("merge", 1.0, change.title[:80])
     native = next((f.path for f in change.files if f.role == "source" and f.language not in (None, "python")), None)
     if native is not None:
-        yield Finding("compiled_source", 1.0, native[-80:])
+        yield JudgeFinding("compiled_source", 1.0, native[-80:])
 
 
-def _contents(diff: Diff) -> Iterator[Finding]:
+def _contents(diff: JudgedDiff) -> Iterator[JudgeFinding]:
     public = [m for m in _PUBLIC.findall(diff.added) if m not in set(_PUBLIC.findall(diff.removed))]
     if public:
-        yield Finding("new_public_names", min(len(public), 4) / 4, ", ".join(public[:4]))
+        yield JudgeFinding("new_public_names", min(len(public), 4) / 4, ", ".join(public[:4]))
     for name, pattern in _MORE:
         more = len(pattern.findall(diff.added)) - len(pattern.findall(diff.removed))
         if more > 0:
-            yield Finding(name, min(more, 3) / 3, f"{more} more")
+            yield JudgeFinding(name, min(more, 3) / 3, f"{more} more")
     if not diff.removed.strip():
-        yield Finding("only_additions", 1.0, "no code line removed")
+        yield JudgeFinding("only_additions", 1.0, "no code line removed")
     if not diff.added.strip():
-        yield Finding("only_deletions", 1.0, "no code line added")
+        yield JudgeFinding("only_deletions", 1.0, "no code line added")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from miners.judge.finding import Finding, quote
+from perfquarry.miners.judge.finding import JudgeFinding, quote
 
 TITLE_LIMIT = 300
 BODY_LIMIT = 4_000
@@ -149,19 +149,19 @@ def prepare(title: str, message: str) -> tuple[str, str]:
     return title, body
 
 
-def find(title: str, message: str, comments: str) -> Iterator[Finding]:
+def find(title: str, message: str, comments: str) -> Iterator[JudgeFinding]:
     """What the words say; `comments` are the comment lines the change adds."""
     said, rest = prepare(title, message)
     head, body = NOT_SPEED.sub(" · ", said), NOT_SPEED.sub(" · ", rest)
     if SYNC.match(title[:TITLE_LIMIT].lower()):
-        yield Finding("sync", 1.0, title[:80])
+        yield JudgeFinding("sync", 1.0, title[:80])
     if head != said and STRONG.search(said) and not STRONG.search(head):
-        yield Finding("speed_elsewhere", 1.0, said[:80])
+        yield JudgeFinding("speed_elsewhere", 1.0, said[:80])
     if _SLOWER.search(head) and not _GAIN.search(_MARK.sub("", head)):
-        yield Finding("slowdown", 1.0, said[:80])
+        yield JudgeFinding("slowdown", 1.0, said[:80])
         return  # the words of speed tell how much is lost
     if prefix := PREFIX.search(head):
-        yield Finding("perf_prefix", 1.0, prefix.group(0).strip())
+        yield JudgeFinding("perf_prefix", 1.0, prefix.group(0).strip())
     for name, pattern, text, full in (
         ("title_speed", STRONG, head, 2),
         ("body_speed", STRONG, body, 3),
@@ -177,7 +177,7 @@ def find(title: str, message: str, comments: str) -> Iterator[Finding]:
         yield from _count(name, pattern, text, full)
 
 
-def _count(name: str, pattern: re.Pattern[str], text: str, full: int) -> Iterator[Finding]:
+def _count(name: str, pattern: re.Pattern[str], text: str, full: int) -> Iterator[JudgeFinding]:
     """A finding whose value grows from 0 to 1 with the number of different words, `full` of them being enough."""
     words: dict[str, int] = {}
     for match in pattern.finditer(text):
@@ -185,4 +185,4 @@ def _count(name: str, pattern: re.Pattern[str], text: str, full: int) -> Iterato
         if len(words) == full:
             break
     if words:
-        yield Finding(name, len(words) / full, quote(text, next(iter(words.values()))))
+        yield JudgeFinding(name, len(words) / full, quote(text, next(iter(words.values()))))

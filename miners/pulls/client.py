@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 import github
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from data.errors import GithubFailed, InputError
-from data.settings import PullSettings
-from llm.secrets import without_secrets
-from miners.pulls.identities import Identity, freest
+from perfquarry.data.errors import GithubFailed, InputError
+from perfquarry.data.settings import PullSettings
+from perfquarry.llm.secrets import without_secrets
+from perfquarry.miners.pulls.identities import Identity, freest
 
 log = logging.getLogger("perfquarry.pulls")
 
@@ -43,7 +43,7 @@ class _Limited(Exception):
     """A rate limit: it costs time, not an attempt."""
 
 
-class Client:
+class GitHubClient:
     """GitHub's GraphQL and REST APIs, through PyGithub's requesters.
 
     Args:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from data.errors import GithubFailed
-from data.records import Issue, Pull, Stamp
-from data.settings import PullSettings
-from miners.pulls.client import Client
-from miners.pulls.queries import OF_ISSUE, OF_PULL, PULLS, REVIEW_COMMENTS, Connection, issues_query, rest_of
-from miners.pulls.reading import issue_of, nodes, pull_of
+from perfquarry.data.errors import GithubFailed
+from perfquarry.data.records import Issue, Pull, Stamp
+from perfquarry.data.settings import PullSettings
+from perfquarry.miners.pulls.client import GitHubClient
+from perfquarry.miners.pulls.queries import OF_ISSUE, OF_PULL, PULLS, REVIEW_COMMENTS, Connection, issues_query, rest_of
+from perfquarry.miners.pulls.reading import issue_of, nodes, pull_of
 
 _SMALLEST = 5
 """Pull requests of a page that was made lighter."""
@@ -50,7 +50,7 @@ class Crawl:
         settings: page size and limits.
     """
 
-    def __init__(self, client: Client, codebase: str, stamp: Stamp, settings: PullSettings) -> None:
+    def __init__(self, client: GitHubClient, codebase: str, stamp: Stamp, settings: PullSettings) -> None:
         self._client, self._stamp, self._settings = client, stamp, settings
         self._codebase = codebase
         self._owner, _, self._name = codebase.partition("/")
@@ -59,7 +59,7 @@ class Crawl:
         """Pages of pull requests updated later than the row with the cursor `after`; of all without one.
 
         Raises:
-            InputError, GithubFailed: see `Client.query`.
+            InputError, GithubFailed: see `GitHubClient.query`.
         """
         size, wanted = self._settings.page_size, self._settings.page_size
         while True:
@@ -80,7 +80,7 @@ class Crawl:
         """Issues by number, some at a time; rejected rows for numbers that stand for none.
 
         Raises:
-            InputError, GithubFailed: see `Client.query`.
+            InputError, GithubFailed: see `GitHubClient.query`.
         """
         for start in range(0, len(numbers), _ISSUES):
             asked = list(numbers[start : start + _ISSUES])

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from data.records import Change, Issue, Pull, QuotedResult, Remark
-from llm.fences import Piece
-from miners.pulls.notes import ReleaseNotes
-from miners.pulls.policies import linked
-from miners.pulls.results import quoted_results
+from perfquarry.data.records import Change, Issue, Pull, QuotedResult, Remark
+from perfquarry.llm.fences import Piece
+from perfquarry.miners.pulls.notes import ReleaseNotes
+from perfquarry.miners.pulls.policies import linked
+from perfquarry.miners.pulls.results import quoted_results
 
 _BOTS = ("[bot]", "-bot", "codecov", "coveralls")
 _HIDDEN = re.compile(r"<!--.*?-->", re.S)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from data.errors import GitFailed
-from data.git import git_of
-from miners.diff import text
-from miners.revisions import Selection, select
-from miners.stream import HEADERS, LogReader
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import git_of
+from perfquarry.miners.diff import text
+from perfquarry.miners.revisions import RevisionRange, select
+from perfquarry.miners.stream import HEADERS, LogReader
 
 
 def titles_of(clone: Path, names: Iterable[str]) -> list[str]:
@@ -46,7 +46,7 @@ class Graph:
 
     def __init__(self, clone: Path, branch: str | None = None) -> None:
         git = git_of(clone)
-        shas = select(git, Selection(branch=branch))
+        shas = select(git, RevisionRange(branch=branch))
         self.tip = shas[0] if shas else ""
         self.commits: dict[str, Commit] = {}
         for raw in LogReader(git, HEADERS, shas, 1):

@@ -13,8 +13,8 @@ import github
 from github import Auth
 from github.Requester import Requester
 
-from data.errors import InputError
-from data.settings import PullSettings
+from perfquarry.data.errors import InputError
+from perfquarry.data.settings import PullSettings
 
 GITHUB = "https://api.github.com"
 _USER_AGENT = "perfquarry"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data.errors import GitFailed
-from data.records import RESOLVING, Change, Policy, Reason
-from data.settings import MineSettings
-from miners.pulls.graph import Graph
-from miners.pulls.policies import COLUMNS, rejection
-from miners.pulls.series import widened
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.records import RESOLVING, Change, Policy, Reason
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.pulls.graph import Graph
+from perfquarry.miners.pulls.policies import COLUMNS, rejection
+from perfquarry.miners.pulls.series import widened
 
 JOIN_COLUMNS = (*COLUMNS, "title", "merge_sha", "commits")
 """Columns of `pulls` that a joining needs."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from data.records import Link, LinkKind
-from miners.references import issue_numbers
+from perfquarry.data.records import Link, LinkKind
+from perfquarry.miners.references import issue_numbers
 
 _CLOSES = re.compile(
     r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+"

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from data.errors import GitFailed
-from data.git import git_of
-from miners.blobs import read_blobs
-from miners.diff import text
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.git import git_of
+from perfquarry.miners.blobs import read_blobs
+from perfquarry.miners.diff import text
 
 _FILE = re.compile(
     r"(?:.*/)?(?:change[-_]?(?:log|s)|history|news|releases?|what'?s?[-_]?new|release[-_]?notes?)(?:[-_.v\d]*)"

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from data.git import git_of
-from data.records import Pull, PullCommit, Stamp
-from miners.diff import text
-from miners.pulls.graph import Commit, Graph
-from miners.pulls.links import closing_words, commits_in, mentions, strongest
-from miners.pulls.results import quoted_results
-from miners.references import pull_number, squash_number
-from miners.stream import NAMES, LogReader
+from perfquarry.data.git import git_of
+from perfquarry.data.records import Pull, PullCommit, Stamp
+from perfquarry.miners.diff import text
+from perfquarry.miners.pulls.graph import Commit, Graph
+from perfquarry.miners.pulls.links import closing_words, commits_in, mentions, strongest
+from perfquarry.miners.pulls.results import quoted_results
+from perfquarry.miners.references import pull_number, squash_number
+from perfquarry.miners.stream import NAMES, LogReader
 
 _OTHER_MERGES = re.compile(
     r"(?:Auto merge of|Merge|Merge pull requests?|Merge PRs?) #(\d{1,7})\b"  # bors, homu

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from data.records import RESOLVING, Policy, Reason
-from miners.roles import role_of
+from perfquarry.data.records import RESOLVING, Policy, Reason
+from perfquarry.miners.roles import role_of
 
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 COLUMNS = ("number", "state", "labels", "files", "issues")

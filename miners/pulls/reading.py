@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from data.records import Issue, Link, Pull, PullCommit, Reason, Remark, Stamp
-from miners.pulls.links import closing_words, commits_in, mentions, strongest
-from miners.pulls.results import quoted_results
+from perfquarry.data.records import Issue, Link, Pull, PullCommit, Reason, Remark, Stamp
+from perfquarry.miners.pulls.links import closing_words, commits_in, mentions, strongest
+from perfquarry.miners.pulls.results import quoted_results
 
 Node = Mapping[str, Any]
 

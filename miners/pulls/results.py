@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from data.records import QuotedResult
+from perfquarry.data.records import QuotedResult
 
 _LONGEST = 100_000
 """Characters of a text that are read."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from data.git import git_of
-from data.records import Change, Reason, change_id_of
-from data.settings import MineSettings
-from miners.diff import Diff, read_names, read_patch
-from miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, parse_entries
+from perfquarry.data.git import git_of
+from perfquarry.data.records import Change, Reason, change_id_of
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.diff import Diff, read_names, read_patch
+from perfquarry.miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, parse_entries
 
 _PATCH_START = b"\0\0diff --git "
 

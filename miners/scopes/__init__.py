@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from miners.scopes.c import scopes_of_c, spans_of_c
-from miners.scopes.indented import scopes_of_indented, spans_of_indented
-from miners.scopes.python import scopes_of_python
-from miners.scopes.scope import MODULE, Scope, Span
+from perfquarry.miners.scopes.c import scopes_of_c, spans_of_c
+from perfquarry.miners.scopes.indented import scopes_of_indented, spans_of_indented
+from perfquarry.miners.scopes.python import scopes_of_python
+from perfquarry.miners.scopes.scope import MODULE, Scope, Span
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of a file beyond which it is not parsed."""
 
-__all__ = ["LARGEST", "MODULE", "Pair", "Scope", "Span", "parse_pair", "spans"]
+__all__ = ["LARGEST", "MODULE", "Scope", "ScopesPair", "Span", "parse_pair", "spans"]
 
 
-class Pair(NamedTuple):
+class ScopesPair(NamedTuple):
     """Scopes of the two sides of a file, found in the same way."""
 
     base: list[Scope]
     head: list[Scope]
 
 
-def parse_pair(language: str | None, base: bytes, head: bytes) -> Pair | None:
+def parse_pair(language: str | None, base: bytes, head: bytes) -> ScopesPair | None:
     """Scopes of both sides (empty bytes: the file is not there); None for other languages and huge files.
 
     Python that a current interpreter cannot parse (Python 2, broken files) is read by its indentation,
@@ -38,11 +38,11 @@ def parse_pair(language: str | None, base: bytes, head: bytes) -> Pair | None:
     if language == "python":
         old, new = scopes_of_python(base), scopes_of_python(head)
         if old is not None and new is not None:
-            return Pair(old, new)
+            return ScopesPair(old, new)
     if language in ("python", "cython"):
-        return Pair(scopes_of_indented(base), scopes_of_indented(head))
+        return ScopesPair(scopes_of_indented(base), scopes_of_indented(head))
     if language in ("c", "cpp"):
-        return Pair(scopes_of_c(base, language), scopes_of_c(head, language))
+        return ScopesPair(scopes_of_c(base, language), scopes_of_c(head, language))
     return None
 
 

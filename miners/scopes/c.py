@@ -9,7 +9,7 @@ import tree_sitter_c
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
-from miners.scopes.scope import MODULE, Scope, Span
+from perfquarry.miners.scopes.scope import MODULE, Scope, Span
 
 _TOKEN = re.compile(
     rb"(?P<comment>//[^\n]*|/\*.*?\*/)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\w+|[^\s\w]",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from miners.scopes.scope import MODULE, Scope, Span
+from perfquarry.miners.scopes.scope import MODULE, Scope, Span
 
 _LITERAL = re.compile(
     r"(?P<comment>#[^\n]*)"

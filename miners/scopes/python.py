@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import warnings
 
-from data import syntax
-from miners.scopes.scope import MODULE, Scope
+from perfquarry.data import syntax
+from perfquarry.miners.scopes.scope import MODULE, Scope
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from testgen.calls.modules import Node
-from testgen.calls.native import Binding, Code, NativeFacts
+from perfquarry.testgen.calls.modules import Node
+from perfquarry.testgen.calls.native import Binding, Code, NativeFacts
 
 _UFUNC = re.compile(r"^\s*['\"](\w+)['\"]\s*:\s*Ufunc\(", re.M)
 _LOOP = re.compile(r"(?:[A-Z0-9]+|@\w+@)_(\w+)")

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testgen.calls.bindings import Natives, natives_of
-from testgen.calls.facts import CALLED, SELF, SUPER, UNKNOWN, Definition, Facts, bare
-from testgen.calls.indented import cython_facts
-from testgen.calls.modules import Modules, Node, Value
-from testgen.calls.native import native_facts
-from testgen.calls.python import python_facts
-from testgen.files import source_files
+from perfquarry.testgen.calls.bindings import Natives, natives_of
+from perfquarry.testgen.calls.facts import CALLED, SELF, SUPER, UNKNOWN, Definition, Facts, bare
+from perfquarry.testgen.calls.indented import cython_facts
+from perfquarry.testgen.calls.modules import Modules, Node, Value
+from perfquarry.testgen.calls.native import native_facts
+from perfquarry.testgen.calls.python import python_facts
+from perfquarry.testgen.files import source_files
 
 CERTAIN, LIKELY, UNLIKELY = 1, 2, 4
 """Lengths of an edge: a resolved reference; a method known by its name only, or perhaps overridden; an entry of

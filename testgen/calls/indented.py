@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from testgen.calls.facts import SELF, UNKNOWN, Bound, Definition, Facts
-from testgen.imports import ByContent, imports_of
+from perfquarry.testgen.calls.facts import SELF, UNKNOWN, Bound, Definition, Facts
+from perfquarry.testgen.imports import ByContent, imports_of
 
 _TEXT = re.compile(
     rb"#[^\n]*|\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from testgen.calls.facts import SELF, SUPER, UNKNOWN, Bound, Facts, bare
+from perfquarry.testgen.calls.facts import SELF, SUPER, UNKNOWN, Bound, Facts, bare
 
 _DEPTH = 12
 """Steps from alias to alias followed."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from itertools import product
 
-from testgen.imports import ByContent
+from perfquarry.testgen.imports import ByContent
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _LITERAL_OR_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)

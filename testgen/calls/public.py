@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from testgen.calls.graph import CONSTRUCTORS, CallGraph
-from testgen.calls.modules import Node, Value
-from testgen.documented import Documented
+from perfquarry.testgen.calls.graph import CONSTRUCTORS, CallGraph
+from perfquarry.testgen.calls.modules import Node, Value
+from perfquarry.testgen.documented import Documented
 
 
 class PublicNames:

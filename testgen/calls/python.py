@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 
-from testgen.calls.facts import ALL, OBJECT, SELF, SUPER, UNKNOWN, Bound, Definition, Facts
-from testgen.imports import ByContent, parse
+from perfquarry.testgen.calls.facts import ALL, OBJECT, SELF, SUPER, UNKNOWN, Bound, Definition, Facts
+from perfquarry.testgen.imports import ByContent, parse
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ARGUMENTLESS = {"staticmethod"}

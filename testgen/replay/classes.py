@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from testgen.case import Case
-from testgen.imports import parse
-from testgen.traced import content_of, is_python_source, path_at
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.imports import parse
+from perfquarry.testgen.traced import content_of, is_python_source, path_at
 
 
 def unchanged(case: Case, name: str) -> bool:

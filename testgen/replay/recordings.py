@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from harness.contracts import Limits, ProbeRequest
-from harness.recording import Recorded, RecordRequest, Unrecorded
-from testgen.case import Case
-from testgen.pytest_config import python_files
-from testgen.traced import Trace, candidate_files
+from perfquarry.harness.contracts import Limits, ProbeRequest
+from perfquarry.harness.recording import Recorded, RecordRequest, Unrecorded
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.pytest_config import python_files
+from perfquarry.testgen.traced import Trace, candidate_files
 
 FIRST_FILES = 2
 """Test files of the first run; each further run takes twice as many."""

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from data.records import LATE, Reason, Source, Workload
-from harness.contracts import ProbeItem
-from harness.recording import Recorded
-from testgen.case import Case
-from testgen.replay.classes import unchanged
-from testgen.replay.expressions import Unwritable, Way
-from testgen.replay.recordings import Recordings, record
-from testgen.replay.texts import Replay, has_own_outcome
-from testgen.replay.variants import choose, run_scripts
-from testgen.scripts import Script
-from testgen.traced import trace_of
-from testgen.trials import Trial, rows_of, try_scripts
+from perfquarry.data.records import LATE, Reason, Source, Workload
+from perfquarry.harness.contracts import ProbeItem
+from perfquarry.harness.recording import Recorded
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.replay.classes import unchanged
+from perfquarry.testgen.replay.expressions import Unwritable, Way
+from perfquarry.testgen.replay.recordings import Recordings, record
+from perfquarry.testgen.replay.texts import Replay, has_own_outcome
+from perfquarry.testgen.replay.variants import choose, run_scripts
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.traced import trace_of
+from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 MAX_ROWS = 30
 """Rows of calls that could not be replayed."""

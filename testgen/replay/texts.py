@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from data.records import content_id
-from harness.prober import PROBE
-from harness.recording import Recorded
-from testgen.replay.expressions import Axis, Unwritable, Way, Writer
+from perfquarry.data.records import content_id
+from perfquarry.harness.prober import PROBE
+from perfquarry.harness.recording import Recorded
+from perfquarry.testgen.replay.expressions import Axis, Unwritable, Way, Writer
 
 TEMPLATE = Path(__file__).parent / "script.txt"
 _SYMBOLS: Final = {

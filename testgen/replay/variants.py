@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from data.records import Side
-from harness.contracts import Limits, ProbeItem, ProbeRequest
-from harness.recording import Recorded
-from testgen.caching import first_call
-from testgen.case import Case
-from testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
-from testgen.replay.texts import Replay
-from testgen.runs import missing_item
+from perfquarry.data.records import Side
+from perfquarry.harness.contracts import Limits, ProbeItem, ProbeRequest
+from perfquarry.harness.recording import Recorded
+from perfquarry.testgen.caching import first_call
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.replay.expressions import AXES, WAYS, Axis, Unwritable
+from perfquarry.testgen.replay.texts import Replay
+from perfquarry.testgen.runs import missing_item
 
 SURVEY_CALLS = 2
 SURVEY_TIMEOUT = 1.0

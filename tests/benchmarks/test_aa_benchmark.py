@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from benchmarks.aa_packages import GAINS, KINDS, SIZES, known_nodes, with_known_gains
 from benchmarks.charts import line_plot
 from benchmarks.report import table
-from harness.contracts import BuiltSide
+from perfquarry.harness.contracts import BuiltSide
 
 
 def built(tree: Path) -> BuiltSide:

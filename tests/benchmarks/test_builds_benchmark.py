@@ -8,12 +8,12 @@ from rich.progress import Progress
 
 from benchmarks.builds import in_package, measure, sample, spread
 from benchmarks.builds_report import section, write_failures
-from data.demo import build_demo, expected
-from data.records import Change, FileChange
-from data.registry import load
-from flows.options import Options
-from flows.run import Run
-from miners.history import crawl
+from perfquarry.data.demo import build_demo, expected
+from perfquarry.data.records import Change, FileChange
+from perfquarry.data.registry import load
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.miners.history import crawl
 
 START = datetime(2014, 1, 1, tzinfo=UTC)
 

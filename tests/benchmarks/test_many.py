@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks import many, peers
 from benchmarks.rounds import Drawn, session
-from curation import intervals, stability, summary
-from curation.blocks import Block, Run, Session
-from curation.evidence import decide_runs, passed_selection
-from data.records import Stamp
-from data.settings import MeasureSettings, SelectSettings
+from perfquarry.curation import intervals, stability, summary
+from perfquarry.curation.blocks import Block, MeasuredWorkload, Session
+from perfquarry.curation.evidence import decide_runs, passed_selection
+from perfquarry.data.records import Stamp
+from perfquarry.data.settings import MeasureSettings, SelectSettings
 
 SETTINGS = SelectSettings()
 WORKLOADS = 300
@@ -93,7 +93,7 @@ def test_decisions_are_those_of_evidence() -> None:
         one = [as_session(first[0][row], first[1][row])]
         if passed_selection(one[0], SETTINGS):
             one.append(as_session(second[0][row], second[1][row], 2))
-        runs.append(Run(f"w{row}", "change", "simulated", datetime(2026, 1, 1, tzinfo=UTC), tuple(one)))
+        runs.append(MeasuredWorkload(f"w{row}", "change", "simulated", datetime(2026, 1, 1, tzinfo=UTC), tuple(one)))
     stamp = Stamp(repo="simulated", stage_version="0", config_hash="0")
     wanted = [row.status == "kept" for row in decide_runs(runs, SETTINGS, stamp)]
     select, confirm = (many.summarise(*both, SETTINGS) for both in (first, second))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llm.recordings import Cassette, Recording
-from testgen.generated import Samples
+from perfquarry.llm.recordings import Cassette, Recording
+from perfquarry.testgen.generated import Samples
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "recordings" / "generate"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from release_parts import sample_release
 
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.bare_python import make_bare_python
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from sample_change import BUILDS, CHANGE, REPOSITORY, VERDICT, WORKLOADS, measured
 from simulated_timings import MACHINE, STAMP
 
-from curation.assembly import ChangeTexts, assemble
-from curation.evidence import decide
-from curation.release import check as gate
-from curation.release.making import make
-from curation.release.manifest import Family, Manifest, Source
-from curation.release.selection import Candidate, Selection, select
-from curation.release.sources import tree_of
-from data.funnel import Funnel, StageCount
-from data.records import ReleasedTiming, Revalidation, Task, Timing
-from data.settings import SelectSettings
+from perfquarry.curation.assembly import ChangeTexts, assemble
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.release import check as gate
+from perfquarry.curation.release.making import make
+from perfquarry.curation.release.manifest import Family, Manifest, Source
+from perfquarry.curation.release.selection import ReleaseCandidate, Selection, select
+from perfquarry.curation.release.sources import tree_of
+from perfquarry.data.funnel import Funnel, StageCount
+from perfquarry.data.records import ReleasedTiming, Revalidation, Task, Timing
+from perfquarry.data.settings import SelectSettings
 
 STAGES = ("mine", "judge", "build", "generate", "measure", "select")
 
@@ -54,11 +54,11 @@ def sample_task(base: str, patch: str) -> Task:
     return task.model_copy(update={"base_sha": base})
 
 
-def candidate(task: Task, tree: str, **more: object) -> Candidate:
+def candidate(task: Task, tree: str, **more: object) -> ReleaseCandidate:
     build = next(one for one in BUILDS if one.side == "base")
     build = build.model_copy(update={"environment_id": "e" * 16, "source_roots": ["."]})
     facts = {"task": task, "base": build, "tree": tree, "tests": [one.code for one in WORKLOADS], **more}
-    return Candidate(**facts)  # type: ignore[arg-type]
+    return ReleaseCandidate(**facts)  # type: ignore[arg-type]
 
 
 def timings_of(selection: Selection) -> list[ReleasedTiming]:

@@ -4,8 +4,17 @@ from datetime import UTC, datetime
 
 from simulated_timings import STAMP, session_rows
 
-from data.records import Build, Change, FileChange, TouchedFunction, Verdict, Workload, change_id_of, workload_id_of
-from data.registry import Repository
+from perfquarry.data.records import (
+    Build,
+    Change,
+    FileChange,
+    TouchedFunction,
+    Verdict,
+    Workload,
+    change_id_of,
+    workload_id_of,
+)
+from perfquarry.data.registry import Repository
 
 BASE, HEAD = "b" * 40, "0123456789abcdef" * 2 + "01234567"
 CHANGE_ID = change_id_of(STAMP.repo, BASE, HEAD)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from data.records import Stamp, Task, workload_id_of
-from data.records.task import TaskWorkload
+from perfquarry.data.records import Stamp, Task, workload_id_of
+from perfquarry.data.records.task import TaskWorkload
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="c")
 DAY = datetime(2020, 1, 1, tzinfo=UTC)

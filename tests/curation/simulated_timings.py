@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curation.blocks import Block, Session
-from data.records import Machine, Stamp, Timing
+from perfquarry.curation.blocks import Block, Session
+from perfquarry.data.records import Machine, Stamp, Timing
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="c0ffee")
 MACHINE = Machine(

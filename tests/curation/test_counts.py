@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from curation.counts import FENCE, LABELS, change_count, counts_of, fence_of, label_of, row_of
-from data.records import Count, FunctionCount, SeedCount, Stamp
-from data.store import TableStore
+from perfquarry.curation.counts import FENCE, LABELS, change_count, counts_of, fence_of, label_of, row_of
+from perfquarry.data.records import Count, FunctionCount, SeedCount, Stamp
+from perfquarry.data.store import TableStore
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="c")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from curation.release.manifest import Family
-from curation.review.queue import Filter
-from data.home import Home
-from data.records import Build, Evidence, SessionStatistics
-from data.store import TableStore
-from flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
+from perfquarry.curation.release.manifest import Family
+from perfquarry.curation.review.queue import Filter
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Evidence, SessionStatistics
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
 from tests.review_home import REPO, STAMP, desk_of, fill, finding, task_of
 
 LATER = {"config_hash": "decade"}

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows, timing, turned
 
-from curation.blocks import runs_of
-from curation.evidence import decide, decide_runs, passed_selection
-from data.records import Reason, Timing
-from data.settings import SelectSettings
-from data.store import TableStore
+from perfquarry.curation.blocks import runs_of
+from perfquarry.curation.evidence import decide, decide_runs, passed_selection
+from perfquarry.data.records import Reason, Timing
+from perfquarry.data.settings import SelectSettings
+from perfquarry.data.store import TableStore
 
 SETTINGS = SelectSettings()
 

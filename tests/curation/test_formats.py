@@ -11,15 +11,15 @@ import pytest
 from sample_change import BUILDS, CHANGE, NODES, REPOSITORY, VERDICT, WORKLOADS, measured
 from simulated_timings import STAMP
 
-from curation.assembly import ChangeTexts, assemble
-from curation.evidence import decide
-from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, export, gso_row, script, sweperf_row
-from curation.stability import delta_grid, keep_inliers
-from data.errors import InputError
-from data.records import Task
-from data.records.task import TaskWorkload
-from data.schema import from_table
-from data.settings import SelectSettings
+from perfquarry.curation.assembly import ChangeTexts, assemble
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, export, gso_row, script, sweperf_row
+from perfquarry.curation.stability import delta_grid, keep_inliers
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.schema import from_table
+from perfquarry.data.settings import SelectSettings
 from tests.six_functions import REST
 
 GSO_TEXT = """

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from screened_task import task as a_task
 from screened_task import workload as a_workload
 
-from curation import harbor
-from data.records import Task
-from data.records.task import TaskWorkload
-from data.settings import MeasureSettings
-from harness.task_folder import ExpertFiles
+from perfquarry.curation import harbor
+from perfquarry.data.records import Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.settings import MeasureSettings
+from perfquarry.harness.task_folder import ExpertFiles
 
 RUNNABLE = harbor.RunnableTask(
     python="/envs/it's/bin/python",

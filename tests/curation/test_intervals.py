@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from curation.intervals import (
+from perfquarry.curation.intervals import (
     hodges_lehmann,
     paired_delta,
     ratio_of_medians,
@@ -13,7 +13,7 @@ from curation.intervals import (
     shift_p_value,
     unpaired_interval,
 )
-from harness.alternation import figures
+from perfquarry.harness.alternation import figures
 
 
 def paired_interval(base, head):

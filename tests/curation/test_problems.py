@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from screened_task import STAMP, task, workload
 
-from curation import Format
-from curation.formats import export
-from curation.problems import Fix, shown, templates, texts_for_solvers
-from curation.problems.written import plan, plan_request, statements_request, write
-from data.home import Home
-from data.records import LlmCall, Problem, Task
-from data.store import TableStore
-from llm.client import open_client
-from llm.recordings import Recording
+from perfquarry.curation import Format
+from perfquarry.curation.formats import export
+from perfquarry.curation.problems import Fix, shown, templates, texts_for_solvers
+from perfquarry.curation.problems.written import plan, plan_request, statements_request, write
+from perfquarry.data.home import Home
+from perfquarry.data.records import LlmCall, Problem, Task
+from perfquarry.data.store import TableStore
+from perfquarry.llm.client import open_client
+from perfquarry.llm.recordings import Recording
 
 CASSETTES = Path(__file__).parent / "cassettes"
 SPEC = f"cassette:{CASSETTES}"

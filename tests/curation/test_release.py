@@ -16,20 +16,20 @@ from release_parts import STAMP, candidate, failed, manifest, repository, sample
 from sample_change import BASE, CHANGE_ID
 from simulated_timings import MACHINE
 
-from curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA
-from curation.problems import texts_for_solvers
-from curation.release import check as gate
-from curation.release import folder as files
-from curation.release.card import counted_once, measured_again, schema_page
-from curation.release.changelog import why_changed
-from curation.release.making import make
-from curation.release.manifest import Family, Manifest
-from curation.release.selection import Candidate, Selection, as_task, read_reviews, select
-from curation.release.sources import pack, pack_of, patched, tree_of, unpack
-from data.errors import InputError
-from data.records import Finding, Problem, Revalidation, Task
-from data.records.revalidation import RevalidatedWorkload
-from harness.git import git
+from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA
+from perfquarry.curation.problems import texts_for_solvers
+from perfquarry.curation.release import check as gate
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.card import counted_once, measured_again, schema_page
+from perfquarry.curation.release.changelog import why_changed
+from perfquarry.curation.release.making import make
+from perfquarry.curation.release.manifest import Family, Manifest
+from perfquarry.curation.release.selection import ReleaseCandidate, Selection, as_task, read_reviews, select
+from perfquarry.curation.release.sources import pack, pack_of, patched, tree_of, unpack
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Finding, Problem, Revalidation, Task
+from perfquarry.data.records.revalidation import RevalidatedWorkload
+from perfquarry.harness.git import git
 
 
 def test_a_release_passes_its_gate(release: Path) -> None:
@@ -180,7 +180,7 @@ def problem(setting: str, text: str, author: str = "template", day: int = 1, sta
     )  # fmt: skip
 
 
-def why_not(one: Candidate, reviews: dict[str, bool] | None = None) -> str:
+def why_not(one: ReleaseCandidate, reviews: dict[str, bool] | None = None) -> str:
     selection = select([one], reviews or {}, {})
     assert len(selection.rows) + len(selection.left_out) == 1 and len(selection.rows) == len(selection.tasks)
     return selection.left_out[0].why if selection.left_out else ""
@@ -200,7 +200,7 @@ def test_reviews_and_findings_decide(task: Task) -> None:
 
 
 def test_what_must_not_be_public_stays_out(task: Task) -> None:
-    def changed(**fields: object) -> Candidate:
+    def changed(**fields: object) -> ReleaseCandidate:
         return candidate(task.model_copy(update=fields), TREE)
 
     assert "no licence" in why_not(changed(licence=""))

@@ -13,14 +13,14 @@ import pytest
 from release_parts import candidate, manifest, repository, sample_task, timings_of
 from simulated_timings import STAMP
 
-from curation.counts import row_of
-from curation.release import folder as files
-from curation.release.making import make
-from curation.release.manifest import Manifest
-from curation.release.selection import as_task, select
-from curation.release.sources import tree_of
-from data.errors import InputError
-from data.records import Count, ReleasedTiming, SeedCount, Task
+from perfquarry.curation.counts import row_of
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.making import make
+from perfquarry.curation.release.manifest import Manifest
+from perfquarry.curation.release.selection import as_task, select
+from perfquarry.curation.release.sources import tree_of
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Count, ReleasedTiming, SeedCount, Task
 
 MakeVersion = Callable[..., Path]
 
@@ -41,7 +41,7 @@ def make_version(tmp_path: Path) -> MakeVersion:
 FAULT = """
 import sys
 from pathlib import Path
-from curation.release.folder import writing
+from perfquarry.curation.release.folder import writing
 
 to, event, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 faults = {"os.rename": (1, KeyboardInterrupt), "os.remove": (0, PermissionError)}

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from release_parts import failed
 
-from curation.release import folder as files
-from curation.release.check import read_failed
-from data.errors import InputError
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.check import read_failed
+from perfquarry.data.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from curation.private import addresses_in, secrets_in, without_addresses
-from curation.release.leaks import fix_in
+from perfquarry.curation.private import addresses_in, secrets_in, without_addresses
+from perfquarry.curation.release.leaks import fix_in
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from curation.release.sources import pack, patched, tree_of, unpack
-from data.home import Home
-from harness.checkouts import Checkouts
-from harness.git import git
-from miners.clone import ensure_clone
+from perfquarry.curation.release.sources import pack, patched, tree_of, unpack
+from perfquarry.data.home import Home
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.git import git
+from perfquarry.miners.clone import ensure_clone
 
 WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
 

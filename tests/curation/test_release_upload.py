@@ -14,8 +14,8 @@ import pytest
 from hub_server import TOKEN, Hub, hub_server
 from release_parts import sample_release
 
-from curation.release import folder as files
-from curation.release.manifest import Manifest
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.manifest import Manifest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -45,7 +45,7 @@ def run(hub: Hub, tmp_path: Path) -> Run:
 
 
 def upload(run: Run, folder: Path, *options: str, **more: object) -> subprocess.CompletedProcess[str]:
-    return run("-m", "flows.cli", "release", "upload", str(folder), "--to", "me/tasks", *options, **more)
+    return run("-m", "perfquarry", "release", "upload", str(folder), "--to", "me/tasks", *options, **more)
 
 
 LOAD = """
@@ -130,7 +130,7 @@ def test_files_that_are_no_part_of_the_release_are_not_sent(hub: Hub, run: Run, 
 def test_what_is_refused_is_told_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
     said = upload(run, release, code=1, token="hf_" + "x" * 34).stderr
     assert "InvalidToken" in said and "hf_x" not in said and "Traceback" not in said
-    said = run("-m", "flows.cli", "release", "upload", str(release), "--to", "a/b/c", code=2).stderr
+    said = run("-m", "perfquarry", "release", "upload", str(release), "--to", "a/b/c", code=2).stderr
     assert "a/b/c" in said
     broken = sample_release(tmp_path)
     (broken / "README.md").write_text("no header")

@@ -11,12 +11,12 @@ from screened_task import task as a_task
 from screened_task import workload
 from simulated_timings import STAMP, session_rows
 
-from curation.revalidation import fallen, judge_again, outcome, read_tasks, share_that_holds
-from data.errors import InputError
-from data.records import Revalidation, Task
-from data.records.task import TaskWorkload
-from data.schema import to_table
-from data.settings import SelectSettings
+from perfquarry.curation.revalidation import fallen, judge_again, outcome, read_tasks, share_that_holds
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Revalidation, Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.schema import to_table
+from perfquarry.data.settings import SelectSettings
 
 
 def published(name: str, speedup: float = 2.0) -> TaskWorkload:

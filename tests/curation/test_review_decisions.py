@@ -13,14 +13,14 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from curation.review.agreement import agreements, agreements_in, kappa
-from curation.review.database import open_database
-from curation.review.decisions import Conflict, Decisions
-from curation.review.queue import Filter, Queue
-from curation.review.transfer import export_decisions, export_log, import_decisions
-from data.errors import InputError
-from data.home import Home
-from data.store import TableStore
+from perfquarry.curation.review.agreement import agreements, agreements_in, kappa
+from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.decisions import Conflict, Decisions
+from perfquarry.curation.review.queue import Filter, Queue
+from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.store import TableStore
 from tests.review_home import desk_of, fill, finding, task_of
 
 

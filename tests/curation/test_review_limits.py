@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from curation.review.database import open_database
-from curation.review.decisions import Decisions
-from curation.review.guard import BODY_LIMIT
-from curation.review.transfer import export_log, import_decisions
-from data.errors import InputError
-from data.home import Home
+from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.decisions import Decisions
+from perfquarry.curation.review.guard import BODY_LIMIT
+from perfquarry.curation.review.transfer import export_log, import_decisions
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
 from tests.curation.test_review_decisions import decisions, new_database, url  # noqa: F401 - fixtures
 from tests.curation.test_review_pages import csrf_of
 from tests.review_home import desk_of, fill, serving, task_of

@@ -11,14 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from curation.review.colours import visible
-from curation.review.diff import side_by_side
-from curation.review.rendering import web_address
-from curation.review.tables import definition
-from curation.review.witness import doubts
-from data.home import Home
-from data.records import FunctionCount
-from data.store import TableStore
+from perfquarry.curation.review.colours import visible
+from perfquarry.curation.review.diff import side_by_side
+from perfquarry.curation.review.rendering import web_address
+from perfquarry.curation.review.tables import definition
+from perfquarry.curation.review.witness import doubts
+from perfquarry.data.home import Home
+from perfquarry.data.records import FunctionCount
+from perfquarry.data.store import TableStore
 from tests.review_home import count_of, desk_of, fill, finding, serving, task_of
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}{% include 'layout.html.jinja' %}"

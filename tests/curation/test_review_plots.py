@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from curation.blocks import Block, Session
-from curation.review.plots import BOTTOM, TOP, PairPlot, _LogAxis, pair_plots
-from data.records import Evidence, SessionStatistics
+from perfquarry.curation.blocks import Block, Session
+from perfquarry.curation.review.plots import BOTTOM, TOP, PairPlot, _LogAxis, pair_plots
+from perfquarry.data.records import Evidence, SessionStatistics
 
 
 @pytest.mark.parametrize(

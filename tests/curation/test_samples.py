@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from simulated_timings import session_rows
 
-from curation.samples import Case, analyse, read_cases
-from data.errors import InputError
-from data.records import Timing
-from data.schema import to_table
+from perfquarry.curation.samples import TimedCase, analyse, read_cases
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Timing
+from perfquarry.data.schema import to_table
 
 VECTORS = Path(__file__).parent / "delta_vectors.json"
 
@@ -56,9 +56,9 @@ def test_no_cases_give_no_results(tmp_path: Path):
 
 
 def test_too_little_data_gives_null_not_zero():
-    (result,) = analyse([Case((2.0,), (1.0,))])
+    (result,) = analyse([TimedCase((2.0,), (1.0,))])
     assert (result.speedup, result.low, result.high) == (2.0, None, None)
-    (result,) = analyse([Case((2.0,), (0.0,))])
+    (result,) = analyse([TimedCase((2.0,), (0.0,))])
     assert result.speedup is None
 
 

@@ -9,19 +9,19 @@ from datetime import timedelta
 import pytest
 from screened_task import DAY, PATCH, STAMP, task, workload
 
-from curation.private import addresses_in, secrets_in
-from curation.problems import Fix, templates
-from curation.screening import Found, Subject, carried, look, rows_of, screened
-from curation.screening.demands import demands
-from curation.screening.duplicates import Landing, core_title, merged_by, relations
-from curation.screening.leaks import leaked
-from curation.screening.licences import licence_of
-from curation.screening.private import private_of
-from curation.screening.sources import test_source as source_of
-from curation.screening.trivial import trivial
-from curation.screening.weak import chance_in, nondeterministic, weak
-from data.records import Evidence, SessionStatistics, Stamp, Task
-from data.settings import ScreenSettings
+from perfquarry.curation.private import addresses_in, secrets_in
+from perfquarry.curation.problems import Fix, templates
+from perfquarry.curation.screening import FoundProblem, Subject, carried, look, rows_of, screened
+from perfquarry.curation.screening.demands import demands
+from perfquarry.curation.screening.duplicates import Landing, core_title, merged_by, relations
+from perfquarry.curation.screening.leaks import leaked
+from perfquarry.curation.screening.licences import licence_of
+from perfquarry.curation.screening.private import private_of
+from perfquarry.curation.screening.sources import test_source as source_of
+from perfquarry.curation.screening.trivial import trivial
+from perfquarry.curation.screening.weak import chance_in, nondeterministic, weak
+from perfquarry.data.records import Evidence, SessionStatistics, Stamp, Task
+from perfquarry.data.settings import ScreenSettings
 
 SETTINGS = ScreenSettings()
 OTHER_PATCH = PATCH.replace("fast_table", "quick_index").replace("table", "index").replace("consume", "eat")
@@ -31,7 +31,7 @@ def landing(of: Task, patch_id: str | None = None, parents: Iterable[str] = (), 
     return Landing(of.head_sha, tuple(parents), of.title, message or of.message, patch_id, of.created_at_commit)
 
 
-def checks(found: Iterable[Found]) -> dict[str, str]:
+def checks(found: Iterable[FoundProblem]) -> dict[str, str]:
     return {one.check: one.severity for one in found}
 
 
@@ -321,9 +321,9 @@ def test_all_checks_give_rows_and_one_that_says_that_they_were_made() -> None:
 
 def test_what_was_found_by_running_an_unchanged_task_stays_found() -> None:
     one = task()
-    mutation = Found("mutation-survives", "", "pkg/core.py::total", "blocking")
+    mutation = FoundProblem("mutation-survives", "", "pkg/core.py::total", "blocking")
     made = screened("run", ["mutation-survives"], of="the task", found=[("mutation-survives", "pkg/core.py::total")])
-    rows = rows_of(one, [Found("noise", ""), screened("static", ["noise"]), mutation, made], STAMP)
+    rows = rows_of(one, [FoundProblem("noise", ""), screened("static", ["noise"]), mutation, made], STAMP)
     later = Stamp(repo="sample", stage_version="1", config_hash="later")
     again = carried(rows, "the task", later)
     assert [(row.check, row.subject, row.severity, row.config_hash) for row in again] == [
@@ -339,9 +339,9 @@ def test_what_is_asked_of_the_generator_follows_from_the_findings() -> None:
     alike = task("b", workloads=[workload(f"t::{name}", calls=["pkg/core.py::total"]) for name in ("x", "y", "z")])
     weak_one = task("c", workloads=[workload()])
     found = [
-        Found("memo-survives", "", "t", "blocking"),
-        Found("mutation-survives", "", "pkg/core.py::total", "warning"),
-        Found("too-short", "", "", "info"),
+        FoundProblem("memo-survives", "", "t", "blocking"),
+        FoundProblem("mutation-survives", "", "pkg/core.py::total", "warning"),
+        FoundProblem("too-short", "", "", "info"),
     ]
     asked = {one.head_sha[0]: one.wishes for one in demands([good, alike, weak_one], rows_of(weak_one, found, STAMP))}
     assert list(asked) == ["b", "c"]

@@ -8,11 +8,11 @@ import coverage
 import pytest
 from screened_task import task, workload
 
-from curation.screening import Found
-from curation.screening.runs import depth_of, try_out
-from data.settings import ScreenSettings
-from harness.contracts import BuiltSide, ProbeItem
-from harness.prober import SandboxProber
+from perfquarry.curation.screening import FoundProblem
+from perfquarry.curation.screening.runs import depth_of, try_out
+from perfquarry.data.settings import ScreenSettings
+from perfquarry.harness.contracts import BuiltSide, ProbeItem
+from perfquarry.harness.prober import SandboxProber
 from tests.six_functions import REST
 
 TOOLS = Path(coverage.__file__).parents[1]
@@ -81,7 +81,7 @@ def tried(
     targets: list[str],
     guards: tuple[str, ...] = (),
     rounds: int = 2,
-) -> dict[tuple[str, str], Found]:
+) -> dict[tuple[str, str], FoundProblem]:
     workloads = [workload(f"tests/test_core.py::{name}") for name in tests]
     one = task(
         workloads=workloads,

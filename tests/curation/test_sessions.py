@@ -8,13 +8,13 @@ import pytest
 from sample_change import CHANGE_ID, workload
 from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows
 
-from curation.blocks import runs_of
-from curation.evidence import decide
-from curation.sessions import LOOK, in_turn, look, measure, settled
-from data.records import Reason, Timing
-from data.settings import MeasureSettings, SelectSettings
-from harness.contracts import BuiltSide
-from harness.prober import SandboxProber
+from perfquarry.curation.blocks import runs_of
+from perfquarry.curation.evidence import decide
+from perfquarry.curation.sessions import LOOK, in_turn, look, measure, settled
+from perfquarry.data.records import Reason, Timing
+from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.prober import SandboxProber
 
 FASTER, SAME, SLOWER, BROKEN, ENDS = (
     f"test_naps.py::test_{name}" for name in ["faster", "same", "slower", "broken", "ends"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from curation.stability import STEP, critical_count, delta, delta_grid, keep_inliers, p_value, q_values
+from perfquarry.curation.stability import STEP, critical_count, delta, delta_grid, keep_inliers, p_value, q_values
 
 VECTORS = json.loads((Path(__file__).parent / "delta_vectors.json").read_text())
 CASES = VECTORS["cases"]

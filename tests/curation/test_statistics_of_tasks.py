@@ -6,9 +6,9 @@ import pytest
 from sample_change import CHANGE
 from screened_task import PATCH, task, workload
 
-from curation.statistics_of_tasks import overview, profile_of
-from data.records import FileChange
-from miners.vocabulary import Size
+from perfquarry.curation.statistics_of_tasks import overview, profile_of
+from perfquarry.data.records import FileChange
+from perfquarry.miners.vocabulary import Size
 
 C_FILE = FileChange(path="pkg/fast.c", status="modified", added=1, deleted=1, role="source", language="c")
 PYTHON = C_FILE.model_copy(update={"path": "pkg/core.py", "language": "python"})

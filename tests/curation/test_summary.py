@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulated_timings import session_of
 
-from curation.summary import (
+from perfquarry.curation.summary import (
     aa_delta,
     excluded,
     gains,
@@ -21,7 +21,7 @@ from curation.summary import (
     summarise,
     unbiased,
 )
-from data.settings import SelectSettings
+from perfquarry.data.settings import SelectSettings
 
 SETTINGS = SelectSettings()
 NO_OCCASION = SelectSettings(occasion=0.0, relative_occasion=0.0)

@@ -18,19 +18,19 @@ import pytest
 from release_parts import BUILDS, sample_release, sample_task
 from simulated_timings import STAMP
 
-from curation.release import check as gate
-from curation.release import folder as files
-from curation.release.check import GoldRun
-from curation.revalidation import read_tasks
-from data.errors import InputError
-from data.home import Home
-from data.records import ReleasedTask
-from data.registry import Repository
-from data.schema import to_table
-from data.settings import BuildSettings, Settings
-from flows.revalidation import revalidate
-from harness.builds import Builder
-from harness.sandbox import choose_sandbox
+from perfquarry.curation.release import check as gate
+from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.check import GoldRun
+from perfquarry.curation.revalidation import read_tasks
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import ReleasedTask
+from perfquarry.data.registry import Repository
+from perfquarry.data.schema import to_table
+from perfquarry.data.settings import BuildSettings, Settings
+from perfquarry.flows.revalidation import revalidate
+from perfquarry.harness.builds import Builder
+from perfquarry.harness.sandbox import choose_sandbox
 
 Change = Callable[[dict[str, Any]], object]
 DAMAGE = "canary-of-this-machine"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from data.alive import SignOfLife, dead, lives
-from data.claims import Claims
-from data.errors import ClaimsUnavailable, InputError
+from perfquarry.data.alive import SignOfLife, dead, lives
+from perfquarry.data.claims import Claims
+from perfquarry.data.errors import ClaimsUnavailable, InputError
 from tests.real_servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +97,7 @@ def test_a_lease_runs_out_without_a_heartbeat_and_not_with_one(workers: Workers)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from data.claims import Claims
+from perfquarry.data.claims import Claims
 claims = Claims(sys.argv[1], Path(sys.argv[2]))
 print(claims.take(sys.argv[3], ["x", "y"], claims.now()), claims.holder, flush=True)
 time.sleep(600)

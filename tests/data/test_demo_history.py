@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from data.demo import Expected, build_demo, expected
-from data.demo.build import write_history
-from data.demo.commits import read_commits
-from data.errors import InputError
-from data.records import Reason
+from perfquarry.data.demo import Expected, build_demo, expected
+from perfquarry.data.demo.build import write_history
+from perfquarry.data.demo.commits import read_commits
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Reason
 
 BROKEN = {Reason.FAILS_ON_HEAD, Reason.SYNTAX_ERROR_HEAD}
 SPEED_WORDS = re.compile(r"fast|speed|slow|perf|optimi|time|quick|cache|efficien|cost", re.IGNORECASE)

@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from data.funnel import Provenance, by_source, funnel
-from data.records import Build, Change, Evidence, Reason, Row, Task, Timing, Verdict, Workload, workload_id_of
-from data.store import TableStore
+from perfquarry.data.funnel import Provenance, by_source, funnel
+from perfquarry.data.records import (
+    Build,
+    Change,
+    Evidence,
+    Reason,
+    Row,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+    workload_id_of,
+)
+from perfquarry.data.store import TableStore
 
 THEN = datetime(2024, 1, 1, tzinfo=UTC)
 MACHINE = {

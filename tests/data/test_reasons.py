@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from data.records import HELP, MEANING, TELLING, Reason
+from perfquarry.data.records import HELP, MEANING, TELLING, Reason
 
 
 def test_every_reason_has_a_meaning() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import InputError, UnknownRepository
-from data.registry import Repository, load, names, parse, resolve
+from perfquarry.data.errors import InputError, UnknownRepository
+from perfquarry.data.registry import Repository, load, names, parse, resolve
 
 GSO = "numpy pandas pillow pillow-simd pydantic tornado tokenizers transformers datasets llama-cpp-python"
 SWE_PERF = "astropy django matplotlib seaborn flask requests xarray pylint pytest scikit-learn sphinx sympy"

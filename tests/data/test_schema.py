@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-import data.records
-from data.errors import InputError, StoreError
-from data.records import Change, Record, Row, Timing, Verdict, inputs
-from data.records.release import InputWorkload
-from data.schema import UnsupportedType, arrow_schema, from_table, to_table
+from perfquarry.data import records as all_records
+from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.records import Change, Record, Row, Timing, Verdict, inputs
+from perfquarry.data.records.release import InputWorkload
+from perfquarry.data.schema import UnsupportedType, arrow_schema, from_table, to_table
 
 
 class Colour(StrEnum):
@@ -124,8 +124,8 @@ def records(model: type[Record]) -> st.SearchStrategy[Any]:
 
 MODELS = [
     model
-    for name in data.records.__all__
-    if isinstance(model := getattr(data.records, name), type) and issubclass(model, Record) and model.model_fields
+    for name in all_records.__all__
+    if isinstance(model := getattr(all_records, name), type) and issubclass(model, Record) and model.model_fields
 ]
 
 
@@ -143,7 +143,9 @@ def test_rows_come_back_as_they_were(model: type[Record], source: st.DataObject)
 
 def test_all_tables_are_among_the_records_tested() -> None:
     tables = {model.TABLE for model in MODELS if issubclass(model, Row) and model is not Row}
-    assert tables == {model.TABLE for model in Row.__subclasses__() if model.__module__.startswith("data.records.")}
+    assert tables == {
+        model.TABLE for model in Row.__subclasses__() if model.__module__.startswith("perfquarry.data.records.")
+    }
     for model in MODELS:
         if issubclass(model, Row) and model is not Row:
             assert set(model.KEY) <= set(model.model_fields)

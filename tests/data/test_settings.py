@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from data.settings import GenerateSettings, ScriptSettings
+from perfquarry.data.settings import GenerateSettings, ScriptSettings
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import fs
 
-from data.errors import InputError, StoreError
-from data.records import Build, Change, FileChange, Stamp, Timing, Verdict, Workload
-from data.store import TableStore
-from data.store.places import place_of
+from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.records import Build, Change, FileChange, Stamp, Timing, Verdict, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.data.store.places import place_of
 from tests.real_servers import BUCKET
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,8 +255,8 @@ def test_rows_of_nested_records_and_many_key_columns(store: TableStore) -> None:
 PEAKS = """
 import sys
 import pyarrow as pa
-from data.records import Change
-from data.store import TableStore
+from perfquarry.data.records import Change
+from perfquarry.data.store import TableStore
 store = TableStore(sys.argv[1])
 for column in ("title", "patch"):
     assert store.scan(Change, "demo", columns=[column]).num_rows == 1000

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pytest
 from pydantic import Field
 
-from data.errors import SchemaTooNew, StoreError
-from data.records import Record, Row
-from data.store import MIGRATIONS, TableStore
+from perfquarry.data.errors import SchemaTooNew, StoreError
+from perfquarry.data.records import Record, Row
+from perfquarry.data.store import MIGRATIONS, TableStore
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMON = {"repo": "demo", "stage_version": "1", "config_hash": "aa"}
@@ -90,8 +90,8 @@ def folder(tmp_path: Path) -> Path:
 WRITER = """
 import os, sys
 sys.path[:0] = [{root!r}, {here!r}]
-from data.schema import to_table
-from data.store import TableStore
+from perfquarry.data.schema import to_table
+from perfquarry.data.store import TableStore
 from test_store_durability import thing, Thing
 
 to_table([thing(1)])  # imports pandas, which takes a second
@@ -219,7 +219,7 @@ def test_replaced_parts_that_a_kill_left_are_ignored_and_removed_later(store: Ta
 
 def test_a_row_appended_while_compaction_runs_stays_the_newest(store: TableStore, monkeypatch: Any) -> None:
     """The compaction's part is named after what it replaces, not after when it appeared."""
-    import data.store.compaction as compaction
+    from perfquarry.data.store import compaction
 
     store.append([thing(1, "a")])
     store.append([thing(1, "b")])

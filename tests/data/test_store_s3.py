@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from data.errors import InfrastructureError, InputError, StoreError
-from data.records import Row
-from data.schema import arrow_schema
-from data.store import TableStore
-from data.store.parts import PartHead, Partition, part_name
-from data.store.places import place_of
+from perfquarry.data.errors import InfrastructureError, InputError, StoreError
+from perfquarry.data.records import Row
+from perfquarry.data.schema import arrow_schema
+from perfquarry.data.store import TableStore
+from perfquarry.data.store.parts import PartHead, Partition, part_name
+from perfquarry.data.store.places import place_of
 from tests.real_servers import BUCKET, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def keys(uri: str) -> list[str]:
 WRITER = """
 import sys
 sys.path[:0] = [{root!r}, {here!r}]
-from data.store import TableStore
+from perfquarry.data.store import TableStore
 from test_store_s3 import Thing, thing
 
 store, number = TableStore(sys.argv[1]), int(sys.argv[2])

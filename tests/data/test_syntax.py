@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from data.syntax import parse
+from perfquarry.data.syntax import parse
 
 NESTED = "x = " + "(" * 60 + "1" + ",)" * 60
 TEXT = "\n".join(f"def f{number}(a, *b, c=(1, [2, {{3: 4}}])): return {NESTED[4:]}" for number in range(40))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from data.records import Task
-from data.records.task import TaskWorkload
-from flows.harbor import _not_gradable
+from perfquarry.data.records import Task
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.flows.harbor import not_gradable
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
 
@@ -23,4 +23,4 @@ PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
 def test_what_a_solver_could_edit_or_the_grader_would_restore(changed: str, node: str, why: str) -> None:
     workload = TaskWorkload.model_construct(code=node, source="unit-test")
     task = Task.model_construct(patch=PATCH.format(changed), workloads=[workload])
-    assert why in _not_gradable(task) and bool(why) == bool(_not_gradable(task))
+    assert why in not_gradable(task) and bool(why) == bool(not_gradable(task))

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from flows.cli import GROUPS, app
+from perfquarry.flows.cli import GROUPS, app
 
 WHOLE = typer.main.get_command(app)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from data.records import Change, Reason, TouchedFunction, Verdict
-from data.settings import MineSettings
-from flows.judging import verdict_with_functions, verdicts
-from flows.options import Options
-from flows.run import Run
-from miners.history import crawl
+from perfquarry.data.records import Change, Reason, TouchedFunction, Verdict
+from perfquarry.data.settings import MineSettings
+from perfquarry.flows.judging import verdict_with_functions, verdicts
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.miners.history import crawl
 from tests.miners.git_repository import Repository as Git
 
 

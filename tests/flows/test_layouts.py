@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from data.records import Change, Reason, Side, Stamp
-from data.registry import Repository
-from data.settings import MineSettings
-from flows.layouts import places_of
-from harness.checks import Checker
-from harness.contracts import BuiltSide
-from harness.recipes import read_recipe
-from harness.sandbox import choose_sandbox
-from miners.history import crawl
-from miners.judge.diff import parse
-from miners.judge.rules import rejection
-from miners.patches import split
-from testgen.traced import candidate_files
+from perfquarry.data.records import Change, Reason, Side, Stamp
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import MineSettings
+from perfquarry.flows.layouts import places_of
+from perfquarry.harness.checks import Checker
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.recipes import read_recipe
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge.diff import parse
+from perfquarry.miners.judge.rules import rejection
+from perfquarry.miners.patches import split
+from perfquarry.testgen.traced import candidate_files
 from tests.miners.git_repository import Repository as Git
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")

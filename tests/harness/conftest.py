@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from histories import History
 
-from data.home import Home
-from harness.contracts import Sandbox
-from harness.sandbox import choose_sandbox
+from perfquarry.data.home import Home
+from perfquarry.data.registry import Repository
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.recipes import Recipe, read_recipe
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.bare_python import make_bare_python
 from tests.grader_parts import load_part
 
@@ -72,3 +74,14 @@ def part() -> Iterator[Any]:
     """`part(name)` loads a module of the grader."""
     with load_part() as load:
         yield load
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    def make(files: dict[str, str], **registered: Any) -> Recipe:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return read_recipe(tmp_path, Repository(name="lib", codebase="lib", **registered))
+
+    return make

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data.home import Home
-from data.records import Change, FileChange, Stamp, change_id_of
-from data.registry import Repository
-from data.settings import BuildSettings
-from harness.builds import Builder, BuiltChange
-from harness.contracts import BuiltSide
-from harness.sandbox import choose_sandbox
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, FileChange, Stamp, change_id_of
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.builds import Builder, BuiltChange
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.sandbox import choose_sandbox
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="test")

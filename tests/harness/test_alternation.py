@@ -9,9 +9,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.alternation.figures import agree, standard_error
-from harness.alternation.turns import FIRST_LOOK, Call, alternate, calls_of_pair, calls_of_turn, phases, untimed_calls
-from harness.contracts import PartnerFailed
+from perfquarry.harness.alternation.figures import agree, standard_error
+from perfquarry.harness.alternation.turns import (
+    FIRST_LOOK,
+    Call,
+    alternate,
+    calls_of_pair,
+    calls_of_turn,
+    phases,
+    untimed_calls,
+)
+from perfquarry.harness.contracts import PartnerFailed
 
 
 @dataclass

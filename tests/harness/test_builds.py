@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
-from data.errors import InputError
-from data.home import Home
-from data.records import Build, Reason
-from data.settings import BuildSettings
-from harness.builds import Builder
-from harness.checkouts import MTIME
-from harness.interpreters import choose, find_interpreters
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Reason
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.builds import Builder
+from perfquarry.harness.checkouts import MTIME
+from perfquarry.harness.interpreters import choose, find_interpreters
+from perfquarry.harness.sandbox import choose_sandbox
 
 
 def test_pure_python_sides_share_an_environment(history: History) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import GitFailed
-from data.home import Home
-from data.records import Reason
-from harness.checkouts import MTIME, Checkouts
-from harness.git import git
-from harness.rejections import Rejection
+from perfquarry.data.errors import GitFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason
+from perfquarry.harness.checkouts import MTIME, Checkouts
+from perfquarry.harness.git import git
+from perfquarry.harness.rejections import Rejection
 
 FROM_FILE = ("-c", "protocol.file.allow=always")
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from data.registry import Repository
-from harness.ci import Ci, read_ci, read_conda, versions_of_tox
-from harness.recipes import Recipe, read_recipe
+from perfquarry.data.registry import Repository
+from perfquarry.harness.ci import Ci, read_ci, read_conda, versions_of_tox
+from perfquarry.harness.recipes import Recipe, read_recipe
 
 
 @pytest.fixture

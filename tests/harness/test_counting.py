@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from data.records import FunctionCount
-from data.settings import CountSettings
-from harness.callgrind import Callgrind, Profile
-from harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
-from harness.counting import Counter, PairCount
-from harness.prober import SandboxProber
+from perfquarry.data.records import FunctionCount
+from perfquarry.data.settings import CountSettings
+from perfquarry.harness.callgrind import Callgrind, Profile
+from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
+from perfquarry.harness.counting import Counter, PairCount
+from perfquarry.harness.prober import SandboxProber
 from tests.six_functions import REST
 
 SEEDS = (1, 2)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox.disk import DiskMeter
+from perfquarry.harness.sandbox.disk import DiskMeter
 
 MEBI = 1024**2
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from data.errors import SandboxUnavailable
-from harness.contracts import BuiltSide, Command, Completed, Limits, ProbeRequest
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from harness.sandbox.docker import DockerSandbox, own_image
-from harness.sandbox.engine import HOST, PID, STARTED, connected, owner_labels
-from harness.sandbox.seccomp import docker_profile
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, ProbeRequest
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.sandbox.docker import DockerSandbox, own_image
+from perfquarry.harness.sandbox.engine import HOST, PID, STARTED, connected, owner_labels
+from perfquarry.harness.sandbox.seccomp import docker_profile
 
 MEBI = 1024**2
 PREFIXES = (Path(sys.prefix), Path(sys.base_prefix))
@@ -152,8 +152,8 @@ def test_only_containers_of_dead_owners_are_removed(docker: DockerSandbox, engin
 def test_the_next_use_removes_what_a_killed_parent_left(docker: DockerSandbox, folder: Path, engine: Any) -> None:
     parent = f"""
         from pathlib import Path
-        from harness.contracts import Command
-        from harness.sandbox.docker import DockerSandbox
+        from perfquarry.harness.contracts import Command
+        from perfquarry.harness.sandbox.docker import DockerSandbox
         folder = Path({str(folder)!r})
         DockerSandbox().run(Command(("/bin/sh", "-c", "touch started; sleep 600"), cwd=folder, writable=(folder,)))"""
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], cwd=Path(__file__).parents[2]) as process:
@@ -194,7 +194,7 @@ def test_a_gigabyte_of_output_does_not_fill_memory(docker: DockerSandbox, folder
 
 
 def test_what_needs_an_engine_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docker: DockerSandbox) -> None:
-    with pytest.raises(SandboxUnavailable, match=r"python -m harness\.base_image"):
+    with pytest.raises(SandboxUnavailable, match=r"python -m perfquarry\.harness\.base_image"):
         DockerSandbox(image="perfquarry/base:nowhere").verify()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert choose_sandbox().name == "docker"  # without bubblewrap

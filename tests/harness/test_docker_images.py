@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import InputError, SandboxUnavailable
-from data.home import Home
-from data.records import Side
-from harness.contracts import BuiltSide, Command, Limits, ProbeRequest
-from harness.images import Images, SideImage, export_image, import_image
-from harness.prober import PROBE
-from harness.sandbox import choose_sandbox
-from harness.sandbox.engine import connected, find_image
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.data.home import Home
+from perfquarry.data.records import Side
+from perfquarry.harness.contracts import BuiltSide, Command, Limits, ProbeRequest
+from perfquarry.harness.images import Images, SideImage, export_image, import_image
+from perfquarry.harness.prober import PROBE
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.sandbox.engine import connected, find_image
 from tests.system.hostile.host import visible_folder
 
 MODULE = "def double(x): return {}\n"

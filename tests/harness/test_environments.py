@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from data.errors import EnvironmentFailed
-from data.home import Home
-from data.records import Reason
-from harness import environments, installer
-from harness.environments import Environment, Environments, cutoff
-from harness.indexes import installer_environment
-from harness.interpreters import Interpreter, choose, find_interpreters
-from harness.rejections import Rejection
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason
+from perfquarry.harness import environments, installer
+from perfquarry.harness.environments import Environment, Environments, cutoff
+from perfquarry.harness.indexes import installer_environment
+from perfquarry.harness.interpreters import Interpreter, choose, find_interpreters
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.sandbox import choose_sandbox
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
 LIMIT = 300.0
@@ -101,10 +101,10 @@ CHILD = """
 import sys
 from datetime import datetime, UTC
 from pathlib import Path
-from data.home import Home
-from harness.environments import Environments
-from harness.interpreters import Interpreter
-from harness.sandbox import choose_sandbox
+from perfquarry.data.home import Home
+from perfquarry.harness.environments import Environments
+from perfquarry.harness.interpreters import Interpreter
+from perfquarry.harness.sandbox import choose_sandbox
 from packaging.version import Version
 python = Interpreter(Path(sys.argv[2]), Version(sys.argv[3]))
 date = datetime(2024, 2, 10, tzinfo=UTC)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curation.intervals import hodges_lehmann, shift_interval
-from harness.task_folder import pack_expert, pack_repository
-from miners.roles import TESTS
+from perfquarry.curation.intervals import hodges_lehmann, shift_interval
+from perfquarry.harness.task_folder import pack_expert, pack_repository
+from perfquarry.miners.roles import TESTS
 
 
 def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.prober import PROBE
+from perfquarry.harness.prober import PROBE
 from tests.six_functions import REST
 
 SEEDED = """

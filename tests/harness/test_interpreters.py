@@ -10,7 +10,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from harness.interpreters import MATURITY, RELEASED, Interpreter, choose, find_interpreters
+from perfquarry.harness.interpreters import MATURITY, RELEASED, Interpreter, choose, find_interpreters
 
 INSTALLED = [Interpreter(Path(f"/python{v}"), Version(v)) for v in ("3.6.15", "3.9.18", "3.11.7", "3.13.0", "3.99.1")]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.prober import PROBE
+from perfquarry.harness.prober import PROBE
 
 LONGER: dict[str, Any] = runpy.run_path(str(PROBE.parent / "perfquarry_longer.py"))
 VIEW: dict[str, Any] = runpy.run_path(str(PROBE.parent / "perfquarry_view.py"))

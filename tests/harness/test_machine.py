@@ -15,14 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from data.errors import InfrastructureError, MachineBusy
-from harness.machine import LOCK_NAME, LoadMeter, by_idleness, lock_folder, machine_facts, measurement_lock
+from perfquarry.data.errors import InfrastructureError, MachineBusy
+from perfquarry.harness.machine import LOCK_NAME, LoadMeter, by_idleness, lock_folder, machine_facts, measurement_lock
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
     import sys, time
     from pathlib import Path
-    from harness.machine import measurement_lock
+    from perfquarry.harness.machine import measurement_lock
     with measurement_lock(folder=Path(sys.argv[1])) as core:
         print(core, flush=True)
         time.sleep(600)"""
@@ -83,11 +83,13 @@ def test_each_core_is_given_once(tmp_path: Path) -> None:
 
 @several
 def test_the_least_busy_core_is_given(tmp_path: Path, busy_core: int) -> None:
-    for _ in range(10):  # others may keep the other core as busy for a while
+    for _ in range(5):  # others may keep the other core as busy for a while
         with measurement_lock(0, folder=tmp_path) as core:
             if core != busy_core:
                 return
-    assert min(psutil.cpu_percent(interval=1.0, percpu=True)) > 80, "the busy core was given ten times"
+        busy = psutil.cpu_percent(interval=1.0, percpu=True)
+    assert min(busy) > 80, "the busy core was given five times"
+    pytest.skip("all cores are busy with something else: which one is least busy cannot be seen")
 
 
 def test_the_locks_of_a_machine_are_shared_by_all_users() -> None:

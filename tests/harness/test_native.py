@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from data.home import Home
-from data.records import Reason, content_id
-from data.registry import Repository
-from data.settings import BuildSettings
-from harness.checkouts import settle
-from harness.contracts import Command, Sandbox
-from harness.environments import Environment, Environments
-from harness.interpreters import Interpreter, choose, find_interpreters
-from harness.native import Artifacts, NativeBuilds
-from harness.recipes import Recipe, read_recipe
-from harness.rejections import Rejection
-from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason, content_id
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.checkouts import settle
+from perfquarry.harness.contracts import Command, Sandbox
+from perfquarry.harness.environments import Environment, Environments
+from perfquarry.harness.interpreters import Interpreter, choose, find_interpreters
+from perfquarry.harness.native import Artifacts, NativeBuilds
+from perfquarry.harness.recipes import Recipe, read_recipe
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.sandbox import BubblewrapSandbox, choose_sandbox
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
 Files = dict[str, str | None]

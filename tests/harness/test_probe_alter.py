@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-from harness.contracts import Alteration, BuiltSide, Limits, ProbeItem, ProbeRequest, Sandbox
-from harness.prober import PROBE, SandboxProber
+from perfquarry.harness.contracts import Alteration, BuiltSide, Limits, ProbeItem, ProbeRequest, Sandbox
+from perfquarry.harness.prober import PROBE, SandboxProber
 
 CORE = """
 import functools

@@ -12,8 +12,8 @@ from pathlib import Path
 import coverage
 import pytest
 
-from harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
-from harness.prober import PROBE, SandboxProber
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.prober import PROBE, SandboxProber
 from tests.six_functions import REST
 
 OVERLAY = Path(coverage.__file__).parents[1]

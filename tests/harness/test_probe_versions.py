@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
-from harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
-from harness.prober import SandboxProber
-from harness.recording import RecordRequest
-from harness.sandbox import choose_sandbox
+from perfquarry.harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.recording import RecordRequest
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.six_functions import REST
 
 PYTESTS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.checks import _PARSE
-from harness.interpreters import Interpreter, find_interpreters
-from harness.python2 import does_not_parse_since, fails_at_import_since
+from perfquarry.harness.checks import _PARSE
+from perfquarry.harness.interpreters import Interpreter, find_interpreters
+from perfquarry.harness.python2 import does_not_parse_since, fails_at_import_since
 
 OLD = (
     'print "a"', "print a, b", "if a: print a", 'exec "a = 1" in names', "raise Error, 'text'",
@@ -42,6 +42,8 @@ IMPORTS = {
     "import sys; print >>sys.stderr, 1": True, "import folder": True,
     "import inner_old": True, "import no_such_module": False, "a = no_such_name": False,
     "{}.no_such_method()": False, "raise ValueError(\"name 'x' of unicode\")": False, "import outside": False,
+    "{}.keys() + [1]": True, "[1] + {}.keys()": True, "{}.items()[0]": True, "map(str, []).sort()": True,
+    "len(filter(None, []))": True, "zip([], [])[0] = 1": True, "[1] + (1,)": False, "(1)[0]": False,
 }  # fmt: skip
 
 

@@ -5,20 +5,8 @@ from typing import Any
 
 import pytest
 
-from data.registry import Repository
-from harness.recipes import Recipe, read_recipe
-from harness.rejections import LOG_BYTES, tail
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Any:
-    def make(files: dict[str, str], **registered: Any) -> Recipe:
-        for name, text in files.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
-        return read_recipe(tmp_path, Repository(name="lib", codebase="lib", **registered))
-
-    return make
+from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.rejections import LOG_BYTES, tail
 
 
 def test_pyproject(recipe: Any) -> None:

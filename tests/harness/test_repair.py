@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
-from data.records import Amendment, Attempt, Change, Reason
-from data.settings import BuildSettings
-from harness.builds import BuiltChange
-from harness.debian import HEADERS, install
-from harness.interpreters import find_interpreters
-from harness.known_good import WINDOW, KnownGood
-from harness.recipes import Recipe
-from harness.repair import PROPOSED, REMEMBERED
-from harness.rules import MODULE
+from perfquarry.data.records import Amendment, Attempt, Change, Reason
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.builds import BuiltChange
+from perfquarry.harness.debian import HEADERS, install
+from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.known_good import WINDOW, KnownGood
+from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.repair import PROPOSED, REMEMBERED
+from perfquarry.harness.rules import MODULE
 
 
 def tries(built: BuiltChange) -> list[tuple[str, str]]:

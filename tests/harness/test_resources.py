@@ -15,14 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from data.errors import InputError
-from data.home import Home
-from data.records import Record
-from harness import resources
-from harness.once import made_once
-from harness.resources import DEFAULT_BUDGET, Room, disk_budget, make_room
-from harness.use import in_use, is_used, unused, use
-from harness.yards import Sources, a_yard
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Record
+from perfquarry.harness import resources
+from perfquarry.harness.once import made_once
+from perfquarry.harness.resources import DEFAULT_BUDGET, Room, disk_budget, make_room
+from perfquarry.harness.use import in_use, is_used, unused, use
+from perfquarry.harness.yards import Sources, a_yard
 
 MIB = 1024**2
 ROOT = Path(__file__).parents[2]
@@ -30,9 +30,9 @@ PRELUDE = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, "tests/harness")
-from data.home import Home
-from harness.once import made_once
-from harness.use import in_use, use
+from perfquarry.data.home import Home
+from perfquarry.harness.once import made_once
+from perfquarry.harness.use import in_use, use
 from test_resources import Made, make
 home = Home(Path(sys.argv[1]))
 def ready():
@@ -134,7 +134,7 @@ def test_half_made_things_go_when_their_maker_is_dead(home: Home) -> None:
 
 def test_partial_trees_go_when_their_maker_is_dead(home: Home) -> None:
     code = """
-from harness.checkouts import Checkouts
+from perfquarry.harness.checkouts import Checkouts
 def half(place):
     place.mkdir()
     (place / "file").write_text("half")
@@ -244,10 +244,10 @@ def test_the_budget(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ENSURE = """
-import harness.environments as environments
+from perfquarry.harness import environments
 from datetime import UTC, datetime
-from harness.interpreters import choose, find_interpreters
-from harness.sandbox import choose_sandbox
+from perfquarry.harness.interpreters import choose, find_interpreters
+from perfquarry.harness.sandbox import choose_sandbox
 when, real = datetime(2024, 2, 10, tzinfo=UTC), environments._make
 def counted(*arguments):
     with open(home.root / "made", "a") as file:

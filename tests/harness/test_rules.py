@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 from packaging.requirements import Requirement
 
-from data.records import Amendment, Step
-from harness.modules import candidates, distribution_of, own_names
-from harness.rules import CI_PACKAGES, MODULE, RULES, Situation, plus, proposals
+from perfquarry.data.records import Amendment, Step
+from perfquarry.harness.modules import candidates, distribution_of, own_names
+from perfquarry.harness.rules import CI_PACKAGES, MODULE, RULES, Situation, plus, proposals
 
 OTHER = "AttributeError: module 'numpy' has no attribute 'core2'\nNameError: name 'long' is not defined\n"
 

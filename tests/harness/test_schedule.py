@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from curation.blocks import runs_of
-from data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
-from data.settings import MeasureSettings
-from harness.contracts import BuiltSide, Limits, Partner, ProbeItem, ProbeReport, ProbeRequest, Sandbox
-from harness.copies import second_copy
-from harness.machine import machine_facts, measurement_lock
-from harness.outcomes import outcomes_of
-from harness.prober import SandboxProber
-from harness.schedule import Role, plan_pairs, run_session
+from perfquarry.curation.blocks import runs_of
+from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
+from perfquarry.data.settings import MeasureSettings
+from perfquarry.harness.contracts import BuiltSide, Limits, Partner, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.copies import second_copy
+from perfquarry.harness.machine import machine_facts, measurement_lock
+from perfquarry.harness.outcomes import outcomes_of
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.schedule import Role, plan_pairs, run_session
 
 SETTINGS = MeasureSettings(
     pairs=6, max_pairs=6, aa_every=3, warmups=1, turn_seconds=0.01, fewest_turns=3, most_turns=5, fresh_seconds=0.002
@@ -96,10 +96,6 @@ class Recorder:
     inner: SandboxProber
     opened: list[tuple[Path, tuple[str, ...], int, int | None]] = field(default_factory=list)
     ran: list[tuple[Path, dict[str, int], tuple[str, ...], int, int | None]] = field(default_factory=list)
-
-    @property
-    def sandbox_name(self) -> str:
-        return self.inner.sandbox_name
 
     @property
     def scratch(self) -> Path:

@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.slots import build_slot
+from perfquarry.harness.slots import build_slot
 
 ROOT = Path(__file__).parents[2]
 BUILD = """
 import sys, time
 from pathlib import Path
-from harness.slots import build_slot
+from perfquarry.harness.slots import build_slot
 with build_slot(Path(sys.argv[1]), int(sys.argv[2])):
     begin = time.monotonic()
     print("in", flush=True)

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import SandboxUnavailable
-from data.home import Home
-from data.records import Reason
-from harness.contracts import Sandbox
-from harness.environments import Environment, Environments
-from harness.interpreters import Interpreter, find_interpreters
-from harness.rejections import Rejection
-from harness.sandbox import BubblewrapSandbox, choose_sandbox
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.environments import Environment, Environments
+from perfquarry.harness.interpreters import Interpreter, find_interpreters
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.sandbox import BubblewrapSandbox, choose_sandbox
 from tests.outside_tmp import outside_tmp
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)

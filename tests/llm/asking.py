@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from data.home import Home
-from data.records import LlmCall, Stamp
-from data.settings import Price
-from data.store import TableStore
-from llm.request import Message, Purpose, Request
+from perfquarry.data.home import Home
+from perfquarry.data.records import LlmCall, Stamp
+from perfquarry.data.settings import Price
+from perfquarry.data.store import TableStore
+from perfquarry.llm.request import Message, Purpose, Request
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
 KEY = "sk-pqcanary0123456789abcdef"

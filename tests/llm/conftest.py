@@ -11,10 +11,10 @@ import pytest
 from asking import KEY, PRICES, STAMP
 from model_server import ModelServer, serving
 
-from data.home import Home
-from data.settings import LlmSettings
-from data.store import TableStore
-from llm.client import Client, open_client
+from perfquarry.data.home import Home
+from perfquarry.data.settings import LlmSettings
+from perfquarry.data.store import TableStore
+from perfquarry.llm.client import Client, open_client
 
 
 @pytest.fixture(autouse=True)

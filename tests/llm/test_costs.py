@@ -11,11 +11,11 @@ from asking import question
 from model_server import Act, ModelServer
 from typer.testing import CliRunner
 
-from data.home import Home
-from data.store import TableStore
-from flows.cli import app
-from llm.client import Client
-from llm.costs import costs
+from perfquarry.data.home import Home
+from perfquarry.data.store import TableStore
+from perfquarry.flows.cli import app
+from perfquarry.llm.client import Client
+from perfquarry.llm.costs import costs
 
 ONE = (100 * 1.0 + 20 * 0.1 + 30 * 2.0) / 1e6
 """USD of the server's usual answer at the tests' prices."""

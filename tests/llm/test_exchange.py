@@ -13,14 +13,15 @@ from asking import STAMP, Verdict, calls, question
 from model_server import Act, anthropic_body, openai_body
 from typer.testing import CliRunner
 
-from data.errors import AnswerMissing, AnswersAwaited, InputError
-from data.home import Home
-from data.settings import LlmSettings
-from data.store import TableStore
-from flows.cli import app
-from llm import exchange_folder
-from llm.client import Client, ModelSpec, open_client
-from llm.request import Request
+from perfquarry.data.errors import AnswerMissing, AnswersAwaited, InputError
+from perfquarry.data.home import Home
+from perfquarry.data.settings import LlmSettings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.cli import app
+from perfquarry.llm import exchange_folder
+from perfquarry.llm.client import Client, open_client
+from perfquarry.llm.request import Request
+from perfquarry.llm.spec import ModelSpec
 
 GOOD = {"verdict": "yes", "confidence": 1.0}
 QUESTIONS = [question(f"question {n}", change=f"c{n}") for n in range(3)]

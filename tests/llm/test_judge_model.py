@@ -15,18 +15,18 @@ from asking import KEY, PRICES, STAMP, calls
 from model_server import Act, ModelServer
 from test_prompts import unfenced
 
-from data.demo import build_demo, expected
-from data.errors import AnswersAwaited, BudgetExceeded, InputError, ModelFailed
-from data.home import Home
-from data.records import Change, Reason, Verdict
-from data.settings import JudgeSettings, LlmSettings, MineSettings
-from data.store import TableStore
-from llm.client import Client, open_client
-from llm.fences import visible
-from llm.openai_provider import OpenAIProvider
-from llm.recordings import Recording
-from miners.history import crawl
-from miners.judge import Judge, Questions, make_judge
+from perfquarry.data.demo import build_demo, expected
+from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InputError, ModelFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Reason, Verdict
+from perfquarry.data.settings import JudgeSettings, LlmSettings, MineSettings
+from perfquarry.data.store import TableStore
+from perfquarry.llm.client import Client, open_client
+from perfquarry.llm.fences import visible
+from perfquarry.llm.openai_provider import OpenAIProvider
+from perfquarry.llm.recordings import Recording
+from perfquarry.miners.history import crawl
+from perfquarry.miners.judge import Judge, Questions, make_judge
 
 CASSETTES = Path(__file__).parents[2] / "data" / "demo" / "cassettes" / "judge"
 CORPUS = tomllib.loads((Path(__file__).parent / "injections" / "corpus.toml").read_text())["text"]

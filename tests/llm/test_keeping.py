@@ -18,12 +18,12 @@ import pytest
 from asking import PRICES, calls, question
 from model_server import Act, ModelServer
 
-from data.errors import BudgetExceeded, InputError, ModelFailed
-from data.home import Home
-from llm.client import Client
-from llm.pace import Bucket
-from llm.prices import Prices, published
-from llm.request import Request, Usage
+from perfquarry.data.errors import BudgetExceeded, InputError, ModelFailed
+from perfquarry.data.home import Home
+from perfquarry.llm.client import Client
+from perfquarry.llm.pace import Bucket
+from perfquarry.llm.prices import Prices, published
+from perfquarry.llm.request import Request, Usage
 
 Clients = Callable[..., Client]
 
@@ -32,10 +32,10 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from asking import STAMP, question, PRICES
-from data.home import Home
-from data.settings import LlmSettings
-from data.store import TableStore
-from llm.client import open_client
+from perfquarry.data.home import Home
+from perfquarry.data.settings import LlmSettings
+from perfquarry.data.store import TableStore
+from perfquarry.llm.client import open_client
 home = Home(Path(sys.argv[2]))
 settings = LlmSettings(base_url=sys.argv[3], prices=PRICES, poll_seconds=0.05, batch=sys.argv[4] == "batch")
 with open_client(sys.argv[5] + ":m", home, TableStore(home.tables), STAMP, settings) as client:

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_server import Act
 
-from data.errors import InputError
-from llm.fences import Piece, fence, fit, visible
-from llm.openai_provider import OpenAIProvider
-from llm.prompts import Prompt
-from llm.tokens import about_tokens, most_tokens
+from perfquarry.data.errors import InputError
+from perfquarry.llm.fences import Piece, fence, fit, visible
+from perfquarry.llm.openai_provider import OpenAIProvider
+from perfquarry.llm.prompts import Prompt
+from perfquarry.llm.tokens import about_tokens, most_tokens
 
 PROMPTS = Path(__file__).parent / "prompts"
 CORPUS = tomllib.loads((Path(__file__).parent / "injections" / "corpus.toml").read_text())["text"]

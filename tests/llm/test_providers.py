@@ -11,9 +11,9 @@ import pytest
 from asking import KEY, PRICES, calls, question
 from model_server import Act, ModelServer
 
-from data.errors import InputError, ModelFailed
-from data.home import Home
-from llm.client import Client
+from perfquarry.data.errors import InputError, ModelFailed
+from perfquarry.data.home import Home
+from perfquarry.llm.client import Client
 
 Clients = Callable[..., Client]
 BOTH = pytest.mark.parametrize("kind", ["openai", "anthropic"])

@@ -12,15 +12,15 @@ from asking import PRICES
 from model_server import Act, ModelServer
 from rich.console import Console
 
-from data.demo import build_demo
-from data.home import Home
-from data.records import Change, Verdict
-from data.settings import JudgeSettings, LlmSettings, Settings
-from flows.options import Options
-from flows.run import Run
-from flows.runner import RunFailed, run_stages
-from flows.runs import runs_of
-from flows.work import perform
+from perfquarry.data.demo import build_demo
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Verdict
+from perfquarry.data.settings import JudgeSettings, LlmSettings, Settings
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import RunFailed, run_stages
+from perfquarry.flows.runs import runs_of
+from perfquarry.flows.work import perform
 
 ANSWER = {
     "why": "It saves work.", "evidence": ["CACHE = {}"], "kind": "caching", "apis": [], "disguise": "none",

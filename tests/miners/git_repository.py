@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.records import Change, Stamp
-from data.settings import MineSettings
-from miners.history import crawl
+from perfquarry.data.records import Change, Stamp
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.history import crawl
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from data.records import Change, FileChange, FileRole, change_id_of
+from perfquarry.data.records import Change, FileChange, FileRole, change_id_of
 
 WHEN = datetime(2024, 1, 1, tzinfo=UTC)
 ROLES: dict[str, FileRole] = {"tests/": "test", "docs/": "docs", "benchmarks/": "test", "setup.py": "build"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, reasons, rows
 
-from data.errors import GitFailed
-from miners import passes
+from perfquarry.data.errors import GitFailed
+from perfquarry.miners import passes
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, rows
 
-from data.errors import PerfquarryError
-from data.home import Home
-from harness.checkouts import Checkouts
-from harness.task_folder import pack_repository
-from miners.clone import ensure_clone
-from miners.patches import split
-from miners.vocabulary import size_at
+from perfquarry.data.errors import PerfquarryError
+from perfquarry.data.home import Home
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.task_folder import pack_repository
+from perfquarry.miners.clone import ensure_clone
+from perfquarry.miners.patches import split
+from perfquarry.miners.vocabulary import size_at
 from tests.system.commands import command
 
 SECRET = "the content of a private repository"

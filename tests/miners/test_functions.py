@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from miners.functions import comments_only, touched
+from perfquarry.miners.functions import touched
 
 PYTHON = '''\
 """Module."""
@@ -234,21 +234,3 @@ def test_what_does_not_parse_is_no_error(repository: Repository, name: str, brok
 def test_huge_files_fall_back_to_hunk_headers(repository: Repository) -> None:
     big = "def f():\n    x = 1\n    y = 1\n    z = 1\n    return 1\n" + "# filler filler filler\n" * 200_000
     assert names(repository, "pkg/a.py", big, big.replace("return 1", "return 2")) == {("f", "modified")}
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"a.py": PYTHON.replace("# slow", "# fast").replace("Area.", "The area.")}, True),
-        ({"a.py": PYTHON.replace("LIMIT = 1", "LIMIT = 2")}, False),
-        ({"a.py": PYTHON.replace("# slow", "# fast"), "b.c": C.replace("// {", "// more")}, True),
-        ({"a.py": PYTHON.replace("# slow", "# fast"), "b.c": C.replace("return 2", "return 3")}, False),
-        ({"a.py": PYTHON.replace("# slow", "# fast"), "new.py": "# nothing\n"}, False),
-        ({"a.py": PYTHON.replace("# slow", "# fast"), "README.md": "x\n", "tests/test_a.py": "x\n"}, True),
-        ({"README.md": "x\n"}, False),
-    ],
-)
-def test_comments_only(repository: Repository, files: dict[str, str | bytes], expected: bool) -> None:
-    repository.commit("start", {"a.py": PYTHON, "b.c": C})
-    sha = repository.commit("change", files)
-    assert comments_only(repository.folder, only_row(repository.folder, sha)) is expected

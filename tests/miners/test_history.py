@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from git_repository import STAMP, Repository, only_row, reasons, rows
 
-from data.errors import InputError
-from data.records import change_id_of
-from data.settings import MineSettings
-from miners.history import crawl
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import change_id_of
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.history import crawl
 
 PYTHON = "import os\n\n\nclass A:\n    def first(self):\n        return 1\n\n    def second(self):\n        x = 1\n" + (
     "        y = 2\n        z = 3\n        w = 4\n        return x\n"

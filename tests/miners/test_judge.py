@@ -7,10 +7,10 @@ import time
 import pytest
 from judged_changes import change
 
-from data.errors import InputError
-from data.records import Change, FileChange, Reason, Stamp, Verdict
-from data.settings import JudgeSettings
-from miners.judge import Judge, make_judge
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Change, FileChange, Reason, Stamp, Verdict
+from perfquarry.data.settings import JudgeSettings
+from perfquarry.miners.judge import Judge, make_judge
 
 STAMP = Stamp(repo="hand-made", stage_version="1", config_hash="0")
 

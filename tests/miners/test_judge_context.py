@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from llm.tokens import about_tokens
-from miners.judge.context import context_of
-from miners.judge.hunks import hunks_of
-from miners.scopes import spans
+from perfquarry.llm.tokens import about_tokens
+from perfquarry.miners.judge.context import context_of
+from perfquarry.miners.judge.hunks import hunks_of
+from perfquarry.miners.scopes import spans
 
 LOOP = """import re
 

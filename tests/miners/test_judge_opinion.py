@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.records import Verdict
-from data.settings import JudgeSettings
-from miners.judge.opinion import Opinion, Vote, probability_of
-from miners.judge.scores import Judged, calibrate, score
+from perfquarry.data.records import Verdict
+from perfquarry.data.settings import JudgeSettings
+from perfquarry.miners.judge.opinion import Opinion, Vote, probability_of
+from perfquarry.miners.judge.scores import Judged, calibrate, score
 
 DIFF = """--- lib/core.py
 @@ -1,4 +1,4 @@ def f(xs):

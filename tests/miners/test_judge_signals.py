@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from judged_changes import change
 
-from miners.judge.diff import parse
-from miners.judge.forms import PYTHON
-from miners.judge.heuristic import observe, weights
-from miners.judge.meaning import MEANING
-from miners.judge.native import NATIVE
+from perfquarry.miners.judge.diff import parse
+from perfquarry.miners.judge.forms import PYTHON
+from perfquarry.miners.judge.heuristic import observe, weights
+from perfquarry.miners.judge.meaning import MEANING
+from perfquarry.miners.judge.native import NATIVE
 
 
 def seen(title: str, lines: str = "-a = 1\n+a = 2", body: str = "", path: str = "lib/core.py") -> set[str]:

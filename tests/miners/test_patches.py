@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from miners.patches import licence_at, split, version_at
+from perfquarry.miners.patches import licence_at, split, version_at
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from github_world import World, moment, said
 from typer.testing import CliRunner
 
 from benchmarks.pulls import count_lost, trial
-from data.errors import InputError
-from data.home import Home
-from data.records import Change, Issue, Pull, Verdict
-from data.store import TableStore
-from flows.cli import app
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Issue, Pull, Verdict
+from perfquarry.data.store import TableStore
+from perfquarry.flows.cli import app
 
 
 @pytest.fixture(autouse=True)

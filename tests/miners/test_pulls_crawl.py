@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from github_server import FAULTS, GithubServer, serving
 from github_world import World, moment, oid, said
 
-from data.errors import GithubFailed, InputError
-from data.records import Pull, Stamp
-from data.settings import PullSettings
-from miners.pulls.client import Client
-from miners.pulls.crawl import Crawl
-from miners.pulls.identities import base_url_of, identities
+from perfquarry.data.errors import GithubFailed, InputError
+from perfquarry.data.records import Pull, Stamp
+from perfquarry.data.settings import PullSettings
+from perfquarry.miners.pulls.client import GitHubClient
+from perfquarry.miners.pulls.crawl import Crawl
+from perfquarry.miners.pulls.identities import base_url_of, identities
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
 Start = Callable[..., GithubServer]
@@ -46,7 +46,7 @@ def start() -> Iterator[Start]:
 
 def crawl(server: GithubServer, told: Callable[[str], None] = lambda text: None, **options: Any) -> Crawl:
     settings = PullSettings(base_url=server.url, **{"backoff": 0.01, "page_size": 20, "secondary_wait": 0.2, **options})
-    client = Client(identities(settings, server.url, server.world.codebase), settings, told)
+    client = GitHubClient(identities(settings, server.url, server.world.codebase), settings, told)
     return Crawl(client, server.world.codebase, STAMP, settings)
 
 
@@ -237,7 +237,7 @@ def test_refused_keys_are_left_out_and_all_refused_is_bad_input(start: Start, mo
 def test_no_repository_and_no_key_are_bad_input(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     server = start(world=World(5))
     settings = PullSettings(base_url=server.url)
-    client = Client(identities(settings, server.url, "owner/other"), settings)
+    client = GitHubClient(identities(settings, server.url, "owner/other"), settings)
     with pytest.raises(InputError, match="no such repository"):
         read(Crawl(client, "owner/other", STAMP, settings))
     with pytest.raises(InputError, match="no such repository"):

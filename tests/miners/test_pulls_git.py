@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from git_repository import STAMP, Repository, rows
 
-from data.records import Change, Policy, Pull
-from data.settings import MineSettings
-from miners.pulls.graph import Graph
-from miners.pulls.joining import JOIN_COLUMNS, Joining
-from miners.pulls.notes import ReleaseNotes
-from miners.pulls.offline import reconstruct
+from perfquarry.data.records import Change, Policy, Pull
+from perfquarry.data.settings import MineSettings
+from perfquarry.miners.pulls.graph import Graph
+from perfquarry.miners.pulls.joining import JOIN_COLUMNS, Joining
+from perfquarry.miners.pulls.notes import ReleaseNotes
+from perfquarry.miners.pulls.offline import reconstruct
 
 LABELS = "perf"
 

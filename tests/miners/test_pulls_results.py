@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from miners.pulls.results import gains, quoted_results
+from perfquarry.miners.pulls.results import gains, quoted_results
 
 ASV = """
        before           after         ratio

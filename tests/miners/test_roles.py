@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from miners.references import issue_numbers, pull_number
-from miners.roles import language_of, role_of
+from perfquarry.miners.references import issue_numbers, pull_number
+from perfquarry.miners.roles import language_of, role_of
 
 
 @pytest.mark.parametrize(

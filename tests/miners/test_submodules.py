@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import pytest
 from git_repository import Repository
 
-from data.home import Home
-from harness.checkouts import Checkouts
-from miners.clone import ensure_clone
-from miners.submodules import fetch_submodules
+from perfquarry.data.home import Home
+from perfquarry.harness.checkouts import Checkouts
+from perfquarry.miners.clone import ensure_clone
+from perfquarry.miners.submodules import fetch_submodules
 from tests.loopback import serve
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from miners.vocabulary import content_at, only_at_head, size_at, words_of
+from perfquarry.miners.vocabulary import content_at, only_at_head, size_at, words_of
 
 BASE = 'LIMIT = 10\n\ndef total(items):\n    """Adds up."""\n    return sum(items, 0)\n'
 HEAD = (

@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from data.records import Task
-from data.store import TableStore
+from perfquarry.data.records import Task
+from perfquarry.data.store import TableStore
 
 
 def task(number: int, *, accepted: bool = True, decision: str = "first", title: str = "") -> Task:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 
 def command(home: Path | None, *arguments: str) -> list[str]:
     place = ["--home", str(home)] if home else []
-    return [sys.executable, "-m", "flows.cli", *arguments, *place]
+    return [sys.executable, "-m", "perfquarry", *arguments, *place]
+
+
+def heed_interrupts() -> None:
+    """For `preexec_fn`: Ctrl-C ends the program also where a shell with "&" has told it to ignore that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from filelock import FileLock
 
-from data.demo import expected
-from data.home import Home
-from flows.server import address
+from perfquarry.data.demo import expected
+from perfquarry.data.home import Home
+from perfquarry.flows.server import address
 from tests.system.commands import command
 
 QUICK = """
@@ -99,7 +99,7 @@ def perfquarry() -> Callable[..., subprocess.CompletedProcess[str]]:
 def facts(perfquarry: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
     """The same with --json, parsed."""
 
-    def run(home: Path, *arguments: str, code: int = 0) -> Any:
+    def run(home: Path | None, *arguments: str, code: int = 0) -> Any:
         return json.loads(perfquarry(home, *arguments, "--json", code=code).stdout)
 
     return run

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
-from data.settings import BuildSettings, GenerateSettings, Settings
-from flows import again, stages
-from flows.options import Options
-from flows.run import Run
-from flows.runner import run_stages
-from flows.stages import STAGES
-from harness.builds import Builder
+from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
+from perfquarry.data.settings import BuildSettings, GenerateSettings, Settings
+from perfquarry.flows import again, stages
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
+from perfquarry.flows.stages import STAGES
+from perfquarry.harness.builds import Builder
 from tests.review_home import MACHINE, task_of, timings_of
 
 pytestmark = pytest.mark.timeout(600)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from data.children import Need, environment
+from perfquarry.data.children import Need, environment
 from tests.loopback import serve
 from tests.miners.git_repository import Repository
 from tests.system.commands import command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -13,9 +14,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from data.records import Evidence, Finding, Task
-from data.store import TableStore
-from flows.decisions import newest_findings
+from perfquarry.data.home import Home
+from perfquarry.data.records import Evidence, Finding, Task
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import newest_findings
+from perfquarry.flows.doctor import DoctorCheck, examine, verdict
+from tests.system.commands import command
 from tests.system.conftest import Curated
 
 Facts = Callable[..., Any]
@@ -127,3 +131,25 @@ def test_doctor_names_every_check(tmp_path: Path, facts: Facts) -> None:
     checks = {check["name"]: check for check in facts(tmp_path, "doctor")}
     assert {"git", "sandbox", "interpreters", "disk"} <= set(checks)
     assert all(check["ok"] or (check["cost"] and check["remedy"]) for check in checks.values())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ((), "This machine is ready."),
+        (("load", "docker"), "This machine is ready. 2 of 4 could be better: load, docker."),
+        (("load", "git"), "This machine cannot curate yet. Missing: git."),
+    ],
+)
+def test_doctor_begins_with_a_verdict(wrong: tuple[str, ...], said: str) -> None:
+    names = ("load", "docker", "git", "cores")
+    assert verdict([DoctorCheck(name=n, ok=n not in wrong, found="x", needed=n == "git") for n in names]) == said
+
+
+def test_doctor_breaks_no_word_at_80_columns(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        command(tmp_path, "doctor"), capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"}
+    ).stdout
+    assert shown.startswith("This machine ") and all(len(line) <= 80 for line in shown.splitlines())
+    facts = [check.found for check in examine(Home(tmp_path)) if check.name in ("git", "docker", "interpreters")]
+    assert all(word in shown for found in facts for word in found.split())

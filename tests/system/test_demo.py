@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from data.demo import expected
-from data.demo.expectations import Expected
-from data.records import Build, Change, Reason, Row, Task, Verdict, Workload
-from data.store import TableStore
+from perfquarry.data.demo import expected
+from perfquarry.data.demo.expectations import Expected
+from perfquarry.data.records import Build, Change, Reason, Row, Task, Verdict, Workload
+from perfquarry.data.store import TableStore
 
 STAGES: dict[str, type[Row]] = {
     "mine": Change,

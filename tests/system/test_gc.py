@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from data.demo import expected
-from data.records import Build, Row, Workload
-from data.store import TableStore
+from perfquarry.data.demo import expected
+from perfquarry.data.records import Build, Row, Workload
+from perfquarry.data.store import TableStore
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail"}
 """Columns that tell of the clock, not of the work."""
 HOLD = """
 import sys, time
-from flows.options import Options
-from flows.run import Run
-from data.records import Build
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.data.records import Build
 run = Run.open(Options(repo="demo", home=sys.argv[1], jobs=1).model_dump_json())
 rows = list(run.store.records(Build, "demo"))
 sides = run.builder.reopen([row for row in rows if row.change_id == rows[0].change_id])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import data.demo
-from data.records import LlmCall, Verdict, Workload
-from data.store import TableStore
+from perfquarry.data import demo
+from perfquarry.data.records import LlmCall, Verdict, Workload
+from perfquarry.data.store import TableStore
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for three stages
-CASSETTES = Path(data.demo.__file__).parent / "cassettes"
+CASSETTES = Path(demo.__file__).parent / "cassettes"
 VARIANCE = "eca1e8f899"
 REFUSED = "13d1da85d5"
 

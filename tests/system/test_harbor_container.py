@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from data.errors import SandboxUnavailable
-from data.home import Home
-from harness.images import Images
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.data.home import Home
+from perfquarry.harness.images import Images
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.system.cheats.gradings import SCHEDULE, Exported, export_task
 from tests.system.hostile.host import visible_folder
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from data.demo import expected
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Limits
-from harness.images import import_image
-from harness.sandbox import choose_sandbox
-from harness.sandbox.docker import DockerSandbox
-from harness.sandbox.engine import connected
+from perfquarry.data.demo import expected
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Limits
+from perfquarry.harness.images import import_image
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.sandbox.docker import DockerSandbox
+from perfquarry.harness.sandbox.engine import connected
 from tests.system.hostile.host import visible_folder
 
 

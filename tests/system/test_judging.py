@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from test_demo import mismatches
 
-from data.demo import build_demo, expected
-from data.errors import InputError
-from data.records import Change, Verdict
-from data.store import TableStore
-from flows.judge_evaluation import read_labels
+from perfquarry.data.demo import build_demo, expected
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Change, Verdict
+from perfquarry.data.store import TableStore
+from perfquarry.flows.judge_evaluation import read_labels
 
 CASSETTES = Path(__file__).parents[2] / "data" / "demo" / "cassettes" / "judge"
 Program = Callable[..., Any]

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from data.demo import build_demo
-from data.home import Home
-from data.records import Build
-from data.registry import Repository, parse
-from flows.names import repository_of
-from flows.options import Options
-from flows.run import Run
-from flows.runner import run_stages
-from tests.system.commands import command
+from perfquarry.data.demo import build_demo
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build
+from perfquarry.data.registry import Repository, parse
+from perfquarry.flows.names import repository_of
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
+from tests.system.commands import command, heed_interrupts
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -101,6 +101,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, demo: Path) -> None:
         text=True,
         env=dict(os.environ),
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     mined = tmp_path / "home" / "tables" / "verdicts"
     try:

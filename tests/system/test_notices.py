@@ -15,12 +15,12 @@ import pytest
 from accepted import task, write
 from webhook import Webhook, serving
 
-from data.errors import InputError
-from data.records import Notice
-from data.settings import NotifySettings, Settings
-from flows.notify import tell_new_tasks
-from flows.options import Options
-from flows.run import Run
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Notice
+from perfquarry.data.settings import NotifySettings, Settings
+from perfquarry.flows.notify import tell_new_tasks
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
 
 
 @pytest.fixture

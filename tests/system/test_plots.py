@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from accepted import task
 
-from flows.plots import ROWS, timing_plot
+from perfquarry.flows.plots import ROWS, timing_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from data.home import Home
-from flows.server import address
+from perfquarry.data.home import Home
+from perfquarry.flows.server import address
 from tests.system.commands import command
 
 # Read by every Python of the run, its server included: names that begin with PYTHON are passed on.
@@ -51,7 +51,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]
 @pytest.mark.timeout(400)
 def test_no_socket_leaves_the_machine(seen: list[tuple[str, str, str]]) -> None:
     watched = {who for who, _, _ in seen}
-    assert any("flows.cli" in who for who in watched) and any("flows.server" in who for who in watched)
+    assert any("-m perfquarry mine" in who for who in watched) and any("flows.server" in who for who in watched)
     assert any("server" in who and "prefect" in who for who in watched), "the server itself was watched"
     assert any(event == "socket.connect" for _, event, _ in seen), "the run spoke with its server"
     assert [one for one in seen if one[2] not in HERE and not one[2].startswith("/")] == []

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from curation.release.folder import read_tasks
-from curation.release.selection import as_task
-from curation.release.sources import pack_of, patched, unpack
-from data.home import Home
-from data.records import ReleasedTask, Revalidation
-from data.settings import Settings
-from data.store import TableStore
-from flows.gold import GoldRuns
-from harness.git import git
+from perfquarry.curation.release.folder import read_tasks
+from perfquarry.curation.release.selection import as_task
+from perfquarry.curation.release.sources import pack_of, patched, unpack
+from perfquarry.data.home import Home
+from perfquarry.data.records import ReleasedTask, Revalidation
+from perfquarry.data.settings import Settings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.gold import GoldRuns
+from perfquarry.harness.git import git
 from tests.system.conftest import Curated
 
 pytestmark = pytest.mark.timeout(280)

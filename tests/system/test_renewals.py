@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from data.records import Renewal, Row, Timing, Workload
-from data.store import TableStore
-from flows import renewing
-from flows.options import Options
-from flows.run import Run
-from flows.send_back import SendBackRunner
+from perfquarry.data.records import Renewal, Row, Timing, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.flows import renewing
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.send_back import SendBackRunner
 from tests.review_home import task_of, timings_of
 from tests.system.commands import command
 

@@ -13,9 +13,21 @@ from typing import Any
 
 import pytest
 
-from data.records import Attempt, Build, Change, Evidence, Finding, Reason, Row, Task, Timing, Verdict, Workload
-from data.store import TableStore
-from flows.renewing import MOST_ROUNDS
+from perfquarry.data.records import (
+    Attempt,
+    Build,
+    Change,
+    Evidence,
+    Finding,
+    Reason,
+    Row,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+)
+from perfquarry.data.store import TableStore
+from perfquarry.flows.renewing import MOST_ROUNDS
 from tests.system.commands import command
 from tests.system.conftest import Curated
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from data.demo import expected
-from data.errors import InputError
-from data.home import Home
-from data.records import Revalidation
-from data.store import TableStore
-from flows.revalidation import repository_of
+from perfquarry.data.demo import expected
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Revalidation
+from perfquarry.data.store import TableStore
+from perfquarry.flows.published import place_of
 from tests.review_home import task_of
 
 
@@ -47,12 +47,12 @@ def test_a_task_is_made_and_measured_again_from_its_recipe(
 
 def test_a_repository_of_ones_own_name_is_the_clone_that_is_given() -> None:
     own = task_of(1, 2.0).model_copy(update={"repo": "own", "url": ""})
-    assert repository_of(own, "/somewhere/lib") == "own"
+    assert place_of(own, "/somewhere/lib") == "own"
     address = "https://example.org/own.git"
-    assert repository_of(own.model_copy(update={"url": address}), None) == address
-    assert repository_of(own.model_copy(update={"repo": "demo"}), None) == "demo"
+    assert place_of(own.model_copy(update={"url": address}), None) == address
+    assert place_of(own.model_copy(update={"repo": "demo"}), None) == "demo"
     with pytest.raises(InputError, match="'own' is: give its clone, --source"):
-        repository_of(own, None)
+        place_of(own, None)
 
 
 @pytest.mark.parametrize("name", ["empty", "garbage.parquet"])

@@ -17,10 +17,10 @@ import pytest
 import yaml
 from webhook import Webhook, serving
 
-from data.home import Home
-from data.registry import names
-from flows.deployments import nightlies
-from flows.server import address
+from perfquarry.data.home import Home
+from perfquarry.data.registry import names
+from perfquarry.flows.deployments import nightlies
+from perfquarry.flows.server import address
 from tests.system.commands import command
 
 TREE = Path(__file__).parents[2]

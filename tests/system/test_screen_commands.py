@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data.records import Finding, Problem, Revalidation, Stamp, Task
-from data.records.revalidation import RevalidatedWorkload
-from data.records.task import TaskWorkload
-from data.registry import resolve
-from data.settings import MineSettings
-from data.store import TableStore
-from harness.machine import machine_facts
-from miners.history import crawl
-from miners.patches import split
+from perfquarry.data.records import Finding, Problem, Revalidation, Stamp, Task
+from perfquarry.data.records.revalidation import RevalidatedWorkload
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.registry import resolve
+from perfquarry.data.settings import MineSettings
+from perfquarry.data.store import TableStore
+from perfquarry.harness.machine import machine_facts
+from perfquarry.miners.history import crawl
+from perfquarry.miners.patches import split
 
 BASE = "def total(items):\n    found = 0\n    for item in items:\n        found += item\n    return found\n"
 HEAD = "def total(items):\n    return quick_sum(items)\n\n\ndef quick_sum(items):\n    return sum(items)\n"

@@ -22,10 +22,10 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from data.home import Home
-from data.records import Build, Reason, Workload
-from data.store import TableStore
-from harness.sandbox import choose_sandbox
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Reason, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.outside_tmp import outside_tmp
 from tests.system.commands import command
 

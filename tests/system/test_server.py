@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from data.home import Home
-from flows.server import address
+from perfquarry.data.home import Home
+from perfquarry.flows.server import address
 from tests.system.commands import command
 
 

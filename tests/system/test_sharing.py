@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from data.errors import InputError
-from flows.options import Options
-from flows.run import Run
-from flows.runner import run_stage
-from flows.stages import Batch, Stage
+from perfquarry.data.errors import InputError
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stage
+from perfquarry.flows.stages import Batch, Stage
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ Program = Callable[..., Any]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from data.home import Home
-from flows.runs import recorded
+from perfquarry.data.home import Home
+from perfquarry.flows.runs import recorded
 with recorded(Home(Path(sys.argv[1])), "demo-run", "demo", ["measure"]) as record:
     record.stage("measure", 13)
     record.advance(4)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from data.claims import Claims
-from data.errors import InputError
-from data.records import Build, Change
-from flows.display import Lines, showing
-from flows.options import Options, seconds_of
-from flows.run import Run
-from flows.runner import run_stages
-from flows.stages import STAGES
-from flows.waves import Neighbours, Step, promising, steps
+from perfquarry.data.claims import Claims
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Build, Change
+from perfquarry.flows.display import Lines, showing
+from perfquarry.flows.options import Options, seconds_of
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stages
+from perfquarry.flows.stages import STAGES
+from perfquarry.flows.waves import Neighbours, Step, promising, steps
 from tests.system import accepted
 
 NAMES = tuple(stage.name for stage in STAGES)

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from data.demo import expected
-from data.records import Attempt, Build, Row
-from data.store import TableStore
-from data.store.places import place_of
+from perfquarry.data.demo import expected
+from perfquarry.data.records import Attempt, Build, Row
+from perfquarry.data.store import TableStore
+from perfquarry.data.store.places import place_of
 from tests.real_servers import BUCKET
 from tests.system.commands import command
 

@@ -12,13 +12,13 @@ import pytest
 from trees import write
 from two_trees import STAMP, TOOLS, Files, TwoTrees, verdict
 
-from data.records import Reason, TouchedFunction
-from data.settings import AsvSettings, GenerateSettings, ScriptSettings
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from testgen.asv import AsvSource, Candidate, combinations
-from testgen.asv_suites import Benchmark, suite_of
-from testgen.case import Case
+from perfquarry.data.records import Reason, TouchedFunction
+from perfquarry.data.settings import AsvSettings, GenerateSettings, ScriptSettings
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.asv import AsvBenchmark, AsvSource, combinations
+from perfquarry.testgen.asv_suites import Benchmark, suite_of
+from perfquarry.testgen.case import Case
 
 BASE = """
     def count_pairs(items):
@@ -174,7 +174,7 @@ def scripts_of(tree: Path, name: str, limit: int = 9) -> list[ModuleType]:
     suite = suite_of(tree)
     assert suite is not None
     one = by_id(tree)[name]
-    candidate = Candidate(suite, one, 1, 0)
+    candidate = AsvBenchmark(suite, one, 1, 0)
     modules = []
     for combination in combinations(one.lengths, limit):
         module = ModuleType("script")
@@ -247,7 +247,7 @@ def case_of(folder: Path, base: Files, head: Files, *functions: TouchedFunction)
     settings = GenerateSettings(
         timeout=60.0,
         repeats=1,
-        scripts=ScriptSettings(min_seconds=5e-4),
+        scripts=ScriptSettings(min_seconds=1e-4),
         asv=AsvSettings(benchmarks=3, combinations=1, workloads=2),
     )
     sides = trees.built["base"], trees.built["head"]
@@ -269,7 +269,7 @@ def test_benchmarks_that_reach_the_change_become_workloads(tmp_path: Path, base_
     names = {row.detail.split(",")[0].removeprefix("asv benchmark bench_pairs.") for row in kept}
     assert names <= {"Counting.time_count", "Cached.time_short", "time_function"}
     assert all(row.source == "asv" and row.hits and "equivalence is weak" in row.detail for row in kept)
-    assert all(row.seconds is not None and row.seconds >= 5e-4 for row in kept)
+    assert all(row.seconds is not None and row.seconds >= 1e-4 for row in kept)
     assert all(row.calls == ["pairs.py::count_pairs"] for row in kept)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from data.records import Hit, Reason
-from harness.contracts import ProbeItem
-from testgen.candidates import Candidate, choose, choose_dense, without_slow
+from perfquarry.data.records import Hit, Reason
+from perfquarry.harness.contracts import ProbeItem
+from perfquarry.testgen.candidates import Candidate, choose, choose_dense, without_slow
 
 FUNCTIONS = frozenset({"m.py::f", "m.py::g"})
 

@@ -2,8 +2,8 @@
 
 import textwrap
 
-from testgen.changed_lines import differing_lines, in_functions, named_functions, standing_for
-from testgen.imports import parse
+from perfquarry.testgen.changed_lines import differing_lines, in_functions, named_functions, standing_for
+from perfquarry.testgen.imports import parse
 
 
 def code(text: str) -> bytes:

@@ -13,16 +13,16 @@ from typing import cast
 import pytest
 from two_trees import STAMP, change, verdict
 
-from data.records import Side, TouchedFunction
-from data.settings import GenerateSettings
-from harness.contracts import BuiltSide, Prober
-from llm.fences import visible
-from llm.prompts import Prompt
-from llm.tokens import about_tokens
-from testgen.case import Case
-from testgen.context import Shown, context_of
-from testgen.generated import PROMPTS, VERSION, Samples
-from testgen.traced import trace_of
+from perfquarry.data.records import Side, TouchedFunction
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.llm.fences import visible
+from perfquarry.llm.prompts import Prompt
+from perfquarry.llm.tokens import about_tokens
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.context import Shown, context_of
+from perfquarry.testgen.generated import PROMPTS, VERSION, Samples
+from perfquarry.testgen.traced import trace_of
 
 CORPUS = tomllib.loads((Path(__file__).parents[1] / "llm" / "injections" / "corpus.toml").read_text())["text"]
 BASE = {
@@ -151,6 +151,7 @@ def test_hostile_text_stays_in_its_fence(hostile: dict[str, str]) -> None:
         "apis": text,
         "examples": text,
         "tried": text,
+        "wishes": text,
         "wanted": 6,
     }
     prompt = Prompt(PROMPTS, "generate", VERSION)
@@ -158,7 +159,7 @@ def test_hostile_text_stays_in_its_fence(hostile: dict[str, str]) -> None:
     assert system.system == clean.system and "gives you no instructions" in system.system
     fences = re.findall(r"<<<([a-z ]+) ([0-9a-f]{16}): data, not instructions\n(.*?)\n\1 \2>>>", system.user, re.DOTALL)
     assert [(kind, body) for kind, _, body in fences] == [
-        (kind, visible(text)) for kind in ("commit message", "diff", "functions", "names", "tests", "scripts")
+        (kind, visible(text)) for kind in ("commit message", "diff", "functions", "names", "tests", "scripts", "wishes")
     ]
     outside = system.user
     for kind, mark, body in fences:
@@ -170,8 +171,8 @@ def test_hostile_text_stays_in_its_fence(hostile: dict[str, str]) -> None:
 def test_the_prompt_of_a_version_never_changes() -> None:
     """Cassettes answer by the hash of what is asked: another text is another version (benchmarks/answers.py)."""
     prompt = Prompt(PROMPTS, "generate", VERSION)
-    assert (prompt.version, prompt.hash) == ("v1", "e2ea73119e5a5352")
-    texts = prompt.render(message="m", diff="d", functions="", apis="", examples="", tried="", wanted=4)
+    assert (prompt.version, prompt.hash) == ("v3", "b24b769dd17342e0")
+    texts = prompt.render(message="m", diff="d", functions="", apis="", examples="", tried="", wishes="", wanted=4)
     assert (
         "Write 4 scripts" in texts.user and "<<<functions" not in texts.user and "Scripts of earlier" not in texts.user
     )

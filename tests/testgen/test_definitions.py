@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from testgen.definitions import Definitions, NodeId, definitions_of
+from perfquarry.testgen.definitions import Definitions, NodeId, definitions_of
 
 SOURCE = textwrap.dedent(
     """\

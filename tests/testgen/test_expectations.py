@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from two_trees import change
 
-from testgen.expectations import edited_expectations
+from perfquarry.testgen.expectations import edited_expectations
 
 BASE = "def test_work():\n    value = work(3)\n    assert value == [1, 2]\n    check(value)\n"
 CASE = "class It(TestCase):\n    def test_it(self):\n        self.assertEqual(work(3), 'a')\n"

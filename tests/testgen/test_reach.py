@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from testgen.imports import Import, imports_of
-from testgen.pytest_config import is_test_name, is_test_path, python_files
-from testgen.reach import TestFile, reachable_tests
+from perfquarry.testgen.imports import Import, imports_of
+from perfquarry.testgen.pytest_config import is_test_name, is_test_path, python_files
+from perfquarry.testgen.reach import TestFile, reachable_tests
 
 TEST = "\ndef test_it():\n    assert True\n"
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from two_trees import STAMP, TOOLS, Files, TwoTrees
 
-from data.records import Reason, Workload
-from data.settings import GenerateSettings, ReplaySettings, ScriptSettings
-from harness.prober import SandboxProber
-from harness.recording import Recorded
-from harness.sandbox import choose_sandbox
-from testgen.case import Case
-from testgen.replay.expressions import Unwritable, Writer
-from testgen.replay.recordings import Recordings, record
-from testgen.replay.source import ReplaySource
-from testgen.replay.texts import Replay
-from testgen.replay.variants import run_scripts
-from testgen.traced import trace_of
+from perfquarry.data.records import Reason, Workload
+from perfquarry.data.settings import GenerateSettings, ReplaySettings, ScriptSettings
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.recording import Recorded
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.replay.expressions import Unwritable, Writer
+from perfquarry.testgen.replay.recordings import Recordings, record
+from perfquarry.testgen.replay.source import ReplaySource
+from perfquarry.testgen.replay.texts import Replay
+from perfquarry.testgen.replay.variants import run_scripts
+from perfquarry.testgen.traced import trace_of
 
 SETTINGS = GenerateSettings(
     timeout=100.0,

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from data.records import Reason
-from testgen.scripts import faults_of
+from perfquarry.data.records import Reason
+from perfquarry.testgen.scripts import faults_of
 from tests.six_functions import REST
 
 GOOD = """

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from two_trees import STAMP, TwoTrees
 
-from data.records import Reason, Source, Workload, workload_id_of
-from data.settings import GenerateSettings
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from testgen.case import Case
-from testgen.sources import WorkloadSource, gather
+from perfquarry.data.records import Reason, Source, Workload, workload_id_of
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.sources import WorkloadSource, gather
 
 
 @dataclass

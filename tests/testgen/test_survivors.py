@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from data.records import Hit, Reason
-from testgen.scripts import Script
-from testgen.survivors import choose, input_of, roles_of, shape_of
-from testgen.trials import Trial
+from perfquarry.data.records import Hit, Reason
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.survivors import choose, input_of, roles_of, shape_of
+from perfquarry.testgen.trials import Trial
 
 SCRIPT = '''"""{about}"""
 import random

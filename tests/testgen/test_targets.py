@@ -1,6 +1,6 @@
 """Realistic targets."""
 
-from testgen.targets import realistic_targets
+from perfquarry.testgen.targets import realistic_targets
 
 
 def is_test(path: str) -> bool:

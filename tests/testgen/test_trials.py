@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from two_trees import STAMP, TOOLS, Files, TwoTrees
 
-from data.records import Reason, Source
-from data.settings import GenerateSettings, ScriptSettings
-from harness.contracts import ProbeItem
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from testgen.caching import dear_start
-from testgen.case import Case
-from testgen.scripts import Script
-from testgen.trials import Trial, rows_of, try_scripts
+from perfquarry.data.records import Reason, Source
+from perfquarry.data.settings import GenerateSettings, ScriptSettings
+from perfquarry.harness.contracts import ProbeItem
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.caching import dear_start
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 from tests.six_functions import REST
 
 SETTINGS = GenerateSettings(
-    timeout=60.0, test_timeout=4.0, scripts=ScriptSettings(min_seconds=2e-4, max_seconds=0.5, result_bytes=10_000)
+    timeout=60.0, test_timeout=4.0, scripts=ScriptSettings(min_seconds=2e-5, max_seconds=0.5, result_bytes=10_000)
 )
 BASE = """\
     LIMIT = 10
@@ -100,7 +100,7 @@ def tried(case: Case, text: str, source: Source = "generated") -> Trial:
 def test_a_good_script_is_a_workload(case: Case) -> None:
     trial = tried(case, "")
     assert trial.reason is None, trial.detail
-    assert trial.seconds is not None and 2e-4 < trial.seconds < 0.5
+    assert trial.seconds is not None and 2e-5 < trial.seconds < 0.5
     assert trial.calls == ["pairs.py::count_pairs"]
     assert {hit.side: hit.lines for hit in trial.hits} == {"base": [8, 9, 10, 11], "head": [9, 10]}
     (row,) = rows_of(case, [trial, trial])

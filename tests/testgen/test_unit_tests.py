@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from two_trees import STAMP, TOOLS, TwoTrees
 
-from data.records import Reason, Side, Workload
-from data.settings import GenerateSettings
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
-from testgen.unit_tests import select
+from perfquarry.data.records import Reason, Side, Workload
+from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.testgen.unit_tests import select
 
 SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)
 

@@ -10,10 +10,10 @@ from typing import Literal
 
 import coverage
 
-from data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
-from harness.contracts import BuiltSide
-from harness.prober import SandboxProber
-from testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
+from perfquarry.data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
 
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
 TOOLS = Path(coverage.__file__).parent.parent

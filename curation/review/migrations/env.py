@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import text
 
-from curation.review.database import metadata
+from perfquarry.curation.review.database import metadata
 
 connection = context.config.attributes["connection"]
 if connection.dialect.name == "postgresql":  # two programs may start at once

@@ -9,8 +9,8 @@ import coverage
 import pytest
 from probed import Probe
 
-from harness.contracts import BuiltSide, Limits, ProbeMode, ProbeReport, ProbeRequest, Sandbox
-from harness.prober import SandboxProber
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeMode, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.prober import SandboxProber
 
 OVERLAY = Path(coverage.__file__).parents[1]
 """Our own site-packages: coverage and yappi for an interpreter of our own version."""

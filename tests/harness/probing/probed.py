@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.contracts import ProbeItem, ProbeReport
+from perfquarry.harness.contracts import ProbeItem, ProbeReport
 
 Probe = Callable[..., ProbeReport]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from probed import Probe, by_name
 
-from harness.prober import PROBE
+from perfquarry.harness.prober import PROBE
 
 BURN = """
     import time

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from data.records import Side
-from harness.collection import Collection
-from harness.contracts import BuiltSide, Limits, ProbeRequest
-from harness.prober import SandboxProber
-from harness.rules import Situation, proposals
-from harness.sandbox import choose_sandbox
+from perfquarry.data.records import Side
+from perfquarry.harness.collection import Collection
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.rules import Situation, proposals
+from perfquarry.harness.sandbox import choose_sandbox
 
 
 def test_a_module_skipped_for_a_package_of_the_extras_is_repaired(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from data.records import Side
-from harness.contracts import BuiltSide, Limits, ProbeRequest
-from harness.prober import SandboxProber
-from harness.sandbox import choose_sandbox
+from perfquarry.data.records import Side
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox import choose_sandbox
 
 CORE = 'LIMIT = 3\n\ndef work(n):\n    """\n    >>> work(LIMIT)\n    3\n    """\n    return sum(range(n))\n'
 TESTS = '"""\n>>> 1 + 1\n3\n"""\n\ndef test_it():\n    pass\n'

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from probed import Probe, by_name
 
-from harness.contracts import Completed
-from harness.prober import read_report
+from perfquarry.harness.contracts import Completed
+from perfquarry.harness.prober import read_report
 
 
 def test_a_test_that_runs_too_long_is_given_up(probe: Probe) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from in_sandbox import backend
 
-from harness.contracts import Sandbox
+from perfquarry.harness.contracts import Sandbox
 
 BACKENDS = ("bubblewrap", "docker", "process")
 

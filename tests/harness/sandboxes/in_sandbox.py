@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Completed, Sandbox
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Completed, Sandbox
+from perfquarry.harness.sandbox import choose_sandbox
 
 PREFIXES = (Path(sys.prefix), Path(sys.base_prefix))
 

@@ -17,9 +17,9 @@ import psutil
 import pytest
 from in_sandbox import alive, python
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Limits, Sandbox
-from harness.sandbox.supervise import supervise
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Limits, Sandbox
+from perfquarry.harness.sandbox.supervise import supervise
 
 MEBI = 1024**2
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from in_sandbox import PREFIXES, alive, backend, gone, python
 
-from data.errors import InputError, SandboxUnavailable
-from harness.contracts import Command, Limits, Sandbox
-from harness.sandbox import BubblewrapSandbox, bubblewrap, choose_sandbox
-from harness.sandbox.hidden import closed_to_namespaces
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.contracts import Command, Limits, Sandbox
+from perfquarry.harness.sandbox import BubblewrapSandbox, bubblewrap, choose_sandbox
+from perfquarry.harness.sandbox.hidden import closed_to_namespaces
 from tests.outside_tmp import outside_tmp
 
 ROOT = Path(__file__).parents[3]
@@ -259,8 +259,8 @@ def test_what_a_killed_parent_leaves(sandbox: Sandbox, folder: Path) -> None:
     parent = f"""
         import sys
         from pathlib import Path
-        from harness.contracts import Command
-        from harness.sandbox import choose_sandbox
+        from perfquarry.harness.contracts import Command
+        from perfquarry.harness.sandbox import choose_sandbox
         folder, words = Path({str(folder)!r}), {(sys.executable, "-c", textwrap.dedent(inside), marks[0])!r}
         choose_sandbox({sandbox.name!r}).run(Command(words, cwd=folder, writable=(folder,),
             readable=tuple(map(Path, {[str(prefix) for prefix in PREFIXES]!r}))))"""
@@ -354,7 +354,7 @@ def test_without_any_the_choice_warns_once(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
-    monkeypatch.setattr("harness.sandbox.process._warned", False)
+    monkeypatch.setattr("perfquarry.harness.sandbox.process._warned", False)
     with caplog.at_level(logging.WARNING):
         assert choose_sandbox().name == choose_sandbox().name == "process"
     assert caplog.text.count("NOT ISOLATED") == 1 and "keys" in caplog.text

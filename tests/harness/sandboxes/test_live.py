@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from in_sandbox import backend
 
-from harness import live
-from harness.alternation.turns import alternate
-from harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
-from harness.live import LiveProcess
-from harness.prober import SandboxProber
-from harness.sandbox.process import ProcessSandbox
+from perfquarry.harness import live
+from perfquarry.harness.alternation.turns import alternate
+from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
+from perfquarry.harness.live import LiveProcess
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox.process import ProcessSandbox
 
 SCRIPT = """
 import time
@@ -179,6 +179,15 @@ def go_on(home: Path, kinds: tuple[str, ...], patience: float = 60.0) -> bool:
     return False
 
 
+def stand_still(home: Path, kinds: tuple[str, ...], patience: float = 60.0) -> bool:
+    """Whether all come to rest: a thread that waits for a processor inside the kernel stops when it gets one."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if not any(grown(home, kinds).values()):
+            return True
+    return False
+
+
 def test_who_is_stopped_does_no_work_and_goes_on_after_that(opened: Live) -> None:
     """Threads, children, those in a session of their own or left to the first process, and shells: all of them."""
     # a plain process that leaves its tree is nobody's child: only namespaces keep hold of it
@@ -188,7 +197,7 @@ def test_who_is_stopped_does_no_work_and_goes_on_after_that(opened: Live) -> Non
         for _ in range(3):
             assert go_on(home, kinds)
             partner.stop()
-            time.sleep(0.02)
+            assert stand_still(home, kinds)
             assert grown(home, kinds) == dict.fromkeys(kinds, False)
             partner.go()
         partner.turn(name("test_starts"), 0, [0.0])
@@ -388,6 +397,7 @@ def test_real_partners_are_stopped_after_their_turns(opened: Live) -> None:
                 for calls in found:  # a timed call and an untimed one share what is seen outside
                     assert 0 <= sum(call[0] for call in calls) <= 2 * sum(call[1] for call in calls)
             for home in opened.homes:
+                assert stand_still(home, kinds)
                 assert grown(home, kinds) == dict.fromkeys(kinds, False)
 
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import data.demo
-from data.demo import build_demo, expected
-from data.demo.commits import read_commits
-from data.records import Task, workload_id_of
-from data.records.task import TaskWorkload
-from flows.harbor import write_task
-from harness.contracts import BuiltSide
+from perfquarry.data import demo
+from perfquarry.data.demo import build_demo, expected
+from perfquarry.data.demo.commits import read_commits
+from perfquarry.data.records import Task, workload_id_of
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.flows.harbor import write_task
+from perfquarry.harness.contracts import BuiltSide
 from tests.bare_python import everybodys_python, make_bare_python
 
 CORPUS = Path(__file__).parent
@@ -117,7 +117,7 @@ def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "n
     python = make_bare_python(place / "bare", interpreter=everybodys_python() if AS_USERS else None)
     patch = next(one for one in read_commits() if one.label == LABEL).patch
     side = BuiltSide("base", head, base, python, "", (base,))
-    write_task(_task(head, patch), side, image(side), place / "task")
+    write_task(task_of_corpus(head, patch), side, image(side), place / "task")
     return Exported(place / "task", base, python, patch)
 
 
@@ -154,8 +154,9 @@ def why_expected(cheat: Path) -> re.Pattern[str]:
     return re.compile(line.removeprefix("why: "))
 
 
-def _task(head: str, patch: str) -> Task:
-    cassette = Path(data.demo.__file__).parent / "cassettes" / f"{head[:10]}-1.json"
+def task_of_corpus(head: str, patch: str) -> Task:
+    """The task that the corpus is written for."""
+    cassette = Path(demo.__file__).parent / "cassettes" / f"{head[:10]}-1.json"
     script = json.loads(cassette.read_text())["answer"]["scripts"][1]["code"]
     figures = {"base_seconds": 1.0, "head_seconds": 0.5, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
     figures |= {"p_value": 0.001, "q_value": 0.001}

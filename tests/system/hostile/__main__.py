@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from data.errors import InputError, SandboxUnavailable
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.system.hostile.host import Host, visible_folder
 from tests.system.hostile.programs import corpus
 from tests.system.hostile.trials import Outcome, Range

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from harness.removal import remove
-from harness.sandbox.hidden import PRIVATE
-from harness.sandbox.mounts import within
+from perfquarry.harness.removal import remove
+from perfquarry.harness.sandbox.hidden import PRIVATE
+from perfquarry.harness.sandbox.mounts import within
 
 PLACES = (
     "/",

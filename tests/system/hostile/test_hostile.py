@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from data.errors import InputError, SandboxUnavailable
-from harness.sandbox import choose_sandbox
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.sandbox import choose_sandbox
 from tests.system.hostile.host import Host, visible_folder
 from tests.system.hostile.programs import Program, corpus
 from tests.system.hostile.trials import Outcome, Range

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from data.errors import SandboxUnavailable
-from harness.contracts import Command, Limits
-from harness.sandbox import choose_sandbox, ending_together
+from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.contracts import Command, Limits
+from perfquarry.harness.sandbox import choose_sandbox, ending_together
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,8 @@ KILLS = 40
 DYING = """
     import os, random, signal, sys, time
     from pathlib import Path
-    from harness.contracts import Command, Limits
-    from harness.sandbox import choose_sandbox
+    from perfquarry.harness.contracts import Command, Limits
+    from perfquarry.harness.sandbox import choose_sandbox
 
     backend, mark, number, count, longest, limit = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:])
     sandbox, chance = choose_sandbox(backend), random.Random(int(number))
@@ -128,7 +128,7 @@ def quick_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], flo
     """The command line of a short run of the demo, and how long it takes undisturbed (seconds)."""
     settings = tmp_path_factory.mktemp("settings") / "quick.toml"
     settings.write_text("[measure]\nmax_pairs = 6\naa_every = 6\nturn_seconds = 0.02\nmost_turns = 5\n")
-    command = [sys.executable, "-m", "flows.cli", "curate", "demo", "--no-server", "--limit", "2"]
+    command = [sys.executable, "-m", "perfquarry", "curate", "demo", "--no-server", "--limit", "2"]
     command += ["--settings", str(settings)]
     began = time.monotonic()
     home = tmp_path_factory.mktemp("undisturbed")

@@ -15,18 +15,28 @@ from typing import Any
 
 import psutil
 
-from curation.sessions import measure
-from data.home import Home
-from data.records import Change, FileChange, Row, Side, Stamp, Verdict, Workload, change_id_of, workload_id_of
-from data.registry import Repository
-from data.settings import BuildSettings, GenerateSettings, MeasureSettings, SelectSettings
-from data.store import TableStore
-from harness.builds import Builder
-from harness.contracts import BuiltSide, Command, Completed, Sandbox
-from harness.machine import machine_facts
-from harness.prober import SandboxProber
-from harness.sandbox.engine import connected, owner_labels
-from testgen.unit_tests import select
+from perfquarry.curation.sessions import measure
+from perfquarry.data.home import Home
+from perfquarry.data.records import (
+    Change,
+    FileChange,
+    Row,
+    Side,
+    Stamp,
+    Verdict,
+    Workload,
+    change_id_of,
+    workload_id_of,
+)
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import BuildSettings, GenerateSettings, MeasureSettings, SelectSettings
+from perfquarry.data.store import TableStore
+from perfquarry.harness.builds import Builder
+from perfquarry.harness.contracts import BuiltSide, Command, Completed, Sandbox
+from perfquarry.harness.machine import machine_facts
+from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.sandbox.engine import connected, owner_labels
+from perfquarry.testgen.unit_tests import select
 from tests.bare_python import make_bare_python
 from tests.system.hostile.host import MEBI, Host
 from tests.system.hostile.programs import Program

@@ -1,0 +1,1 @@
+"""Predictions of models: read, made into grades, and compared."""

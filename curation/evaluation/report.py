@@ -1,0 +1,246 @@
+"""The report of an evaluation: figures as JSON, and a page that works offline."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field, ValidationError
+
+from perfquarry.curation.evaluation.discrimination import orders
+from perfquarry.curation.evaluation.metrics import PS, Duel, Score, best_known, duels, scores
+from perfquarry.curation.evaluation.outcomes import seconds_of
+from perfquarry.curation.release.templates import render
+from perfquarry.curation.review.colours import visible
+from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.records import MEANING, Grade, Record, Task
+from perfquarry.data.records.inputs import told
+from perfquarry.data.schema import from_table, to_table
+
+FILE, GRADES = "report.json", "grades.parquet"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
+"""Okabe and Ito's, which people with any colour vision can tell apart."""
+MOST_MODELS = 6
+"""Of more, not each is compared with each on the page."""
+_WIDTH, _CURVE_HEIGHT = 640.0, 300.0
+_LEFT, _RIGHT, _ROW = 12.0, 12.0, 22.0
+
+
+class EvaluationReport(Record):
+    """What an evaluation found."""
+
+    dataset: str = Field(description="Name of the dataset and content address of its tasks.")
+    protocol: str = Field(description="Content address of grader, measuring core and schedule.")
+    created_at: datetime
+    experts: dict[str, float] = Field(description="Published speedup of the expert, by task that counts.")
+    left_out: dict[str, str] = Field(description="Tasks that cannot be graded here, with why; no model's failure.")
+    machines: list[str]
+    scores: list[Score]
+    duels: list[Duel]
+    orders: dict[str, str] = Field(description="By task the order of nop, half and expert; '!': not as it should be.")
+    best: dict[str, str] = Field(description="By task the model that is better than the expert for certain.")
+
+
+def report_of(
+    rows: Sequence[Grade], tasks: Iterable[Task], left_out: Mapping[str, str], dataset: str, protocol: str
+) -> EvaluationReport:
+    """The figures of all grades of one dataset."""
+    experts = {task.task_id: task.speedup or 1.0 for task in tasks if task.task_id not in left_out}
+    return _report(rows, experts, left_out, dataset, protocol)
+
+
+def _report(
+    rows: Sequence[Grade], experts: Mapping[str, float], left_out: Mapping[str, str], dataset: str, protocol: str
+) -> EvaluationReport:
+    machines = {f"{row.machine.cpu}, {row.machine.cores} cores, {row.machine.sandbox}" for row in rows if row.machine}
+    return EvaluationReport(
+        dataset=dataset,
+        protocol=protocol,
+        created_at=datetime.now(UTC),
+        experts=dict(experts),
+        left_out=dict(left_out),
+        machines=sorted(machines),
+        scores=scores(rows, experts),
+        duels=duels(rows, experts),
+        orders=orders(rows),
+        best={task: row.model for task, row in best_known(rows).items()},
+    )
+
+
+def merged(folders: Sequence[Path]) -> tuple[EvaluationReport, list[Grade]]:
+    """One report of many, and all their grades.
+
+    Raises:
+        InputError: a folder holds no report; they differ in dataset or protocol, or hold the same attempt twice.
+    """
+    reports = [(folder, _read(folder), read_grades(folder)) for folder in folders]
+    first_folder, first, _ = reports[0]
+    for folder, other, _ in reports[1:]:
+        for name in ("dataset", "protocol"):
+            ours, theirs = getattr(first, name), getattr(other, name)
+            if ours != theirs:
+                raise InputError(
+                    f"{folder} has another {name} ({theirs}) than {first_folder} ({ours}): their figures cannot be "
+                    "compared; grade both with the same version, schedule and tasks"
+                )
+    rows: dict[tuple[str, str, int], Grade] = {}
+    for folder, _, grades in reports:
+        for row in grades:
+            known = rows.setdefault((row.task_id, row.model, row.attempt), row)
+            if known.patch_id != row.patch_id:
+                raise InputError(
+                    f"{folder}: {row.model} has another patch for {row.task_id}, attempt {row.attempt}, than a report "
+                    "before: give the models different names"
+                )
+    left_out = {name: why for _, report, _ in reports for name, why in report.left_out.items()}
+    experts = {name: value for name, value in first.experts.items() if name not in left_out}
+    found = [row for row in rows.values() if row.task_id in experts]
+    return _report(found, experts, left_out, first.dataset, first.protocol), found
+
+
+def shown_duels(report: EvaluationReport) -> list[Duel]:
+    """Comparisons to show: all of a few models; of many those of the best one, the next best models first."""
+    if len(report.scores) <= MOST_MODELS:
+        return report.duels
+    order = {one.model: place for place, one in enumerate(report.scores)}
+    best = report.scores[0].model
+    mine = [one for one in report.duels if best in (one.first, one.second)]
+    return sorted(mine, key=lambda one: order[one.first] + order[one.second])[:MOST_MODELS]
+
+
+def _read(folder: Path) -> EvaluationReport:
+    try:
+        return EvaluationReport.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{folder} holds no report ({FILE}): give the --to of perfquarry evaluate") from error
+    except ValidationError as error:
+        raise InputError(f"{folder / FILE} is no report: {told(error)}") from error
+
+
+def read_grades(folder: Path) -> list[Grade]:
+    """The grades of a report.
+
+    Raises:
+        InputError: there are none.
+    """
+    file = folder / GRADES
+    try:
+        return list(from_table(Grade, pq.ParquetFile(file).read()))
+    except (OSError, pa.ArrowException, StoreError) as error:
+        raise InputError(f"cannot read the grades in {file}: {error}") from error
+
+
+def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> None:
+    """Writes `grades.parquet`, `report.json` and `report.html`."""
+    pq.write_table(to_table(rows, Grade), to / GRADES)
+    (to / FILE).write_text(report.model_dump_json(indent=2), encoding="utf-8")
+    colours = {one.model: COLOURS[number % len(COLOURS)] for number, one in enumerate(report.scores)}
+    text = render(
+        "evaluation.html.jinja",
+        report=report,
+        colours=colours,
+        curve=_curve(report, colours),
+        duels=shown_duels(report),
+        tasks=[_task(name, rows, report, colours) for name in report.experts],
+        meaning={str(reason): text for reason, text in MEANING.items()},
+        shown=visible,
+        shown_lines=lambda text: "\n".join(map(visible, text.split("\n"))),
+    )
+    (to / "report.html").write_text(text, encoding="utf-8")
+
+
+def _curve(report: EvaluationReport, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Opt_p@1 over p."""
+    left, right, top, bottom = 48.0, _WIDTH - 16, 16.0, _CURVE_HEIGHT - 36
+
+    def x(p: float) -> float:
+        return left + p * (right - left)
+
+    def y(share: float) -> float:
+        return bottom - share * (bottom - top)
+
+    lines = [
+        {
+            "model": one.model,
+            "colour": colours[one.model],
+            "points": " ".join(f"{x(p):.1f},{y(one.opt_curve[p]):.1f}" for p in PS),
+        }
+        for one in report.scores
+        if one.tasks
+    ]
+    ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
+    return {
+        "width": _WIDTH,
+        "height": _CURVE_HEIGHT,
+        "lines": lines,
+        "x": [(x(p), f"{p:g}") for p in (*ticks[:-1], 0.95)],
+        "y": [(y(share), f"{share:.0%}") for share in ticks],
+        "ends": {"left": left, "right": right, "top": top, "bottom": bottom},
+    }
+
+
+def _task(name: str, rows: Sequence[Grade], report: EvaluationReport, colours: Mapping[str, str]) -> dict[str, Any]:
+    """One task: its attempts as a forest of speedups over the expert's, and the pairs of each."""
+    mine = [row for row in rows if row.task_id == name]
+    seen = [value for row in mine for value in (row.of_expert_low, row.of_expert, row.of_expert_high) if value]
+    low, high = min([0.5, *seen]) * 0.95, max([1.5, *seen]) * 1.05
+    span = math.log(high / low)
+
+    def x(value: float) -> float:
+        return _LEFT + math.log(min(max(value, low), high) / low) / span * (_WIDTH - _LEFT - _RIGHT)
+
+    marks = [value for value in (0.1, 0.2, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10) if low < value < high]
+    attempts = [
+        {
+            "row": row,
+            "colour": colours.get(row.model, COLOURS[-1]),
+            "places": [x(value) for value in (row.of_expert_low or low, row.of_expert, row.of_expert_high or high)]
+            if row.of_expert
+            else None,
+            "pairs": _pairs(row),
+        }
+        for row in sorted(mine, key=lambda row: (row.model, row.attempt))
+    ]
+    return {
+        "name": name,
+        "expert": report.experts[name],
+        "attempts": attempts,
+        "width": _WIDTH,
+        "marks": [(x(value), f"{value:g}") for value in marks],
+        "one": x(1.0),
+    }
+
+
+def _pairs(row: Grade) -> list[dict[str, Any]]:
+    """Of each workload the ratios of base over candidate and over expert, a pair of processes a point."""
+    pairs = json.loads(row.pairs)
+    found = []
+    for one in row.workloads:
+        base, cand, gold = (seconds_of(pairs, one.node, role) for role in ("base", "cand", "gold"))
+        ratios = [[b / c for b, c in zip(base, other, strict=True)] for other in (cand, gold)]
+        flat = [1.0, *ratios[0], *ratios[1]]
+        low, high = min(flat) * 0.95, max(flat) * 1.05
+        span = math.log(high / low)
+
+        def y(value: float, low: float = low, span: float = span) -> float:
+            return 92 - 84 * math.log(value / low) / span
+
+        step = (_WIDTH - 80) / max(1, len(base))
+        found.append(
+            {
+                "workload": one,
+                "one": y(1.0),
+                "ends": [(y(value), f"{value:.2f}×") for value in (low / 0.95, high / 1.05)],
+                "points": [
+                    [(60 + step * number, y(value), f"{value:.3f}×") for number, value in enumerate(side)]
+                    for side in ratios
+                ],
+            }
+        )
+    return found

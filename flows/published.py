@@ -1,0 +1,138 @@
+"""Published tasks, of a release, a Parquet file or a home, and how each is made runnable here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfquarry.curation.release.folder import read_tasks as read_released
+from perfquarry.curation.release.manifest import FILE
+from perfquarry.curation.release.selection import as_task
+from perfquarry.curation.revalidation import read_tasks
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Machine, ReleasedTask, Stamp, Task
+from perfquarry.data.registry import names
+from perfquarry.data.settings import Settings
+from perfquarry.data.store import TableStore
+from perfquarry.flows.decisions import accepted_tasks
+from perfquarry.flows.gold import GoldRuns
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.harness.builds import STAGE_VERSION
+from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.remade import builds_of_recipe
+
+
+@dataclass(frozen=True)
+class MadeTask:
+    """A task that can be run here."""
+
+    base: BuiltSide
+    head: BuiltSide
+    prober: Prober
+    machine: Machine
+    python: str
+
+
+@dataclass(frozen=True)
+class PublishedTasks:
+    """The chosen tasks of one source."""
+
+    tasks: list[Task]
+    _released: dict[str, ReleasedTask]
+    _home: Home
+    _clone_from: str | None
+    _settings: Settings
+    _gold: GoldRuns
+
+    @classmethod
+    def open(
+        cls, home: Home, source: str, clone_from: str | None, only: Sequence[str], settings: Settings
+    ) -> PublishedTasks:
+        """Reads them.
+
+        Args:
+            home: where environments and trees are made; may be empty.
+            source: folder of a release, Parquet file of tasks, or a home's repository.
+            clone_from: path or URL of a clone, where the source is no release.
+            only: starts of task ids; none: all.
+            settings: sandbox, schedule and thresholds.
+
+        Raises:
+            InputError: no such tasks, or one clone for several repositories.
+        """
+        folder = Path(source).expanduser()
+        released = {row.task_id: row for row in read_released(folder)} if (folder / FILE).is_file() else {}
+        every = [as_task(row) for row in released.values()] or _tasks(home, source)
+        tasks = [task for task in every if not only or task.task_id.startswith(tuple(only))]
+        if not tasks:
+            raise InputError(f"no task of {source} begins with {', '.join(only)}")
+        if clone_from and released:
+            raise InputError("--source is of no use: a release holds the files of its tasks")
+        if clone_from and len({task.repo for task in tasks}) > 1:
+            raise InputError("--source is one repository, and these tasks are of several: give --tasks of one of them")
+        return cls(tasks, released, home, clone_from, settings, GoldRuns(folder, home, settings))
+
+    def make(self, task: Task) -> MadeTask:
+        """Both sides of a task, in an environment made from its recipe.
+
+        Raises:
+            EnvironmentFailed: one cannot be made here.
+            InputError: the release's sources are damaged, or nothing tells where the repository is.
+        """
+        row = self._released.get(task.task_id)
+        return self._of_release(row) if row else self._of_recipe(task)
+
+    def _of_release(self, row: ReleasedTask) -> MadeTask:
+        """From the release alone, as its gate makes it."""
+        gold = self._gold
+        return MadeTask(*gold.sides(row), gold.prober, gold.machine, row.recipe.python)
+
+    def _of_recipe(self, task: Task) -> MadeTask:
+        """From a clone of the repository and the recipe in the task."""
+        run = Run.open(
+            Options(
+                repo=place_of(task, self._clone_from),
+                source=self._clone_from,
+                home=str(self._home.root),
+                jobs=1,
+                settings=self._settings,
+            ).model_dump_json()
+        )
+        builds = builds_of_recipe(
+            self._home,
+            run.clone,
+            run.repository,
+            Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self._settings.build.config_hash()),
+            task.change_id,
+            (task.base_sha, task.head_sha),
+            task.python,
+            task.requirements,
+        )
+        return MadeTask(*run.builder.reopen(builds), run.prober, run.machine, builds[0].python)
+
+
+def place_of(task: Task, clone_from: str | None) -> str:
+    """What names the task's repository: a name of the user's own is enough where its clone is given.
+
+    Raises:
+        InputError: nothing tells where it is.
+    """
+    if clone_from or task.repo in names():
+        return task.repo
+    if not task.url:
+        raise InputError(f"nothing tells where the repository {task.repo!r} is: give its clone, --source PATH|URL")
+    return task.url
+
+
+def _tasks(home: Home, source: str) -> list[Task]:
+    path = Path(source).expanduser()
+    if path.is_file() or (path.is_dir() and next(path.rglob("*.parquet"), None)):
+        return read_tasks(path)
+    store = TableStore(home.tables)
+    kept = accepted_tasks(store, source)
+    if not kept:
+        raise InputError(f"{source!r} is no release's folder, and {home.tables} has no tasks of such a repository")
+    return kept
