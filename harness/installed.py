@@ -48,14 +48,25 @@ def installed_commands(tree: Path, metadata: Metadata, layout: Layout) -> list[s
         folder = str(PurePosixPath(root, re.sub(r"[-.]+", "_", name) + ".egg-info"))
         if not (tree / folder).exists():
             commands.append(_metadata(folder, name, metadata.entry_points))
+    return commands + [_module(target, names) for target, names in sorted(_missing(tree, layout, texts).items())]
+
+
+def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set[str]]:
+    """Modules with a version that are imported and not there: the names taken from each; none where they are many."""
+    there: set[str] = set()
     modules: dict[str, set[str]] = {}
     for path, text in texts.items():
         for target, names in _imported(path, text, layout):
-            if _is_missing(tree, target):
-                modules.setdefault(target, set()).update(names)
-    if len(modules) > _MOST:
-        return commands
-    return commands + [_module(target, names) for target, names in sorted(modules.items())]
+            if target in modules:
+                modules[target].update(names)
+            elif target not in there:
+                if _is_missing(tree, target):
+                    modules[target] = set(names)
+                else:
+                    there.add(target)
+                if len(modules) > _MOST:
+                    return {}
+    return modules
 
 
 def _asks(text: str) -> bool:
