@@ -19,7 +19,7 @@ from perfquarry.flows.options import Options, seconds_of
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
 from perfquarry.flows.stages import STAGES
-from perfquarry.flows.waves import Neighbours, Step, promising, steps
+from perfquarry.flows.waves import Neighbours, Python3, Step, promising, steps
 from tests.system import accepted
 
 NAMES = tuple(stage.name for stage in STAGES)
@@ -53,9 +53,9 @@ def _run(home: Path, folder: Path, seconds: float | None = None, tasks: int | No
     return made
 
 
-def fall(run: Run, changes: frozenset[str]) -> None:
+def fall(run: Run, changes: frozenset[str], reason: str = "import_failed") -> None:
     """Writes that no side of them can be built."""
-    facts = {**run.stamp("build").fields(), "status": "rejected", "reason": "import_failed", "seconds": 3.0}
+    facts = {**run.stamp("build").fields(), "status": "rejected", "reason": reason, "seconds": 3.0}
     run.store.append(
         [Build(**facts, build_id=one, change_id=one, side="base", sha="0" * 40) for one in sorted(changes)]
     )
@@ -124,6 +124,27 @@ def test_a_chance_is_learned_from_the_nearest_and_drawn_to_all() -> None:
     times = np.arange(1000.0)
     many = Neighbours(list(times), list((times >= 500).astype(float)), empty=0.5)
     assert many.near(-50.0) < 0.1 and many.near(1050.0) > 0.9 and math.isclose(many.near(499.5), 0.5, abs_tol=0.1)
+
+
+@pytest.mark.parametrize("reason", ["import_failed", "needs_python_2"])
+def test_only_code_of_python_2_speaks_against_all_that_is_older(run: Run, reason: str) -> None:
+    merged = {row.change_id: row.merged_at for row in run.store.records(Change, run.name)}
+    in_time = sorted(run.in_scope(), key=lambda one: merged[one])
+    tried, older, newer = in_time[8:12], in_time[:8], in_time[12:]
+
+    def newer_ahead() -> int:
+        ranked = promising(run, older + newer)
+        return sum(ranked.index(one) < ranked.index(other) for one in newer for other in older)
+
+    before = newer_ahead()
+    fall(run, frozenset(tried), reason)
+    assert (newer_ahead() > before) == (reason == "needs_python_2")
+
+
+def test_python_3_once_begun_does_not_end() -> None:
+    assert Python3([], []).chance(1.0) == Python3([], [1.0]).chance(0.0) == 1.0
+    learned = Python3(old=[3.0, 1.0, 2.0], built=[2.5, 5.0, 4.0])
+    assert [learned.chance(at) for at in (0.0, 1.5, 2.7, 3.1, 9.0)] == [1 / 4, 1 / 3, 2 / 3, 1.0, 1.0]
 
 
 def test_when_the_time_is_over_nothing_more_is_begun(home: Path, tmp_path: Path) -> None:
