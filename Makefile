@@ -52,7 +52,7 @@ gc: setup ## free the disk of what can be made again (ARGS: --keep 5GiB, --all, 
 	@$(BIN)/perfquarry gc $(ARGS)
 
 base-image: setup ## make the image of Docker sandboxes (root, debootstrap; ARGS: --package NAME, --anew)
-	$(BIN)/python -m perfquarry.harness.base_image $(ARGS)
+	$(BIN)/python -m perfquarry.harness.images.base $(ARGS)
 
 lock: setup ## pin the requirements anew
 	requirements/compile.sh

@@ -33,9 +33,9 @@ from perfquarry.data.records import Change, Timing, Workload, change_id_of, work
 from perfquarry.flows.options import Options, default_jobs
 from perfquarry.flows.run import Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.copies import second_copy
-from perfquarry.harness.machine import measurement_lock
-from perfquarry.harness.removal import remove
+from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.harness.trees.removal import remove
+from perfquarry.harness.trees.tree_copies import second_copy
 
 BATCH = 12
 """Tests measured in the same processes, as of one change."""

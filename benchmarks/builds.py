@@ -3,7 +3,7 @@
     python -m benchmarks.builds tornado=CLONE sympy=CLONE … [--commits N] [--home DIR] [--minutes M] [--details]
 
 Commits that touch a source file of the package are drawn with a seed, one from each of N equal stretches
-of time. A commit counts when the build stage makes both sides runnable (`harness.builds.Builder`) and its
+of time. A commit counts when the build stage makes both sides runnable (`harness.building.builder.Builder`) and its
 chosen tests run: `testgen.unit_tests.select` finds a test that executes the change and passes at the base.
 What that test does at the head does not matter: the change is its author's, the environment is ours.
 

@@ -24,9 +24,9 @@ import numpy as np
 from benchmarks.report import machine_facts, replace_section
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command
-from perfquarry.harness.interpreters import find_interpreters
+from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.environments.stand_in import stand_in
 from perfquarry.harness.sandbox import BubblewrapSandbox, choose_sandbox
-from perfquarry.harness.stand_in import stand_in
 
 BACKENDS = ("process", "bubblewrap", "docker")
 TRUE = "`/bin/true`"

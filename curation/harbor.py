@@ -1,6 +1,6 @@
 """Tasks in Harbor's format (schema 1.4): the texts of a task's folder, and what its grader is told.
 
-The trees come from `harness.task_folder`; docs/harbor.md says what the reward means.
+The trees come from `harness.grading.task_folder`; docs/harbor.md says what the reward means.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from perfquarry.data.records import Record, Task
 from perfquarry.data.settings import MeasureSettings
-from perfquarry.harness.task_folder import ExpertFiles
+from perfquarry.harness.grading.task_folder import ExpertFiles
 
 Network = Literal["no-network", "public"]
 

@@ -12,7 +12,7 @@ from perfquarry.curation.summary import chosen, excluded, precise, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide, Prober
-from perfquarry.harness.schedule import Progress, run_session
+from perfquarry.harness.measuring.schedule import Progress, run_session
 
 LOOK = 1
 """Number of the one session of a second look."""
@@ -33,7 +33,7 @@ def measure(
     first_session: int = 1,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
-    """Timings of the kept workloads of a change; the caller holds the core (`harness.machine.measurement_lock`).
+    """Timings of the kept workloads of a change; the caller holds the core (`measurement_lock`).
 
     The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves,
     in a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its

@@ -327,8 +327,8 @@ class ResourceSettings(Record):
 
     disk: ByteSize | None = Field(
         default=None,
-        description="Disk of environments, trees, artifacts and yards together, such as '30GiB'; what was used longest "
-        "ago goes first. None: PERFQUARRY_DISK_BUDGET, else 20 GiB or half of what the disk offers.",
+        description="Disk of environments, trees, artifacts and build folders together, such as '30GiB'; what was used "
+        "longest ago goes first. None: PERFQUARRY_DISK_BUDGET, else 20 GiB or half of what the disk offers.",
     )
     lease_seconds: float = Field(
         default=60.0,

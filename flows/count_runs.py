@@ -15,8 +15,8 @@ from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import failed, run_stage
 from perfquarry.flows.stages import Batch, Stage
-from perfquarry.harness.callgrind import REMEDY, Callgrind
-from perfquarry.harness.counting import Counter
+from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
+from perfquarry.harness.measuring.counting import Counter
 
 
 def run_counts(run: Run, tasks: Sequence[Task]) -> None:

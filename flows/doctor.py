@@ -22,10 +22,10 @@ from perfquarry.data.git import version
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.reports import size
-from perfquarry.harness.callgrind import REMEDY, Callgrind
-from perfquarry.harness.interpreters import find_interpreters
-from perfquarry.harness.once import disk_bytes
-from perfquarry.harness.resources import inventory, make_room
+from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.leases.eviction import inventory, make_room
+from perfquarry.harness.leases.shared_folders import disk_bytes
+from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.docker import own_image
 
@@ -228,7 +228,7 @@ def _disk(home: Home) -> DoctorCheck:
 
 def _room(home: Home) -> DoctorCheck:
     room = make_room(home, dry_run=True)
-    sizes = dict.fromkeys(("environment", "tree", "artifacts", "yard"), 0)
+    sizes = dict.fromkeys(("environment", "tree", "artifacts", "build folder"), 0)
     for thing in inventory(home):
         sizes[thing.kind] += thing.bytes
     sizes |= {folder.name: disk_bytes(folder) for folder in (home.repositories, home.root / "tables")}

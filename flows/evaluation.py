@@ -32,11 +32,11 @@ from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading import Graded, grade, patched_copy
-from perfquarry.harness.machine import POLL_SECONDS, machine_facts, measurement_lock
-from perfquarry.harness.prober import PROBE
+from perfquarry.harness.grading.host import Graded, grade, patched_copy
+from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER
+from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
+from perfquarry.harness.probing.prober import PROBE
 from perfquarry.harness.sandbox import BubblewrapSandbox, ending_together
-from perfquarry.harness.task_folder import ALTERNATION, GRADER
 
 STAGE_VERSION = "1"
 TABLES = "tables"

@@ -14,7 +14,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.flows.reports import size
 from perfquarry.flows.run import Run
-from perfquarry.harness.resources import Room, make_room, parse_size
+from perfquarry.harness.leases.eviction import Room, make_room, parse_size
 
 SHOWN = 40
 """Most rows of the table; --json has all."""
@@ -77,7 +77,7 @@ def _print(room: Room, home: Home, dry_run: bool) -> None:
             console.print(f"… and {len(rows) - SHOWN} more (--json lists all)\n")
     verb = "would free" if dry_run else "freed"
     console.print(
-        f"{verb} {size(room.freed)}; environments, trees, artifacts and yards: {size(room.before)} before, "
+        f"{verb} {size(room.freed)}; environments, trees, artifacts and build folders: {size(room.before)} before, "
         f"{size(room.after)} after, budget {size(room.budget)}",
         highlight=False,
     )

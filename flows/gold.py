@@ -19,10 +19,10 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Evidence, Machine, ReleasedTask, Side, Stamp, Workload
 from perfquarry.data.registry import Repository, names, resolve
 from perfquarry.data.settings import Settings
-from perfquarry.harness.builds import STAGE_VERSION, Builder
+from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest, Sandbox
-from perfquarry.harness.machine import machine_facts, measurement_lock
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.runs import Runner, missing_item
 

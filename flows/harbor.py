@@ -23,8 +23,8 @@ from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import made_of, newest_findings_of
 from perfquarry.flows.images import reopen
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.images import Images
-from perfquarry.harness.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader, pack_repository
+from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader, pack_repository
+from perfquarry.harness.images.sides import Images
 from perfquarry.miners.roles import TESTS, role_of
 
 _MOST_TESTS = 20

@@ -17,9 +17,9 @@ from perfquarry.flows.decisions import made_of
 from perfquarry.flows.facts import find_task
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.reports import size
-from perfquarry.harness.builds import Builder
+from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.images import Images, export_image
+from perfquarry.harness.images.sides import Images, export_image
 from perfquarry.harness.sandbox import choose_sandbox
 
 

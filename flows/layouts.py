@@ -6,8 +6,8 @@ from pathlib import Path
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.registry import Repository
-from perfquarry.harness.layout import METADATA, Layout, layout_of
-from perfquarry.harness.metadata import metadata_of
+from perfquarry.harness.metadata.layout import METADATA, Layout, layout_of
+from perfquarry.harness.metadata.package import metadata_of
 from perfquarry.miners.vocabulary import content_at, paths_at
 
 

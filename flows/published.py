@@ -20,9 +20,9 @@ from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.gold import GoldRuns
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.harness.builds import STAGE_VERSION
+from perfquarry.harness.building.builder import STAGE_VERSION
+from perfquarry.harness.building.from_recipe import builds_of_recipe
 from perfquarry.harness.contracts import BuiltSide, Prober
-from perfquarry.harness.remade import builds_of_recipe
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.registry import Repository
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.harness.checkouts import Checkouts
-from perfquarry.harness.recipes import Recipe, read_recipe
+from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.trees.checkouts import Checkouts
 
 _FIELDS = (
     "packages",

@@ -38,7 +38,7 @@ from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
 from perfquarry.flows.names import repository_of
-from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.trees.checkouts import Checkouts
 
 
 def release(

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from perfquarry.data.records import Change
-from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.llm.client import Client
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.prompts import Prompt
@@ -30,7 +30,7 @@ class Requirements(BaseModel):
 
 @dataclass(frozen=True)
 class ModelProposer:
-    """Asks once a log; what it answers is installed only when it is a known or declared package (`harness.repair`)."""
+    """Asks once a log; what it answers is installed only when it is a known or declared package."""
 
     client: Client
 

@@ -20,7 +20,7 @@ from perfquarry.data.store import TableStore
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
-from perfquarry.harness.machine import measurement_lock
+from perfquarry.harness.measuring.machine import measurement_lock
 
 STAGE_VERSION = "1"
 

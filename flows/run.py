@@ -41,13 +41,13 @@ from perfquarry.flows.layouts import places_of
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.repair_model import ModelProposer
-from perfquarry.harness.builds import Builder
+from perfquarry.harness.building.builder import Builder
+from perfquarry.harness.building.known_good import KnownGood
 from perfquarry.harness.contracts import Sandbox
-from perfquarry.harness.environments import Environments
-from perfquarry.harness.interpreters import find_interpreters
-from perfquarry.harness.known_good import KnownGood
-from perfquarry.harness.machine import machine_facts
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.environments.environment import Environments
+from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.measuring.machine import machine_facts
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.llm.client import open_client
 from perfquarry.miners.clone import ensure_clone

@@ -14,7 +14,7 @@ from perfquarry.flows.run import Run
 from perfquarry.flows.runner import failed, run_stage
 from perfquarry.flows.screening import guards_of, looked_at, screened_tasks, stamp_of, summary
 from perfquarry.flows.stages import Batch, Stage
-from perfquarry.harness.machine import measurement_lock
+from perfquarry.harness.measuring.machine import measurement_lock
 
 
 def run_checks(run: Run, tasks: Sequence[Task]) -> None:

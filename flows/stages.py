@@ -40,7 +40,7 @@ from perfquarry.flows.joining import Joined
 from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.run import Run
 from perfquarry.flows.sources import sources_of
-from perfquarry.harness.machine import measurement_lock
+from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.patches import licence_at, split, version_at

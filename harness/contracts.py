@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from perfquarry.data.records import Record, Side
-from perfquarry.harness.recording import Recorded, RecordRequest, Unrecorded
+from perfquarry.harness.probing.recording import Recorded, RecordRequest, Unrecorded
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class BuiltSide:
     test_paths: tuple[str, ...] = ()
     """Folders and globs that hold test files whatever their names, relative to the tree."""
     held: object = field(default=None, compare=False, repr=False)
-    """Keeps tree and environment from being evicted while anything refers to it (`harness.use.InUse`)."""
+    """Keeps tree and environment from being evicted while anything refers to it (`harness.leases.leases.Leases`)."""
 
 
 ProbeMode = Literal["check", "coverage", "profile", "time", "turns", "record", "count"]

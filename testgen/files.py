@@ -7,8 +7,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from perfquarry.harness.layout import read_layout
-from perfquarry.harness.metadata import read_metadata
+from perfquarry.harness.metadata.layout import read_layout
+from perfquarry.harness.metadata.package import read_metadata
 from perfquarry.testgen.pytest_config import is_test_path, python_files
 
 _AROUND = frozenset(

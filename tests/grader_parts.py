@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perfquarry.harness.task_folder import ALTERNATION, GRADER
+from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER
 
 
 @contextlib.contextmanager

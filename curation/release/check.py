@@ -25,7 +25,7 @@ from perfquarry.curation.release.manifest import Manifest
 from perfquarry.curation.release.selection import as_task
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.records import Record, ReleasedTask
-from perfquarry.harness.git import MissingObjects, git
+from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 SHOWN = 20
 """Most problems that are told of one check."""

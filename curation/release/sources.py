@@ -15,8 +15,8 @@ from pathlib import Path
 
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.git import make_ours
-from perfquarry.harness.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
-from perfquarry.harness.git import MissingObjects, git
+from perfquarry.harness.trees.checkouts import SUBMODULE_DEPTH, git_folders, submodules_of
+from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 
 def pack_of(folder: Path, repo: str) -> Path:

@@ -20,7 +20,7 @@ from perfquarry.data.errors import GitFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Count, Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
-from perfquarry.harness.git import MissingObjects, git
+from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 CODE_BYTES = 64 * 1024
 """Longest code of a workload that is shown."""

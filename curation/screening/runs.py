@@ -18,7 +18,6 @@ from perfquarry.curation.screening.found import FoundProblem
 from perfquarry.data.records import Severity, Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import ScreenSettings
-from perfquarry.harness.comparison import Compared, compare
 from perfquarry.harness.contracts import (
     Alteration,
     BuiltSide,
@@ -29,6 +28,7 @@ from perfquarry.harness.contracts import (
     Prober,
     ProbeRequest,
 )
+from perfquarry.harness.measuring.comparison import Compared, compare
 
 CHECKS = ("memo-survives", "memo-between-calls", "mutation-survives", "non-determinism", "call-depth")
 Mutation = Literal["damage", "skip"]
@@ -62,7 +62,7 @@ def try_out(
         prober: runs the processes.
         settings: limits.
         tools: folder with yappi for the base's interpreter; None: it is in the environment.
-        machine: entered while anything is timed, it gives the core for it (`harness.machine.measurement_lock`).
+        machine: entered while anything is timed, it gives the core for it (`measurement_lock`).
         guards: node ids of other unit tests that execute the change and pass on both sides.
 
     Raises:

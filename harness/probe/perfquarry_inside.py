@@ -90,7 +90,7 @@ class Inside(object):
         self._nested.clear()
 
     def uninstall(self):
-        """Everything as it was; what is known of the counted calls: see `harness.callgrind.Inside`."""
+        """Everything as it was; what is known of the counted calls: see `harness.measuring.callgrind.Inside`."""
         for function, code, defaults, named in self._installed.values():
             function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, named
         addresses = {name: self._ways[name][2] for name in self._installed}

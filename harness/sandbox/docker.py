@@ -61,7 +61,7 @@ PROVIDED = frozenset({"HOME", "HOSTNAME", "PATH", "TERM"})
 
 
 def own_image() -> str:
-    """Name of the base image made for this machine's own suite (`python -m perfquarry.harness.base_image`)."""
+    """Name of the base image made for this machine's own suite (`python -m perfquarry.harness.images.base`)."""
     with contextlib.suppress(OSError, ValueError):
         lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
         facts = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -118,7 +118,7 @@ class DockerSandbox(Isolating):
             found: Any = find_image(api, self.image or own_image())
         if found is None:
             raise SandboxUnavailable(
-                f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.base_image` "
+                f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.images.base` "
                 "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
             )
         config: dict[str, Any] = found["Config"]

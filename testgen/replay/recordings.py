@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from perfquarry.harness.contracts import Limits, ProbeRequest
-from perfquarry.harness.recording import Recorded, RecordRequest, Unrecorded
+from perfquarry.harness.probing.recording import Recorded, RecordRequest, Unrecorded
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.pytest_config import python_files
 from perfquarry.testgen.traced import Trace, candidate_files

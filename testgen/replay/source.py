@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from perfquarry.data.records import LATE, Reason, Source, Workload
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.harness.recording import Recorded
+from perfquarry.harness.probing.recording import Recorded
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.replay.classes import unchanged
 from perfquarry.testgen.replay.expressions import Unwritable, Way

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from perfquarry.data.records import content_id
-from perfquarry.harness.prober import PROBE
-from perfquarry.harness.recording import Recorded
+from perfquarry.harness.probing.prober import PROBE
+from perfquarry.harness.probing.recording import Recorded
 from perfquarry.testgen.replay.expressions import Axis, Unwritable, Way, Writer
 
 TEMPLATE = Path(__file__).parent / "script.txt"

@@ -9,7 +9,7 @@ from statistics import median
 
 from perfquarry.data.records import Side
 from perfquarry.harness.contracts import Limits, ProbeItem, ProbeRequest
-from perfquarry.harness.recording import Recorded
+from perfquarry.harness.probing.recording import Recorded
 from perfquarry.testgen.caching import first_call
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.replay.expressions import AXES, WAYS, Axis, Unwritable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from release_parts import sample_release
 
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.bare_python import make_bare_python
 

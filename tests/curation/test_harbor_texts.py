@@ -12,7 +12,7 @@ from perfquarry.curation import harbor
 from perfquarry.data.records import Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import MeasureSettings
-from perfquarry.harness.task_folder import ExpertFiles
+from perfquarry.harness.grading.task_folder import ExpertFiles
 
 RUNNABLE = harbor.RunnableTask(
     python="/envs/it's/bin/python",

@@ -29,7 +29,7 @@ from perfquarry.curation.release.sources import pack, pack_of, patched, tree_of,
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Finding, Problem, Revalidation, Task
 from perfquarry.data.records.revalidation import RevalidatedWorkload
-from perfquarry.harness.git import git
+from perfquarry.harness.trees.clone_git import git
 
 
 def test_a_release_passes_its_gate(release: Path) -> None:

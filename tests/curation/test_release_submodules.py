@@ -7,8 +7,8 @@ from pathlib import Path
 
 from perfquarry.curation.release.sources import pack, patched, tree_of, unpack
 from perfquarry.data.home import Home
-from perfquarry.harness.checkouts import Checkouts
-from perfquarry.harness.git import git
+from perfquarry.harness.trees.checkouts import Checkouts
+from perfquarry.harness.trees.clone_git import git
 from perfquarry.miners.clone import ensure_clone
 
 WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")

@@ -12,7 +12,7 @@ from perfquarry.curation.screening import FoundProblem
 from perfquarry.curation.screening.runs import depth_of, try_out
 from perfquarry.data.settings import ScreenSettings
 from perfquarry.harness.contracts import BuiltSide, ProbeItem
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from tests.six_functions import REST
 
 TOOLS = Path(coverage.__file__).parents[1]

@@ -14,7 +14,7 @@ from perfquarry.curation.sessions import LOOK, in_turn, look, measure, settled
 from perfquarry.data.records import Reason, Timing
 from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 
 FASTER, SAME, SLOWER, BROKEN, ENDS = (
     f"test_naps.py::test_{name}" for name in ["faster", "same", "slower", "broken", "ends"]

@@ -29,7 +29,7 @@ from perfquarry.data.registry import Repository
 from perfquarry.data.schema import to_table
 from perfquarry.data.settings import BuildSettings, Settings
 from perfquarry.flows.revalidation import revalidate
-from perfquarry.harness.builds import Builder
+from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.sandbox import choose_sandbox
 
 Change = Callable[[dict[str, Any]], object]

@@ -12,9 +12,9 @@ from perfquarry.data.records import Change, Reason, Side, Stamp
 from perfquarry.data.registry import Repository
 from perfquarry.data.settings import MineSettings
 from perfquarry.flows.layouts import places_of
-from perfquarry.harness.checks import Checker
+from perfquarry.harness.building.checks import Checker
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.recipes import read_recipe
+from perfquarry.harness.metadata.recipe import read_recipe
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge.diff import parse

@@ -15,7 +15,7 @@ from histories import History
 from perfquarry.data.home import Home
 from perfquarry.data.registry import Repository
 from perfquarry.harness.contracts import Sandbox
-from perfquarry.harness.recipes import Recipe, read_recipe
+from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.bare_python import make_bare_python
 from tests.grader_parts import load_part

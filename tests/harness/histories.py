@@ -12,7 +12,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Change, FileChange, Stamp, change_id_of
 from perfquarry.data.registry import Repository
 from perfquarry.data.settings import BuildSettings
-from perfquarry.harness.builds import Builder, BuiltChange
+from perfquarry.harness.building.builder import Builder, BuiltChange
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.sandbox import choose_sandbox
 

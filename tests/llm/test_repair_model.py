@@ -12,7 +12,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Change, LlmCall, Stamp
 from perfquarry.data.store import TableStore
 from perfquarry.flows.repair_model import MOST, ModelProposer
-from perfquarry.harness.recipes import Recipe
+from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.llm.client import open_client
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")

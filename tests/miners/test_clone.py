@@ -12,7 +12,7 @@ from git_repository import Repository, rows
 
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.git import git_of, is_ours
-from perfquarry.harness.checkouts import git_folders
+from perfquarry.harness.trees.checkouts import git_folders
 from perfquarry.miners.clone import ensure_clone
 
 

@@ -18,8 +18,8 @@ from git_repository import Repository, rows
 
 from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.home import Home
-from perfquarry.harness.checkouts import Checkouts
-from perfquarry.harness.task_folder import pack_repository
+from perfquarry.harness.grading.task_folder import pack_repository
+from perfquarry.harness.trees.checkouts import Checkouts
 from perfquarry.miners.clone import ensure_clone
 from perfquarry.miners.patches import split
 from perfquarry.miners.vocabulary import size_at

@@ -13,7 +13,7 @@ import pytest
 from git_repository import Repository
 
 from perfquarry.data.home import Home
-from perfquarry.harness.checkouts import Checkouts
+from perfquarry.harness.trees.checkouts import Checkouts
 from perfquarry.miners.clone import ensure_clone
 from perfquarry.miners.submodules import fetch_submodules
 from tests.loopback import serve

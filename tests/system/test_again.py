@@ -17,7 +17,7 @@ from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
 from perfquarry.flows.stages import STAGES
-from perfquarry.harness.builds import Builder
+from perfquarry.harness.building.builder import Builder
 from tests.review_home import MACHINE, task_of, timings_of
 
 pytestmark = pytest.mark.timeout(600)

@@ -20,7 +20,13 @@ from tests.system.commands import command
 ROOT = Path(__file__).parents[2]
 ROOMS = ("data", "llm", "harness", "miners", "testgen", "curation", "flows")
 GIT = "data/git.py"
-CONFINED = ("harness/sandbox/", "harness/installer.py", "harness/grader/", "harness/probe/", "data/demo/history/")
+CONFINED = (
+    "harness/sandbox/",
+    "harness/environments/installer.py",
+    "harness/grader/",
+    "harness/probe/",
+    "data/demo/history/",
+)
 """They make an environment of their own (tests/harness/sandboxes), or run where there is none of ours."""
 STARTS = {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"}
 OTHER_DOORS = {"system", "popen", "fork", "forkpty", "create_subprocess_exec", "create_subprocess_shell"}

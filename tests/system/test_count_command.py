@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfquarry.harness.callgrind import Callgrind
+from perfquarry.harness.measuring.callgrind import Callgrind
 from tests.system.conftest import Curated
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.data.home import Home
-from perfquarry.harness.images import Images
+from perfquarry.harness.images.sides import Images
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.system.cheats.gradings import SCHEDULE, Exported, export_task
 from tests.system.hostile.host import visible_folder

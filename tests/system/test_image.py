@@ -12,7 +12,7 @@ import pytest
 from perfquarry.data.demo import expected
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Limits
-from perfquarry.harness.images import import_image
+from perfquarry.harness.images.sides import import_image
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.docker import DockerSandbox
 from perfquarry.harness.sandbox.engine import connected

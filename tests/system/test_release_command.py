@@ -21,7 +21,7 @@ from perfquarry.data.records import ReleasedTask, Revalidation
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.gold import GoldRuns
-from perfquarry.harness.git import git
+from perfquarry.harness.trees.clone_git import git
 from tests.system.conftest import Curated
 
 pytestmark = pytest.mark.timeout(280)

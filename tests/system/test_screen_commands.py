@@ -19,7 +19,7 @@ from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import resolve
 from perfquarry.data.settings import MineSettings
 from perfquarry.data.store import TableStore
-from perfquarry.harness.machine import machine_facts
+from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.miners.history import crawl
 from perfquarry.miners.patches import split
 

@@ -12,7 +12,7 @@ from two_trees import STAMP, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.apis import Api, apis_of, identify_apis, with_apis
 from perfquarry.testgen.calls.graph import call_graph

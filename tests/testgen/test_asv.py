@@ -14,7 +14,7 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
 from perfquarry.data.settings import AsvSettings, GenerateSettings, ScriptSettings
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.asv import AsvBenchmark, AsvSource, combinations
 from perfquarry.testgen.asv_suites import Benchmark, suite_of

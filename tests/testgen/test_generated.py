@@ -23,7 +23,7 @@ from perfquarry.data.settings import GeneratedSettings, GenerateSettings, LlmSet
 from perfquarry.data.store import TableStore
 from perfquarry.flows.sampling import by_round
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.llm.client import open_client
 from perfquarry.llm.prompts import Prompt

@@ -10,8 +10,8 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Workload
 from perfquarry.data.settings import GenerateSettings, ReplaySettings, ScriptSettings
-from perfquarry.harness.prober import SandboxProber
-from perfquarry.harness.recording import Recorded
+from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.recording import Recorded
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.replay.expressions import Unwritable, Writer

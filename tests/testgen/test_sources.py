@@ -10,7 +10,7 @@ from two_trees import STAMP, TwoTrees
 
 from perfquarry.data.records import Reason, Source, Workload, workload_id_of
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.sources import WorkloadSource, gather

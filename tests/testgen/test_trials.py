@@ -11,7 +11,7 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees
 from perfquarry.data.records import Reason, Source
 from perfquarry.data.settings import GenerateSettings, ScriptSettings
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.caching import dear_start
 from perfquarry.testgen.case import Case

@@ -10,7 +10,7 @@ from two_trees import STAMP, TOOLS, TwoTrees
 
 from perfquarry.data.records import Reason, Side, Workload
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.unit_tests import select
 

@@ -12,7 +12,7 @@ import coverage
 
 from perfquarry.data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
 
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")

@@ -10,7 +10,7 @@ import pytest
 from probed import Probe
 
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeMode, ProbeReport, ProbeRequest, Sandbox
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 
 OVERLAY = Path(coverage.__file__).parents[1]
 """Our own site-packages: coverage and yappi for an interpreter of our own version."""

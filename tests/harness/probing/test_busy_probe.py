@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from probed import Probe, by_name
 
-from perfquarry.harness.prober import PROBE
+from perfquarry.harness.probing.prober import PROBE
 
 BURN = """
     import time

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from perfquarry.data.records import Side
-from perfquarry.harness.collection import Collection
+from perfquarry.harness.building.collection import Collection
+from perfquarry.harness.building.repair_rules import Situation, proposals
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.prober import SandboxProber
-from perfquarry.harness.rules import Situation, proposals
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 
 

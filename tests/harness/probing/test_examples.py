@@ -9,7 +9,7 @@ import pytest
 
 from perfquarry.data.records import Side
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
 
 CORE = 'LIMIT = 3\n\ndef work(n):\n    """\n    >>> work(LIMIT)\n    3\n    """\n    return sum(range(n))\n'

@@ -9,7 +9,7 @@ import pytest
 from probed import Probe, by_name
 
 from perfquarry.harness.contracts import Completed
-from perfquarry.harness.prober import read_report
+from perfquarry.harness.probing.prober import read_report
 
 
 def test_a_test_that_runs_too_long_is_given_up(probe: Probe) -> None:

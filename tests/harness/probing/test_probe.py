@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from probed import Probe, by_name
 
-from perfquarry.harness import prober
+from perfquarry.harness.probing import prober
 
 OUTCOMES = """
     import unittest, pytest

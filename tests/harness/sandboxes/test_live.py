@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from in_sandbox import backend
 
-from perfquarry.harness import live
 from perfquarry.harness.alternation.turns import alternate
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
-from perfquarry.harness.live import LiveProcess
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.probing import live
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox.process import ProcessSandbox
 
 SCRIPT = """

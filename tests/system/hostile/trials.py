@@ -31,10 +31,10 @@ from perfquarry.data.records import (
 from perfquarry.data.registry import Repository
 from perfquarry.data.settings import BuildSettings, GenerateSettings, MeasureSettings, SelectSettings
 from perfquarry.data.store import TableStore
-from perfquarry.harness.builds import Builder
+from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Sandbox
-from perfquarry.harness.machine import machine_facts
-from perfquarry.harness.prober import SandboxProber
+from perfquarry.harness.measuring.machine import machine_facts
+from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox.engine import connected, owner_labels
 from perfquarry.testgen.unit_tests import select
 from tests.bare_python import make_bare_python

@@ -1,0 +1,1 @@
+"""Both sides of a change made runnable: checks, native builds, repairs."""

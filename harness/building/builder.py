@@ -1,0 +1,318 @@
+"""The build stage: both sides of a change made runnable, in one environment where that is possible."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from perfquarry.data.errors import EnvironmentFailed, InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
+from perfquarry.data.records.inputs import told
+from perfquarry.data.records.release import Runnable
+from perfquarry.data.registry import Repository
+from perfquarry.data.settings import BuildSettings
+from perfquarry.harness.building.checks import Checker
+from perfquarry.harness.building.collection import Collection
+from perfquarry.harness.building.debian import install
+from perfquarry.harness.building.distributions import own_names
+from perfquarry.harness.building.known_good import KnownGood
+from perfquarry.harness.building.native import NativeBuilds
+from perfquarry.harness.building.pending import PendingSide, changed_python_files
+from perfquarry.harness.building.provision import Provision
+from perfquarry.harness.building.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
+from perfquarry.harness.building.repair_rules import Situation
+from perfquarry.harness.contracts import BuiltSide, Limits, Sandbox
+from perfquarry.harness.environments.environment import Environment, Environments
+from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.leases.leases import leases_held
+from perfquarry.harness.metadata.recipe import read_recipe
+from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.trees.checkouts import Checkouts
+
+STAGE_VERSION = "3"
+_SIDES: tuple[Side, Side] = ("base", "head")
+_CHECK_SECONDS = 300.0
+
+TestsNear = Callable[[Change, dict[Side, BuiltSide]], Sequence[str]]
+"""Test files near a change, the nearest first, relative to the trees."""
+
+
+@dataclass(frozen=True)
+class BuiltChange:
+    """What `Builder.build` made of a change."""
+
+    rows: tuple[Build, Build]
+    """Of the base and of the head; both kept, or both rejected."""
+    base: BuiltSide | None
+    head: BuiltSide | None
+    attempts: tuple[Attempt, ...] = ()
+    """Two rows an attempt."""
+
+
+class Builder:
+    """Builds the changes of one repository.
+
+    Args:
+        home: where trees, environments and artifacts lie.
+        clone: the repository's clone, bare or not; read only.
+        repository: its entry in the registry.
+        sandbox: where everything of the repository runs.
+        settings: limits.
+        stamp: for the rows.
+        tests_near: finds the test files that should be collectable.
+        known_good: what earlier builds needed; the builder adds its own.
+        proposer: asked for requirements when no rule of repair fits.
+        version: what builds that ask git are told; empty: the nearest tag's.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        clone: Path,
+        repository: Repository,
+        sandbox: Sandbox,
+        settings: BuildSettings,
+        stamp: Stamp,
+        tests_near: TestsNear = lambda change, sides: (),
+        known_good: KnownGood | None = None,
+        proposer: Proposer | None = None,
+        version: str = "",
+    ) -> None:
+        self._repository = repository
+        self._sandbox = sandbox
+        self._settings = settings
+        self._stamp = stamp
+        self._tests_near = tests_near
+        self._known_good = known_good or KnownGood()
+        self._proposer = proposer
+        self._version = version
+        self._home = home
+        self._prober = SandboxProber(sandbox, home.cache / "probes")
+        self._checkouts = Checkouts(home, clone, repository.name)
+        self._environments = Environments(home, sandbox)
+        self._native = NativeBuilds(home, sandbox, settings, repository.name)
+
+    @leases_held()
+    def build(self, change: Change) -> BuiltChange:
+        """Makes both sides runnable: interpreter, environment, tree, native parts, and an import as the proof.
+
+        The date of the change and what the project tested with choose the interpreter and the
+        environment for both sides. Where their requirements differ, one environment that fulfils
+        both is tried first, because times are compared: each has its own only when there is none.
+        A change is kept when both sides are; when one cannot be made, both rows carry its reason.
+        What fails is tried again as the rules of repair say (`harness.building.repair_rules`), beginning with
+        what served the nearest change before. Test files that cannot be collected in the end are noted.
+
+        Raises:
+            InfrastructureError: git, uv, index, disk or sandbox failed; nothing is known of the change.
+        """
+        sides = [
+            PendingSide("base", change.base_sha, changed_python_files(change.files, "base")),
+            PendingSide("head", change.head_sha, changed_python_files(change.files, "head")),
+        ]
+        self._check_out(sides)
+        if any(pending.rejection for pending in sides):
+            return _result(change, sides, self._stamp)
+        collection = Collection(
+            self._prober,
+            lambda sides: self._tests_near(change, sides)[: self._settings.collected_files],
+            Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes),
+        )
+        repair = Repair(
+            make=functools.partial(self._try, change, sides, collection),
+            situate=functools.partial(self._situate, own_names([pending.tree for pending in sides if pending.tree])),
+            provide=self._provide_packages,
+            settings=self._settings,
+            propose=functools.partial(self._proposer, change) if self._proposer else None,
+        )
+        best = repair.run(self._known_good.nearest(change))
+        attempts = rows_of(repair.trials, best, change, self._stamp)
+        self._known_good.add(attempts)
+        return replace(_result(change, best.sides, self._stamp), attempts=attempts)
+
+    def _try(
+        self,
+        change: Change,
+        checked_out: Sequence[PendingSide],
+        collection: Collection,
+        amendment: Amendment,
+        rule: str,
+    ) -> RepairAttempt:
+        """One attempt, step by step until one fails."""
+        began = time.monotonic()
+        sides = [pending.amended(amendment) for pending in checked_out]
+        provision = Provision(self._environments, self._settings.timeout)
+        steps: dict[Step, Callable[[Change, Sequence[PendingSide]], None]] = {
+            "interpreter": provision.choose_python,
+            "environment": provision.environment,
+            "parse": self._parse,
+            "build": self._build_native,
+            "import": self._import,
+        }
+        failed: Step = "built"
+        for name, step in steps.items():
+            start = time.monotonic()
+            step(change, sides)
+            for pending in sides:
+                pending.seconds += (time.monotonic() - start) / len(sides)
+            if any(pending.rejection for pending in sides):
+                failed = name
+                break
+        log = "\n".join(pending.rejection.log for pending in sides if pending.rejection)
+        if failed == "built" and (log := collection.errors({pending.side: pending.built() for pending in sides})):
+            failed = "collect"
+            for pending in sides:
+                pending.log.append(f"tests that cannot be collected:\n{tail(log, LOG_BYTES)}")
+        return RepairAttempt(amendment, rule, sides, failed, log, time.monotonic() - began)
+
+    def _situate(self, own: Callable[[str], bool], trial: RepairAttempt) -> Situation:
+        recipes = [pending.recipe for pending in trial.sides]
+        python = trial.sides[0].python
+        packages = [name for recipe in recipes for name in recipe.system_packages]
+        return Situation(
+            step=trial.step,
+            log=trial.log,
+            amendment=trial.amendment,
+            declared=[line for recipe in recipes for line in (*recipe.test_requirements, *recipe.declared)],
+            is_own=own,
+            python=python.minor if python else None,
+            ci_packages=packages if self._settings.system_packages else (),
+        )
+
+    def _provide_packages(self, packages: Sequence[str]) -> str | None:
+        if not self._settings.system_packages:
+            return f"not allowed by the settings (build.system_packages): apt-get install {' '.join(packages)}"
+        why_not = install(packages, self._home.locks / "apt.lock")
+        if why_not is None:
+            self._environments.forget_rejections()
+        return why_not
+
+    @leases_held()
+    def reopen(self, rows: Sequence[Build]) -> tuple[BuiltSide, BuiltSide]:
+        """The sides of kept rows of one change, base first; what was removed of them meanwhile is made again.
+
+        Raises:
+            InputError: the rows are not a kept base and a kept head, or hold what is no recipe.
+            EnvironmentFailed: a side cannot be made again here.
+        """
+        by_side = {row.side: row for row in rows if row.status == "kept"}
+        if set(by_side) != set(_SIDES):
+            raise InputError("can only reopen a kept base and a kept head of one change: run the build stage first")
+        for row in by_side.values():
+            try:
+                Runnable.model_validate(row.model_dump(include=set(Runnable.model_fields)))
+            except ValidationError as error:
+                raise InputError(f"the build of {row.change_id} cannot be made again: {told(error)}") from error
+        return self._reopen(by_side["base"]), self._reopen(by_side["head"])
+
+    def _reopen(self, row: Build) -> BuiltSide:
+        pending = PendingSide(row.side, row.sha, [], build_id=row.build_id)
+        python = next((i for i in find_interpreters() if str(i.version) == row.python), None)
+        if python is None:
+            raise EnvironmentFailed(f"Python {row.python} is needed to run {row.sha} again: install it")
+        environment = self._environments.restore(
+            row.environment_id, python, row.requirements, timeout=self._settings.timeout
+        )
+        tree = self._checkouts.tree(row.sha)
+        for made in (environment, tree):
+            if isinstance(made, Rejection):
+                raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{made.log}")
+        assert isinstance(environment, Environment) and isinstance(tree, Path)
+        pending.tree, pending.environment = tree, environment
+        pending.recipe = read_recipe(tree, self._repository).model_copy(update={"source_roots": row.source_roots})
+        self._add_native(pending)
+        if pending.rejection:
+            raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{pending.rejection.log}")
+        self._checker(environment).compile_bytecode(pending.tree, _tag(environment))
+        return pending.built()
+
+    def _check_out(self, sides: Sequence[PendingSide]) -> None:
+        for pending in sides:
+            start = time.monotonic()
+            tree = self._checkouts.tree(pending.sha)
+            pending.seconds += time.monotonic() - start
+            if isinstance(tree, Rejection):
+                pending.reject(tree)
+            else:
+                pending.tree = tree
+                pending.recipe = read_recipe(tree, self._repository)
+                pending.log += pending.recipe.notes
+
+    def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
+        for pending in sides:
+            assert pending.environment is not None and pending.tree is not None
+            found = self._checker(pending.environment).parse(pending.tree, pending.files, reasons[pending.side])
+            if found:
+                pending.reject(found)
+
+    def _build_native(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        for pending in sides:
+            self._add_native(pending)
+            if pending.rejection:
+                return
+
+    def _import(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        for pending in sides:
+            assert pending.environment is not None and pending.tree is not None
+            checker = self._checker(pending.environment)
+            checker.compile_bytecode(pending.tree, _tag(pending.environment))
+            roots, packages = pending.built().source_roots, pending.packages_to_import()
+            failed = checker.imports(pending.tree, roots, packages, guessed=pending.recipe.guessed)
+            if failed:
+                pending.reject(failed)
+                return
+
+    def _add_native(self, pending: PendingSide) -> None:
+        """Puts what the build commands add into the side's tree; equal builds are made once."""
+        assert pending.environment is not None and pending.tree is not None
+        if not pending.recipe.build:
+            pending.build_id = content_id("build", pending.environment.environment_id)
+            return
+        inputs = self._checkouts.hash_of_build_inputs(pending.sha)
+        if isinstance(inputs, Rejection):
+            pending.reject(inputs)
+            return
+        facts: list[object] = [
+            pending.environment.environment_id,
+            pending.recipe.build,
+            pending.recipe.source_roots,
+            inputs,
+        ]
+        facts += [pending.recipe.variables] if pending.recipe.variables else []
+        pending.build_id = content_id("build", *facts)
+        version = self._version or self._checkouts.version(pending.sha)
+        artifacts = self._native.ensure(pending.build_id, pending.tree, pending.recipe, pending.environment, version)
+        if isinstance(artifacts, Rejection):
+            pending.reject(artifacts)
+            return
+        pending.log.append(artifacts.log)
+        pending.bytes += artifacts.bytes
+        tree = self._checkouts.tree_with(pending.sha, pending.build_id, artifacts.path)
+        if isinstance(tree, Rejection):
+            pending.reject(tree)
+        else:
+            pending.tree = tree
+
+    def _checker(self, environment: Environment) -> Checker:
+        return Checker(
+            self._sandbox, environment.python, self._settings.memory_bytes, min(_CHECK_SECONDS, self._settings.timeout)
+        )
+
+
+def _result(change: Change, sides: Sequence[PendingSide], stamp: Stamp) -> BuiltChange:
+    base, head = sides
+    failed = base if base.rejection else head if head.rejection else None
+    rows = (base.row(change.change_id, stamp, failed), head.row(change.change_id, stamp, failed))
+    return BuiltChange(rows, None, None) if failed else BuiltChange(rows, base.built(), head.built())
+
+
+def _tag(environment: Environment) -> str:
+    return "cpython-" + "".join(environment.version.split(".")[:2])

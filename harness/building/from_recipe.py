@@ -1,0 +1,75 @@
+"""Build rows from a task's recipe alone, where no build of it was ever recorded: `Builder.reopen` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Side, Stamp, content_id
+from perfquarry.data.registry import Repository
+from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.metadata.recipe import read_recipe
+from perfquarry.harness.rejections import Rejection
+from perfquarry.harness.trees.checkouts import Checkouts
+
+
+def builds_of_recipe(
+    home: Home,
+    clone: Path,
+    repository: Repository,
+    stamp: Stamp,
+    change_id: str,
+    shas: tuple[str, str],
+    python: str,
+    requirements: Sequence[str],
+) -> list[Build]:
+    """Rows of base and head as if they had been built here; both sides share the environment.
+
+    Args:
+        home: where trees go.
+        clone: holds both commits.
+        repository: its entry in the registry.
+        stamp: for the rows.
+        change_id: of the change.
+        shas: base and head, 40 digits each.
+        python: version 'X.Y.Z'; another patch release of X.Y serves, too.
+        requirements: 'name==version', all that was installed.
+
+    Raises:
+        EnvironmentFailed: no such interpreter here, or the clone lacks a commit.
+    """
+    version = _interpreter(python)
+    environment_id = content_id("recipe", version, sorted(requirements))
+    sides: tuple[Side, Side] = ("base", "head")
+    rows = []
+    for side, sha in zip(sides, shas, strict=True):
+        tree = Checkouts(home, clone, repository.name).tree(sha)
+        if isinstance(tree, Rejection):
+            raise EnvironmentFailed(f"{sha} cannot be checked out of {clone.name}: {tree.log}")
+        row = Build(
+            **stamp.fields(),
+            build_id=content_id("recipe", sha),
+            change_id=change_id,
+            side=side,
+            sha=sha,
+            python=version,
+            environment_id=environment_id,
+            requirements=list(requirements),
+            source_roots=read_recipe(tree, repository).source_roots,
+        )
+        rows.append(row)
+    return rows
+
+
+def _interpreter(wanted: str) -> str:
+    """The version of the interpreter to use."""
+    known = [str(one.version) for one in find_interpreters()]
+    minor = wanted.rpartition(".")[0]
+    near = [version for version in known if version.rpartition(".")[0] == minor]
+    if wanted in near:
+        return wanted
+    if not near:
+        raise EnvironmentFailed(f"Python {wanted} is needed; installed: {', '.join(known) or 'none'}")
+    return near[-1]

@@ -1,0 +1,1 @@
+"""Virtual environments as of a date: interpreters, the installer, package indexes."""

@@ -1,0 +1,328 @@
+"""Virtual environments as of a date, each made once and shared."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.home import Home
+from perfquarry.data.records import Reason, Record, content_id
+from perfquarry.harness.contracts import Sandbox
+from perfquarry.harness.environments.installer import Installed, cache_folder, compile_folder, run_uv
+from perfquarry.harness.environments.interpreters import Interpreter
+from perfquarry.harness.environments.stand_in import stand_in, standing_in
+from perfquarry.harness.leases.shared_folders import disk_bytes, make_shared
+from perfquarry.harness.rejections import Rejection, tail
+
+LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
+"""How much later than asked each try looks at the index; None: as it is today."""
+
+TOOLS = ("coverage", "yappi")
+
+_RULES = 3
+"""Raised when equal requirements are to give other environments than before."""
+
+# Building these takes minutes and system libraries: a later wheel is the better guess.
+_WHEELS_ONLY = frozenset(
+    {"cffi", "cryptography", "grpcio", "h5py", "lxml", "matplotlib", "numba", "numpy", "pandas"}
+    | {"pillow", "pyarrow", "pyqt5", "scikit-learn", "scipy", "tensorflow", "torch"}
+)
+# all its files were deleted and uploaded again in July 2022; pytest 3.6 to 5.2 need it
+_UPLOADED_AGAIN = frozenset({"atomicwrites"})
+# uv builds by `setuptools.build_meta`, which came with setuptools 40.8
+_BUILD_TOOLS_FROM = datetime(2019, 6, 1, tzinfo=UTC)
+# The newest pytest 3: the oldest the probe works with (`--rootdir`), and the last that runs
+# tests as they were written before 2018. It and what it needs are never taken older.
+_PYTEST_FROM = datetime(2018, 11, 12, tzinfo=UTC)
+_PYTEST = ("attrs", "more-itertools", "pluggy", "py", "pytest", "six")
+# bounds of these hold where source distributions are built, too
+_BUILDERS = re.compile(r"(?:setuptools|cython|numpy|wheel)\s*[<~=]")
+_NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
+_UNDATED = re.compile(r"`([^`\s]+)` is missing an upload date")
+
+
+class Environment(Record):
+    """A virtual environment that is there and complete."""
+
+    environment_id: str
+    python: Path
+    version: str
+    """Of the interpreter, 'X.Y.Z'."""
+    requirements: list[str]
+    """What is installed, 'name==version', sorted."""
+    commands: list[str]
+    """Those that made it, without this machine's paths."""
+    seconds: float
+    """Wall time of making it, when it was made."""
+    bytes: int
+    log: str
+
+
+class _Tools(Record):
+    path: Path
+
+
+@dataclass
+class _Attempts:
+    """Log and commands of the tries at one environment, and how much time is left for them."""
+
+    deadline: float
+    log: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    undated: set[str] = field(default_factory=lambda: set(_UPLOADED_AGAIN))
+    timed_out: bool = False
+
+    def left(self) -> float:
+        """Seconds."""
+        return max(self.deadline - time.monotonic(), 1.0)
+
+    def run(self, arguments: Sequence[str]) -> Installed:
+        """One call of uv within what is left of the time."""
+        done = run_uv(arguments, timeout=self.left())
+        said = [line for line in done.output.splitlines() if not _UNDATED.search(line)]
+        self.log.append("\n".join([f"$ {done.command}", *said]))
+        self.timed_out = done.timed_out
+        return done
+
+
+class Environments:
+    """The environments of a home.
+
+    Args:
+        home: where they lie.
+        sandbox: where source distributions are built.
+    """
+
+    def __init__(self, home: Home, sandbox: Sandbox) -> None:
+        self._home = home
+        self._sandbox = sandbox
+        self._rejected: dict[str, Rejection] = {}
+
+    def ensure(
+        self, python: Interpreter, requirements: Sequence[str], as_of: datetime, *, timeout: float
+    ) -> Environment | Rejection:
+        """The environment of an interpreter with requirements as the index was at a date.
+
+        Args:
+            python: the interpreter.
+            requirements: PEP 508, in any order.
+            as_of: aware; `cutoff` rounds it so that neighbours share one environment.
+            timeout: wall seconds for all tries together.
+
+        Returns:
+            The environment, complete and with its bytecode compiled; or a rejection
+            (RESOLUTION_FAILED, BUILD_TIMEOUT) with uv's words. Where the interpreter cannot
+            have what the index offered at the date, later dates are tried (`LATER`), wheels
+            before source distributions; the log tells which one did it. Dates are those an
+            index gives: a host's own folders of distributions (find-links) have none.
+
+        Raises:
+            EnvironmentFailed: network, index or disk failed, three times.
+        """
+        wanted = sorted(set(requirements))
+        date = cutoff(as_of, python)
+        environment_id = content_id("environment", _RULES, str(python.version), wanted, date.isoformat())
+        return self._once(environment_id, python, wanted, date, timeout)
+
+    def restore(
+        self, environment_id: str, python: Interpreter, installed: Sequence[str], *, timeout: float
+    ) -> Environment | Rejection:
+        """The environment of that id, made again from what was installed in it ('name==version') when it is gone.
+
+        Raises:
+            EnvironmentFailed: as `ensure`.
+        """
+        return self._once(environment_id, python, installed, None, timeout)
+
+    def forget_rejections(self) -> None:
+        """What could not be made is tried again when it is next asked for: the machine has other packages now."""
+        self._rejected.clear()
+
+    def _once(
+        self, environment_id: str, python: Interpreter, wanted: Sequence[str], date: datetime | None, timeout: float
+    ) -> Environment | Rejection:
+        if environment_id in self._rejected:
+            return self._rejected[environment_id]
+        made, _ = make_shared(
+            self._home.environments / environment_id,
+            self._home.locks / f"environment-{environment_id}.lock",
+            Environment,
+            lambda place: _make(self._sandbox, place, environment_id, python, wanted, date, timeout),
+            lambda environment: environment.python.exists(),
+        )
+        if isinstance(made, Rejection):
+            self._rejected[environment_id] = made
+        return made
+
+    def tool_overlay(self, python: Interpreter) -> Path:
+        """A folder for PYTHONPATH with the newest coverage and yappi that the interpreter can have.
+
+        Raises:
+            EnvironmentFailed: they cannot be installed.
+        """
+        name = content_id("tools", str(python.version), TOOLS)
+        tools, _ = make_shared(
+            self._home.cache / "tools" / name,
+            self._home.locks / f"tools-{name}.lock",
+            _Tools,
+            lambda place: _make_tools(self._sandbox, place, python),
+            lambda made: made.path.is_dir(),
+        )
+        if isinstance(tools, Rejection):
+            raise EnvironmentFailed(
+                f"could not install {' and '.join(TOOLS)} for Python {python.version}:\n{tools.log}"
+            )
+        return tools.path
+
+
+def cutoff(as_of: datetime, python: Interpreter) -> datetime:
+    """The date after which uploads are left out: the end of the month of `as_of`.
+
+    So changes of one month share an environment, and all that a commit could have needed is
+    older than the cutoff, which is at most 31 days after the commit. What an index offered before an
+    interpreter had matured rarely works on it (pytest of 2014 rewrites assertions in ways
+    Python 3.6 refuses): for such dates it is the end of the month in which it had.
+    """
+    moment = max(as_of.astimezone(UTC), python.matured or as_of.astimezone(UTC))
+    year, month = divmod(moment.year * 12 + moment.month, 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC)
+
+
+def _make(
+    sandbox: Sandbox,
+    place: Path,
+    environment_id: str,
+    python: Interpreter,
+    wanted: Sequence[str],
+    date: datetime | None,
+    timeout: float,
+) -> Environment | Rejection:
+    start = time.monotonic()
+    tries = _Attempts(deadline=start + timeout)
+    made = tries.run(["venv", "--no-project", "--python", str(python.path), str(place)])
+    executable = place / "bin" / "python"
+    if not made.ok:
+        raise EnvironmentFailed(f"could not make an environment with {python.path}:\n{made.output}")
+    into = ["--python", str(executable)]
+    if bounds := [line for line in wanted if date and _BUILDERS.match(line)]:
+        (place / "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
+        into += ["--build-constraint", str(place / "bounds.txt")]
+    with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
+        installed = not wanted or _install(tries, into, wanted, date)
+    if not installed:
+        reason = Reason.BUILD_TIMEOUT if tries.timed_out else Reason.RESOLUTION_FAILED
+        return Rejection(reason, tail("\n".join(tries.log)))
+    compile_folder(python.path, place / "lib", timeout=tries.left())
+    return Environment(
+        environment_id=environment_id,
+        python=executable,
+        version=str(python.version),
+        requirements=_installed(place),
+        commands=[f"uv venv --python {python.version}", *tries.commands],
+        seconds=time.monotonic() - start,
+        bytes=disk_bytes(place),
+        log=tail("\n".join(tries.log)),
+    )
+
+
+def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date: datetime | None) -> bool:
+    """Tries date after date, wheels before builds, until one installs all; False when none does."""
+    for moment, builds in _plan(date):
+        options = [*_date_options(moment, builds), *_binary_options(builds)]
+        while True:
+            exempt = [o for name in sorted(tries.undated) for o in ("--exclude-newer-package", f"{name}=false")]
+            chosen = [*options, *(exempt if moment else [])]
+            done = tries.run(["pip", "install", *place, *chosen, "--", *wanted])
+            if done.ok:
+                tries.commands.append(" ".join(["uv pip install", *chosen, "--", *wanted]))
+                return True
+            undated = _undated(done.output) - tries.undated
+            if not undated or not moment:
+                break
+            tries.undated |= undated
+            tries.log.append(f"(the index has no upload times of {', '.join(sorted(undated))}: taken whatever its age)")
+        if done.timed_out or _NO_SUCH_NAME.search(done.output):
+            return False
+        tries.log.append("(not possible so: trying the next date or with source distributions)")
+    return False
+
+
+def _plan(date: datetime | None) -> Iterator[tuple[datetime | None, bool]]:
+    """(Date or None for no limit, whether source distributions may be built), in the order of trying."""
+    now = datetime.now(UTC)
+    for later in LATER:
+        moment = None if later is None or date is None else date + later
+        if later and (moment is None or moment > now):
+            continue  # the same as without a limit, which comes last
+        if date is None and later is not None:
+            continue
+        yield moment, False
+        yield moment, True
+
+
+def _date_options(moment: datetime | None, builds: bool) -> list[str]:
+    if moment is None:
+        return []
+    options = ["--exclude-newer", _iso(moment)]
+    floors = dict.fromkeys(_PYTEST, _PYTEST_FROM) | ({"setuptools": _BUILD_TOOLS_FROM} if builds else {})
+    for name, floor in floors.items():
+        if moment < floor:
+            options += ["--exclude-newer-package", f"{name}={_iso(floor)}"]
+    return options
+
+
+def _binary_options(builds: bool) -> list[str]:
+    names = sorted(_WHEELS_ONLY) if builds else [":all:"]
+    return [option for name in names for option in ("--only-binary", name)]
+
+
+def _undated(output: str) -> set[str]:
+    """Names without an upload time in the index that the error at the end of the output speaks of."""
+    warnings, _, error = output.partition("error:")
+    files = (re.split(r"-(?=\d)", Path(name).name, maxsplit=1)[0] for name in _UNDATED.findall(warnings))
+    words = {str(canonicalize_name(word)) for word in re.findall(r"[A-Za-z0-9][\w.-]*", error)}
+    return {str(canonicalize_name(name)) for name in files} & words
+
+
+def _installed(place: Path) -> list[str]:
+    """From the names of the folders that describe distributions: none of what is installed is run."""
+    found = [path.name.removesuffix(".dist-info") for path in place.glob("lib*/python*/site-packages/*.dist-info")]
+    pairs = {name.partition("-")[::2] for name in found}
+    return sorted(f"{canonicalize_name(name)}=={Version(version)}" for name, version in pairs)
+
+
+def _make_tools(sandbox: Sandbox, place: Path, python: Interpreter) -> _Tools | Rejection:
+    tries = _Attempts(deadline=time.monotonic() + 600.0)
+    with _building(sandbox, python.path, place, tries) as program:
+        into = ["--target", str(place), "--python", str(program)]
+        made = any(
+            tries.run(["pip", "install", *into, *options, "--", *TOOLS]).ok
+            for options in (["--only-binary", ":all:"], [])
+        )
+    if not made:
+        return Rejection(Reason.RESOLUTION_FAILED, tail("\n".join(tries.log)))
+    compile_folder(python.path, place, timeout=tries.left())
+    return _Tools(path=place)
+
+
+@contextlib.contextmanager
+def _building(sandbox: Sandbox, python: Path, place: Path, tries: _Attempts) -> Iterator[Path]:
+    """The interpreter that uv gets: one that builds in the sandbox, where there is one that keeps what it promises."""
+    if not sandbox.isolation.files:
+        yield python
+        return
+    with stand_in(sandbox, python, place, cache_folder(), tries.left) as taken:
+        yield taken.program
+
+
+def _iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

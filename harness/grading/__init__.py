@@ -1,0 +1,1 @@
+"""Gradings of patches by the programs of `harness/grader`."""

@@ -1,0 +1,122 @@
+"""The parts of an exported task that are made of trees: repository, base, expert's files, grader."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from perfquarry.data.git import git_in_tree
+from perfquarry.harness.probing.prober import PROBE
+from perfquarry.harness.trees.checkouts import MTIME
+
+GRADER = Path(__file__).parents[1] / "grader"
+"""The programs that grade; `grade.py` is the one to start."""
+ALTERNATION = Path(__file__).parents[1] / "alternation"
+"""The measuring core, which the grader uses too."""
+_LEFT_OUT = frozenset({".git", "__pycache__"})
+
+
+@dataclass(frozen=True)
+class ExpertFiles:
+    """What the expert's patch makes of the base."""
+
+    written: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
+def pack_repository(tree: Path, made: datetime, to: Path) -> None:
+    """Writes the tree with a fresh git repository of one commit and nothing else to a tar.gz archive.
+
+    The commit has no other author, message or object than what is written here; files that a build
+    added are part of it.
+
+    Raises:
+        GitFailed: git is missing or failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="pq-repository-") as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        who = {"NAME": "perfquarry", "EMAIL": "perfquarry@localhost", "DATE": f"{int(made.timestamp())} +0000"}
+        env = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in who.items()}
+        git = git_in_tree(copy, **env)
+        for command in (["add", "-A", "-f"], ["commit", "-q", "-m", "Base"], ["pack-refs", "--all"]):
+            git.output(*command, doing=f"exporting a task: git {command[0]}")
+        for name in ("logs", "COMMIT_EDITMSG"):
+            extra = copy / ".git" / name
+            shutil.rmtree(extra) if extra.is_dir() else extra.unlink(missing_ok=True)
+        _pack(copy, sorted(copy.rglob("*")), to)
+
+
+def pack_base(tree: Path, to: Path) -> None:
+    """Writes the tree alone to a tar.gz archive."""
+    _pack(tree, _files(tree), to)
+
+
+def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFiles:
+    """Writes the files that a patch adds or changes to a tar.gz archive and, as they are, into a folder.
+
+    Raises:
+        GitFailed: the patch does not apply to the tree.
+    """
+    with tempfile.TemporaryDirectory(prefix="pq-expert-") as place:
+        copy = Path(place) / "tree"
+        shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        (Path(place) / "expert.patch").write_bytes(patch.encode())
+        patched = str(Path(place) / "expert.patch")
+        git_in_tree(copy).output("apply", "--whitespace=nowarn", patched, doing="exporting a task: git apply")
+        shutil.rmtree(copy / ".git")
+        before, after = ({path.relative_to(top) for path in _files(top)} for top in (tree, copy))
+        written = sorted(path for path in after if not _same(tree / path, copy / path))
+        for path in written:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(copy / path, folder / path, follow_symlinks=False)
+        _pack(copy, [copy / path for path in written], archive)
+    return ExpertFiles(tuple(map(str, written)), tuple(sorted(map(str, before - after))))
+
+
+def pack_grader(folder: Path) -> None:
+    """Copies grader, measuring core and probe into a folder of tests: all that it needs beside an interpreter."""
+    for source in (GRADER, ALTERNATION, PROBE.parent):
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+
+
+def _same(one: Path, other: Path) -> bool:
+    if not one.is_file() or one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return one.read_bytes() == other.read_bytes() and one.stat().st_mode == other.stat().st_mode
+
+
+def _files(tree: Path) -> list[Path]:
+    """Files and links of a tree, sorted."""
+    found = []
+    for place, folders, names in os.walk(tree):
+        linked = [name for name in folders if (Path(place) / name).is_symlink()]
+        folders[:] = [name for name in folders if name not in _LEFT_OUT and name not in linked]
+        found += [Path(place) / name for name in [*names, *linked]]
+    return sorted(found)
+
+
+def _pack(top: Path, paths: Iterable[Path], to: Path) -> None:
+    """The same bytes for the same files: no times, no owners."""
+
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = 0
+        info.uname = info.gname = "root"
+        info.mtime = MTIME
+        info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
+        return info
+
+    with (
+        to.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=MTIME) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for path in paths:
+            archive.add(path, str(path.relative_to(top)), recursive=False, filter=plain)

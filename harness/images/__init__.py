@@ -1,0 +1,1 @@
+"""Container images of built sides."""

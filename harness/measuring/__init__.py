@@ -1,0 +1,1 @@
+"""Timings and counts of instructions of built sides on this machine."""

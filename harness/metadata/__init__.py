@@ -1,0 +1,1 @@
+"""What a tree says of itself: its package, its tests, its recipe. Nothing is run."""

@@ -1,0 +1,278 @@
+"""What a tree says of its package: pyproject.toml, setup.cfg and setup.py, read without running anything."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfquarry.harness.metadata.build_backends import modules_of
+from perfquarry.harness.metadata.setup_script import SetupScript, folders_of, setup_script_of
+
+_NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
+_ENTRY_POINTS_LENGTH = 20_000
+"""Characters of a group, above which it is left out."""
+_ONLY_2 = "Programming Language :: Python :: 2 :: Only"
+_CLASSIFIED = re.compile(r"Programming Language :: Python :: (\d\.\d{1,2})\b")
+
+Texts = Callable[[str], str]
+"""The text of a file by its name; empty when there is none."""
+
+
+@dataclass
+class Metadata:
+    """Facts of one tree; requirement lines are as written, not yet checked."""
+
+    name: str | None = None
+    requires_python: str | None = None
+    runtime: list[str] = field(default_factory=list)
+    extras: dict[str, list[str]] = field(default_factory=dict)
+    build_requires: list[str] = field(default_factory=list)
+    backend: str | None = None
+    package_folders: list[str] = field(default_factory=list)
+    """Folders that hold the packages, where the metadata names them ('src')."""
+    modules: list[str] = field(default_factory=list)
+    """Paths of packages and modules without an ending, where the build backend's own settings name them ('src/lib')."""
+    packages: list[str] = field(default_factory=list)
+    """Top-level import names, where the metadata lists them."""
+    entry_points: dict[str, list[str]] = field(default_factory=dict)
+    """Lines 'name = object' by their group; console scripts are left out."""
+    native: bool = False
+    pythons: list[str] = field(default_factory=list)
+    """Minor versions that the classifiers name, '3.10'."""
+    notes: list[str] = field(default_factory=list)
+
+
+def read_metadata(tree: Path) -> Metadata:
+    """Reads the files of a tree, as `metadata_of` does."""
+    return metadata_of(lambda name: read_text(tree / name))
+
+
+def metadata_of(texts: Texts) -> Metadata:
+    """What the files say; what cannot be read is left out and noted.
+
+    Where several files say something, pyproject.toml wins over setup.cfg, and that over setup.py.
+    """
+    found = Metadata()
+    _read_pyproject(texts("pyproject.toml"), found)
+    _read_setup_cfg(texts("setup.cfg"), found)
+    _merge_script(setup_script_of(texts("setup.py")), found)
+    return found
+
+
+def read_text(path: Path) -> str:
+    """A file's text, bytes that are not UTF-8 replaced; empty when it is absent, a link or larger than 1 MiB."""
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > 1024**2:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_pyproject(text: str, found: Metadata) -> None:
+    if not text:
+        return
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found.notes.append(f"pyproject.toml ignored: {error}")
+        return
+    build = _table(data, "build-system")
+    found.backend = _text(build.get("build-backend"))
+    found.build_requires = _texts(build.get("requires"))
+    found.native = bool(_NATIVE_BACKENDS.search(f"{found.backend} {' '.join(found.build_requires)}"))
+    project = _table(data, "project")
+    found.name = _text(project.get("name"))
+    found.requires_python = _text(project.get("requires-python"))
+    found.runtime = _texts(project.get("dependencies"))
+    found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
+    _add_entry_points(_entry_points(_table(project, "entry-points")), found)
+    groups = _table(data, "dependency-groups")
+    for name in groups:
+        found.extras.setdefault(name, _group(groups, name))
+    _read_classifiers("\n".join(_texts(project.get("classifiers"))), found)
+    tool = _table(data, "tool")
+    _read_poetry(_table(tool, "poetry"), found)
+    found_setuptools = _table(tool, "setuptools")
+    found.native = found.native or "ext-modules" in found_setuptools
+    found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
+    package_dir = _table(found_setuptools, "package-dir")
+    found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
+    found.modules = modules_of(tool)
+    listed = [*_texts(found_setuptools.get("packages")), *_texts(found_setuptools.get("py-modules"))]
+    found.packages = _top_names(listed)
+    legacy = _table(_table(tool, "flit"), "metadata")
+    found.name = found.name or _text(legacy.get("dist-name")) or _text(legacy.get("module"))
+    found.runtime = found.runtime or _texts(legacy.get("requires"))
+    found.requires_python = found.requires_python or _text(legacy.get("requires-python"))
+    _read_groups_of_tools(tool, found)
+    for name, lines in _table(legacy, "requires-extra").items():
+        found.extras.setdefault(name, _texts(lines))
+
+
+def _add_entry_points(groups: Mapping[str, Sequence[str]], found: Metadata) -> None:
+    """Lines 'name = object' by their group; those of commands and what fits on no line are left out."""
+    for group, lines in groups.items():
+        text = "".join([group, *lines])
+        fits = text.isprintable() and len(text) < _ENTRY_POINTS_LENGTH
+        if group not in ("console_scripts", "gui_scripts") and lines and fits:
+            found.entry_points.setdefault(group, list(lines))
+
+
+def _entry_points(groups: Mapping[str, object]) -> dict[str, list[str]]:
+    """Lines of tables 'group: name: object'."""
+    tables = {group: table for group, table in groups.items() if isinstance(table, dict)}
+    return {group: [f"{name} = {value}" for name, value in table.items()] for group, table in tables.items()}
+
+
+def _read_groups_of_tools(tool: dict[str, Any], found: Metadata) -> None:
+    """Lists of development requirements under the names of pdm, uv and hatch."""
+    groups = dict(_table(_table(tool, "pdm"), "dev-dependencies"))
+    groups["dev"] = [*_texts(groups.get("dev")), *_texts(_table(tool, "uv").get("dev-dependencies"))]
+    for name, table in _table(_table(tool, "hatch"), "envs").items():
+        wanted = table if isinstance(table, dict) else {}
+        features = [line for one in _texts(wanted.get("features")) for line in found.extras.get(one, [])]
+        lines = [*_texts(wanted.get("dependencies")), *_texts(wanted.get("extra-dependencies")), *features]
+        groups["dev" if name == "default" else name] = lines + _texts(groups.get(name))
+    for name, lines in groups.items():
+        if lines := _texts(lines):
+            found.extras.setdefault(name, lines)
+
+
+def _group(groups: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> list[str]:
+    """Requirement lines of a dependency group and of those that it includes (PEP 735)."""
+    found: list[str] = []
+    for entry in groups[name] if isinstance(groups.get(name), list) else []:
+        included = entry.get("include-group") if isinstance(entry, dict) else None
+        if isinstance(entry, str):
+            found.append(entry)
+        elif isinstance(included, str) and included not in (*above, name):
+            found += _group(groups, included, (*above, name))
+    return found
+
+
+def _top_names(names: list[str]) -> list[str]:
+    return sorted({name.partition(".")[0] for name in names if re.fullmatch(r"[\w.]+", name)})
+
+
+def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
+    if not poetry:
+        return
+    found.name = found.name or _text(poetry.get("name"))
+    dependencies = dict(_table(poetry, "dependencies"))
+    python = _constraint(dependencies.pop("python", None))
+    found.requires_python = found.requires_python or python or None
+    found.runtime += [f"{name}{_constraint(value)}" for name, value in dependencies.items() if not _optional(value)]
+    groups = {"dev": _table(poetry, "dev-dependencies")}
+    groups |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    for name, group in groups.items():
+        if group:
+            found.extras.setdefault(name, [f"{n}{_constraint(value)}" for n, value in group.items()])
+    _add_entry_points(_entry_points(_table(poetry, "plugins")), found)
+    if poetry.get("build"):
+        found.native = True
+
+
+def _optional(value: object) -> bool:
+    return isinstance(value, dict) and bool(value.get("optional"))
+
+
+def _constraint(value: object) -> str:
+    """A poetry constraint as a PEP 440 specifier; '' for any."""
+    if isinstance(value, dict):
+        value = value.get("version", "")
+    if not isinstance(value, str) or value.strip() in ("", "*"):
+        return ""
+    parts = []
+    for part in value.split("||")[0].split(","):
+        part = part.strip()
+        numbers = re.match(r"[\^~]\s*(\d+(?:\.\d+)*)", part)
+        if numbers:
+            parts.append(_caret(numbers.group(1), part[0]))
+        else:
+            parts.append(part if re.match(r"[<>=!~]", part) else f"=={part}")
+    return ",".join(parts)
+
+
+def _caret(version: str, sign: str) -> str:
+    """'^1.2' allows below 2, '^0.2' below 0.3; '~1.2.3' below 1.3, '~1' below 2."""
+    numbers = [int(n) for n in version.split(".")]
+    first = next((i for i, n in enumerate(numbers) if n), len(numbers) - 1)
+    place = first if sign == "^" else min(1, len(numbers) - 1)
+    upper = [*numbers[:place], numbers[place] + 1]
+    return f">={version},<{'.'.join(map(str, upper))}"
+
+
+def _read_setup_cfg(text: str, found: Metadata) -> None:
+    if not text:
+        return
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error as error:
+        found.notes.append(f"setup.cfg ignored: {error}")
+        return
+    found.name = found.name or parser.get("metadata", "name", fallback=None)
+    _read_classifiers(parser.get("metadata", "classifiers", fallback=""), found)
+    options = dict(parser.items("options")) if parser.has_section("options") else {}
+    found.requires_python = found.requires_python or options.get("python_requires")
+    found.runtime = found.runtime or _lines(options.get("install_requires", ""))
+    found.build_requires += _lines(options.get("setup_requires", ""))
+    if "tests_require" in options:
+        found.extras.setdefault("tests_require", _lines(options["tests_require"]))
+    pairs = (line.partition("=") for line in _lines(options.get("package_dir", "")))
+    found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
+    if parser.has_section("options.packages.find"):
+        found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
+    listed = [*_lines(options.get("packages", "")), *_lines(options.get("py_modules", ""))]
+    found.packages = found.packages or _top_names(listed)
+    if parser.has_section("options.entry_points"):
+        _add_entry_points({group: _lines(text) for group, text in parser.items("options.entry_points")}, found)
+    if parser.has_section("options.extras_require"):
+        for name, lines in parser.items("options.extras_require"):
+            found.extras.setdefault(name, _lines(lines))
+
+
+def _read_classifiers(text: str, found: Metadata) -> None:
+    if _ONLY_2 in text:
+        found.requires_python = found.requires_python or "<3"
+    found.pythons = found.pythons or _CLASSIFIED.findall(text)
+
+
+def _merge_script(script: SetupScript, found: Metadata) -> None:
+    found.notes += script.notes
+    found.native = found.native or script.native
+    found.name = found.name or script.text("name")
+    found.requires_python = found.requires_python or script.text("python_requires")
+    _read_classifiers("\n".join(script.texts("classifiers")), found)
+    found.runtime = found.runtime or script.texts("install_requires")
+    found.build_requires += script.texts("setup_requires")
+    if script.texts("tests_require"):
+        found.extras.setdefault("tests_require", script.texts("tests_require"))
+    for name, lines in script.lists("extras_require").items():
+        found.extras.setdefault(name, lines)
+    _add_entry_points(script.lists("entry_points"), found)
+    found.package_folders += script.package_folders()
+    found.packages = found.packages or _top_names([*script.texts("packages"), *script.texts("py_modules")])
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> list[str]:
+    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []

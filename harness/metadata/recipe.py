@@ -1,0 +1,230 @@
+"""How a tree is made runnable: its range of Pythons, what to install, how to build, where its packages lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from pydantic import Field
+
+from perfquarry.data.records import Amendment, Record
+from perfquarry.data.registry import Repository
+from perfquarry.harness.metadata.ci import read_ci, read_conda
+from perfquarry.harness.metadata.installed_files import installed_commands
+from perfquarry.harness.metadata.layout import read_layout
+from perfquarry.harness.metadata.package import Metadata, read_metadata, read_text
+from perfquarry.harness.metadata.test_requirements import (
+    declared_needs,
+    requirement_lines,
+    tested_pythons,
+    testing_needs,
+)
+
+# versions that stand for those the probe works with; a range without any of them is too old
+_PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
+_OF_PYTEST = re.compile(r"(?:py|pluggy|pytest-[\w-]+)(?![\w-])")
+SITE = ".perfquarry-site"
+"""Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
+
+_INPLACE = "python setup.py build_ext --inplace"
+_INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
+# with a build folder that stays, and as many processes as the build may have
+_MESON = f"{_INSTALL} --config-settings=builddir=build --config-settings=compile-args=-j$JOBS"
+# what a backend asks for only while it builds (PEP 517's get_requires), which is too late without an index
+_ASKED_LATE = {"mesonpy": ["ninja", "pip>=22.1"], "scikit_build_core": ["cmake", "ninja"]}
+_OTHER_BACKENDS = ("mesonpy", "maturin", "scikit_build_core")
+"""Backends that have nothing to do with a setup.py, which may still lie there."""
+
+
+class Recipe(Record):
+    """All that decides an environment and a build, beside the commit itself."""
+
+    name: str | None = Field(default=None, description="Distribution name; never installed from the index.")
+    requires_python: str | None = None
+    requirements: list[str] = Field(default_factory=list, description="Of the package and its build, with pytest.")
+    test_requirements: list[str] = Field(default_factory=list, description="Wanted for the tests; given up if need be.")
+    build: list[str] = Field(default_factory=list, description="Shell commands run in the tree; none: used as it is.")
+    variables: dict[str, str] = Field(default_factory=dict, description="Environment variables for the commands.")
+    source_roots: list[str] = Field(
+        default_factory=list, description="Folders for sys.path, relative; '.' is the tree."
+    )
+    packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
+    test_variables: dict[str, str] = Field(default_factory=dict, description="Environment variables of the tests.")
+    test_arguments: list[str] = Field(default_factory=list, description="Options of pytest.")
+    test_paths: list[str] = Field(default_factory=list, description="Folders and globs that hold test files.")
+    guessed: bool = Field(default=False, description="Only folders speak for the packages: one that imports will do.")
+    tested: list[str] = Field(default_factory=list, description="Minor versions the project tested with, '3.10'.")
+    declared: list[str] = Field(default_factory=list, description="Requirements named anywhere; not installed as such.")
+    system_packages: list[str] = Field(default_factory=list, description="Debian packages that its CI installs.")
+    notes: list[str] = Field(default_factory=list, description="What was ignored, for the log.")
+
+    def python_range(self) -> SpecifierSet | None:
+        """`requires_python` parsed; None when it is absent."""
+        return SpecifierSet(self.requires_python) if self.requires_python else None
+
+    def amended(self, amendment: Amendment) -> Recipe:
+        """With what a repair adds."""
+        bounds = [self.requires_python or "", f"<{amendment.python_below}" if amendment.python_below else ""]
+        changes = {
+            "requires_python": ",".join(filter(None, bounds)) or None,
+            "requirements": sorted({*self.requirements, *amendment.requirements}),
+        }
+        return self.model_copy(update=changes)
+
+    def same_requirements(self, other: Recipe) -> bool:
+        """Whether both want the same environment."""
+        mine = (self.requirements, self.test_requirements)
+        return mine == (other.requirements, other.test_requirements)
+
+
+def read_recipe(tree: Path, repository: Repository) -> Recipe:
+    """The recipe of a checked-out tree: what the registry says, and for the rest what the tree says. Nothing is run.
+
+    Requirement lines that are no PEP 508 requirement, name the package itself, or point to
+    an address or path instead of the index, are ignored with a note.
+    """
+    metadata = read_metadata(tree)
+    ci, conda = read_ci(tree), read_conda(tree)
+    notes = [*metadata.notes, *ci.notes, *conda.notes]
+    absent = _absent_submodules(tree)
+    if absent:
+        advice = "in a source on this machine, run: git submodule update --init --recursive"
+        notes.append(f"submodules that the clone lacks: {', '.join(absent)} ({advice})")
+    fits = _fits(repository, metadata)
+    build = repository.build if fits else _build_commands(tree, metadata, notes)
+    layout = read_layout(tree, metadata, repository.packages, repository.source_dirs)
+    runtime = _runtime(tree, metadata, notes)
+    runtime = runtime + (repository.requirements if fits or not repository.build else [])
+    if build and not fits:
+        runtime += _for_building(metadata, build)
+    tests = repository.test_requirements or testing_needs(tree, metadata, ci)
+    written = [command for command in installed_commands(tree, metadata, layout) if command not in build]
+    tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
+    own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
+    return Recipe(
+        name=metadata.name,
+        requires_python=_range(metadata.requires_python, repository.python, notes),
+        requirements=_clean([*runtime, "pytest"], own, notes),
+        test_requirements=_clean(tests, own, notes),
+        build=[*build, *written],
+        variables=_variables(repository, absent) if build else {},
+        source_roots=list(layout.roots),
+        packages=list(layout.packages),
+        guessed=layout.guessed,
+        test_variables=repository.environment,
+        test_arguments=repository.test_arguments,
+        test_paths=repository.test_paths,
+        tested=tested_pythons(tree, metadata, ci, conda),
+        declared=_clean(declared_needs(tree, metadata, ci, conda), own, []),
+        system_packages=ci.system_packages,
+        notes=notes,
+    )
+
+
+def _fits(repository: Repository, metadata: Metadata) -> bool:
+    """Whether the registry says how this tree is built.
+
+    An entry that names packages, but no commands, means pure Python used from the tree. Commands that run a
+    setup.py are of the years before the repository took another backend.
+    """
+    if any("setup.py" in command for command in repository.build) and _backend(metadata) in _OTHER_BACKENDS:
+        return False
+    return bool(repository.packages) or "build" in repository.model_fields_set
+
+
+def _backend(metadata: Metadata) -> str:
+    """Top-level module of the build backend; setuptools where none is named."""
+    return (metadata.backend or "setuptools").partition(".")[0]
+
+
+def _absent_submodules(tree: Path) -> list[str]:
+    """Paths of submodules whose folder is empty."""
+    named = re.findall(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", read_text(tree / ".gitmodules"), re.M)
+    return [name for name in named if _is_empty(tree, tree / name)]
+
+
+def _is_empty(tree: Path, folder: Path) -> bool:
+    return folder.resolve().is_relative_to(tree.resolve()) and folder.is_dir() and not any(folder.iterdir())
+
+
+def _variables(repository: Repository, absent: Sequence[str]) -> dict[str, str]:
+    """The registry's, those that turn off what absent submodules hold among them."""
+    found = dict(repository.build_env)
+    for path in absent:
+        found |= repository.without_submodules.get(path, {})
+    return found
+
+
+def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
+    """Declared dependencies; requirements.txt only where it is what the package is installed by.
+
+    Elsewhere it is a list of what its developers had installed.
+    """
+    if metadata.runtime or not (tree / "requirements.txt").is_file():
+        return metadata.runtime
+    said = [read_text(tree / name) for name in ("setup.py", "setup.cfg", "pyproject.toml")]
+    if any(said) and not any("requirements.txt" in text for text in said):
+        notes.append("requirements.txt ignored: nothing that installs the package reads it")
+        return []
+    return requirement_lines(tree, tree / "requirements.txt")
+
+
+def _build_commands(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
+    if not metadata.native:
+        return []
+    if _backend(metadata) == "maturin":
+        notes.append("maturin is not supported: its builds fetch crates, which no sandbox allows")
+    if _backend(metadata) == "mesonpy":
+        return [_MESON]
+    # in place, setuptools-rust builds without optimisation
+    rust = "setuptools_rust" in read_text(tree / "setup.py") + " ".join(metadata.build_requires).replace("-", "_")
+    inplace = _backend(metadata) == "setuptools" and (tree / "setup.py").exists() and not rust
+    return [_INPLACE if inplace else _INSTALL]
+
+
+def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
+    pip = ["pip"] if any("pip" in command.split() for command in build) else []
+    return ["setuptools", "wheel", *pip, *_ASKED_LATE.get(_backend(metadata), []), *metadata.build_requires]
+
+
+def _range(own: str | None, registered: str, notes: list[str]) -> str | None:
+    """Both ranges together."""
+    found = SpecifierSet(registered)
+    if own:
+        try:
+            found &= SpecifierSet(own)
+        except InvalidSpecifier:
+            notes.append(f"range of Python versions ignored: {own!r}")
+    return str(found) or None
+
+
+def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
+    """Requirements in one spelling, sorted, each once."""
+    kept: set[str] = set()
+    aged = False
+    for line in lines:
+        try:
+            requirement = Requirement(line.strip())
+        except InvalidRequirement:
+            notes.append(f"requirement ignored, not understood: {line[:200]!r}")
+            continue
+        if canonicalize_name(requirement.name) in own:
+            continue
+        if requirement.url:
+            notes.append(f"requirement ignored, not from the index: {line[:200]!r}")
+            continue
+        requirement.name = canonicalize_name(requirement.name)
+        if requirement.name == "pytest" and not any(map(requirement.specifier.contains, _PROBED)):
+            notes.append(f"range of pytest ignored, too old for the probe: {line[:200]!r}")
+            requirement.specifier = SpecifierSet()
+            aged = True
+        kept.add(str(requirement))
+    if aged:  # pinned together with that pytest, they would keep it
+        kept = {Requirement(line).name if _OF_PYTEST.match(line) else line for line in kept}
+    bare = {r for r in kept if re.fullmatch(r"[a-z0-9-]+", r)}
+    narrowed = {Requirement(r).name for r in kept - bare if Requirement(r).marker is None}
+    return sorted(kept - (bare & narrowed))

@@ -1,0 +1,1 @@
+"""Runs the programs of `harness/probe` in a sandbox, from outside."""

@@ -1,0 +1,1 @@
+"""Trees of commits on disk: checked out, copied, read without trust, removed."""

@@ -1,0 +1,198 @@
+"""The grader's own parts: its statistics, what it takes of a solver's folder, what it calls suspicious."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfquarry.curation.intervals import hodges_lehmann, shift_interval
+from perfquarry.harness.grading.task_folder import pack_expert, pack_repository
+from perfquarry.miners.roles import TESTS
+
+
+def test_its_statistics_are_those_of_the_pipeline(part: Any) -> None:
+    figures, rng = part("figures"), np.random.default_rng(3)
+    for n in (6, 7, 20, 31, 60):
+        logs = rng.normal(0.3, 0.2, n)
+        low, middle, high = figures.paired(logs.tolist())
+        assert (low, high) == pytest.approx(shift_interval(logs))
+        assert middle == pytest.approx(hodges_lehmann(logs))
+    assert figures.paired([0.1] * 5) is None
+    assert math.exp(figures.log_harmonic([2.0, 4.0], [1.0, 1.0])) == pytest.approx(2 / (1 / 2 + 1 / 4))
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("import sys\nx = sys.modules\n", ["sys.modules"]),
+        ("from sys import modules as m\n", ["sys.modules"]),
+        ("import time as t\nt.perf_counter = None\n", ["assignment to time.perf_counter"]),
+        ("import time\nsetattr(time, 'perf_counter', None)\n", ["setattr on time"]),
+        ("import sys\nframe = sys._getframe()\n", ["_getframe"]),
+        ("import ctypes\n", ["ctypes"]),
+        ("name = '/proc/self/cmdline'\n", ["'/proc/'"]),
+        ("import os\ngetattr(os, 'fork')\n", ["getattr of os"]),
+        ("exec('1')\n", ["exec"]),
+        ("def f(error):\n    return error.__traceback__.tb_frame.f_back\n", ["f_back", "tb_frame"]),
+        ("import os\nos.execv('a', [])\n", ["execv"]),
+        ("import time\nbegin = time.perf_counter()\n", []),
+        ('"""Reads /proc/stat and sys.modules."""\n', []),
+        ("import os\nos.environ['A'] = 'b'\nsystem = os.name\n", []),
+        ("def broken(:\n", ["it does not parse"]),
+        ("x = " + "(" * 500 + ")" * 500, ["it does not parse"]),
+        ("import gc\nfound = gc.get_objects()\n", ["gc", "get_objects"]),
+    ],
+)
+def test_reasons_to_look(part: Any, after: str, said: list[str]) -> None:
+    guard = part("guard")
+    assert guard.reasons("a.py", b"", after.encode()) == said
+    assert guard.reasons("a.py", after.encode(), after.encode()) == []
+
+
+def test_a_changed_file_that_is_no_source_is_a_reason_to_look(part: Any) -> None:
+    assert part("guard").reasons("pack/table.json", b"{}", b"import sys") == ["it is no Python source"]
+
+
+def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
+    candidate = part("candidate")
+    base, testbed, cand = (tmp_path / name for name in ("base", "testbed", "cand"))
+    for folder in (base, testbed, cand):
+        for path in ("pack/code.py", "pack/old.py", "tests/test_code.py", "setup.cfg"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text("same\n")
+    for path in (
+        "pack/code.py", "pack/new.py", "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py",
+        "sitecustomize.py", "quick.pth", "pack/fast.so", "pack/__pycache__/code.pyc", "pytest.py", "mine.py",
+        "pytest.toml", ".pytest.toml", "Tox.ini", "quick-1.dist-info/METADATA", "quick-1.dist-info/entry_points.txt",
+        "pack.egg-info/entry_points.txt", "pack.egg-info/PKG-INFO", "EGG-INFO/requires.txt", "pack/fast.so.1",
+        "pack/other.egg-link", "pack/table.json",
+    ):  # fmt: skip
+        (testbed / path).parent.mkdir(parents=True, exist_ok=True)
+        (testbed / path).write_text("other\n")
+    (testbed / "pack" / "old.py").unlink()
+    (testbed / "pack" / "link.py").symlink_to("/etc/passwd")
+    (testbed / "linked").symlink_to("/etc")
+    os.mkfifo(testbed / "pack" / "pipe.py")
+    site = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
+    (site / "pytest").mkdir(parents=True)
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": str(tmp_path / "env" / "bin" / "python")}
+    changed, left_out = candidate.apply_changes({**task, "source_roots": ["."]}, str(base), str(cand))
+    assert changed == ["mine.py", "pack/code.py", "pack/new.py", "pack/old.py", "pack/table.json"]
+    assert set(left_out) == {
+        "tests/test_code.py", "tests/helper.py", "setup.cfg", "conftest.py", "random.py", "sitecustomize.py",
+        "quick.pth", "pack/fast.so", "pytest.py", "pytest.toml", ".pytest.toml", "Tox.ini",
+        "quick-1.dist-info/METADATA", "quick-1.dist-info/entry_points.txt", "pack.egg-info/entry_points.txt",
+        "pack.egg-info/PKG-INFO", "EGG-INFO/requires.txt", "pack/fast.so.1", "pack/other.egg-link",
+    }  # fmt: skip
+    files = {str(path.relative_to(cand)) for path in cand.rglob("*") if path.is_file()}
+    assert files == {"mine.py", "pack/code.py", "pack/new.py", "pack/table.json", "tests/test_code.py", "setup.cfg"}
+    assert (cand / "pack/code.py").read_text() == "other\n" and (cand / "setup.cfg").read_text() == "same\n"
+
+
+def test_what_lies_beside_the_package_is_not_taken(part: Any, tmp_path: Path) -> None:
+    base, testbed, cand = (tmp_path / name for name in ("base", "testbed", "cand"))
+    for folder in (base, testbed, cand):
+        (folder / "src" / "pack").mkdir(parents=True)
+    for path in ("src/pack/code.py", "pytest_quick.py", "pack/code.py"):
+        (testbed / path).parent.mkdir(exist_ok=True)
+        (testbed / path).write_text("new\n")
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": sys.executable, "source_roots": ["src"]}
+    changed, left_out = part("candidate").apply_changes(task, str(base), str(cand))
+    assert changed == ["src/pack/code.py"]
+    assert set(left_out.values()) == {"it is no part of the package"}
+
+
+def test_nothing_is_written_through_a_link_of_the_base(part: Any, tmp_path: Path) -> None:
+    base, testbed, cand, outside = (tmp_path / name for name in ("base", "testbed", "cand", "outside"))
+    for folder in (base, testbed, cand, outside):
+        folder.mkdir()
+    for folder in (base, cand):
+        (folder / "linked").symlink_to(outside)
+    (testbed / "linked" / "deep").mkdir(parents=True)
+    (testbed / "linked" / "deep" / "code.py").write_text("new\n")
+    task = {"testbed": str(testbed), "protected": TESTS.pattern, "python": sys.executable, "source_roots": ["."]}
+    changed, left_out = part("candidate").apply_changes(task, str(base), str(cand))
+    assert changed == [] and "a link leads there" in left_out["linked/deep/code.py"]
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", ["out/results", "out/results/script", "out/results/script/_result.json"])
+def test_no_result_is_read_through_a_link(part: Any, tmp_path: Path, link: str) -> None:
+    stored, secret = part("stored"), tmp_path / "secret"
+    (secret / "results" / "script").mkdir(parents=True)
+    (secret / "results" / "script" / "_result.json").write_text("[1]")
+    (tmp_path / link).parent.mkdir(parents=True)
+    (tmp_path / link).symlink_to(secret / Path(link).relative_to("out"))
+    with pytest.raises(OSError):
+        stored.take_stored(str(tmp_path), ("out", "results", "script"))
+
+
+def test_a_result_is_read_once(part: Any, tmp_path: Path) -> None:
+    stored, place = part("stored"), tmp_path / "out" / "results" / "script"
+    place.mkdir(parents=True)
+    (place / "_result.json").write_text("[1]")
+    below = ("out", "results", "script")
+    assert stored.take_stored(str(tmp_path), below) == {"_result.json": b"[1]"}
+    assert stored.take_stored(str(tmp_path), below) == {}
+    os.mkfifo(place / "_result.json")
+    with pytest.raises(ValueError):
+        stored.take_stored(str(tmp_path), below)
+
+
+def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch, users = part("launch"), part("users")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(users.Trouble, match="must be root"):
+        launch.Launcher({"python": sys.executable}, "/nonexistent")
+
+
+def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "pack" / "__pycache__").mkdir(parents=True)
+    (tree / "pack" / "code.py").write_text("x = 1\n")
+    (tree / "pack" / "__pycache__" / "code.pyc").write_bytes(b"old")
+    (tree / ".gitignore").write_text("*.so\n")
+    (tree / "pack" / "built.so").write_bytes(b"built")
+    moment = datetime(2024, 2, 15, tzinfo=UTC)
+    pack_repository(tree, moment, tmp_path / "one.tar.gz")
+    pack_repository(tree, moment, tmp_path / "two.tar.gz")
+    out = tmp_path / "out"
+    with tarfile.open(tmp_path / "one.tar.gz") as tar:
+        tar.extractall(out, filter="data")
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(out), "-c", "safe.directory=*", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert git("log", "--all", "--format=%an %ae %s %at").splitlines() == [
+        f"perfquarry perfquarry@localhost Base {int(moment.timestamp())}"
+    ]
+    assert git("status", "--porcelain") == "" and git("remote") == "" and git("reflog", "--all") == ""
+    assert git("ls-files").split() == [".gitignore", "pack/built.so", "pack/code.py"]
+    kinds = git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split()
+    assert sorted(kinds) == ["blob"] * 3 + ["commit"] + ["tree"] * 2
+
+
+def test_the_experts_files_are_those_of_the_patch(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.py").write_text("one\n")
+    (tree / "b.py").write_text("two\n")
+    patch = (
+        "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+1\n"
+        "diff --git a/b.py b/b.py\ndeleted file mode 100644\n--- a/b.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-two\n"
+    )
+    files = pack_expert(tree, patch, tmp_path / "gold.tar.gz", tmp_path / "files")
+    assert (files.written, files.deleted) == (("a.py",), ("b.py",))
+    assert (tmp_path / "files" / "a.py").read_text() == "1\n" and (tree / "a.py").read_text() == "one\n"
+    with tarfile.open(tmp_path / "gold.tar.gz") as tar:
+        assert tar.getnames() == ["a.py"]

@@ -1,0 +1,242 @@
+"""Instruction counts under the real valgrind; a process takes seconds to start there, so tests share processes."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfquarry.data.records import FunctionCount
+from perfquarry.data.settings import CountSettings
+from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
+from perfquarry.harness.measuring.callgrind import Callgrind, Profile
+from perfquarry.harness.measuring.counting import Counter, PairCount
+from perfquarry.harness.probing.prober import SandboxProber
+from tests.six_functions import REST
+
+SEEDS = (1, 2)
+
+BASE = """
+def square(n):
+    return n * n
+def changed(n):
+    total = 0
+    for number in range(n):
+        total += number * 3 % 7
+    for _ in range(3):
+        total += square(total)
+    return total
+def untouched(words):
+    table = {}
+    for word in words:
+        table[word] = table.get(word, 0) + len(word)
+    return sorted(table.items())
+"""
+HEAD = BASE.replace("range(n)", "range(n - n // 10)")
+TESTS = """
+import asyncio
+import os
+import sys
+import threading
+import time
+import unittest
+import module
+
+class Same(unittest.TestCase):
+    def test_untouched(self):
+        module.untouched(["w%d" % (number % 700) for number in range(2000)])
+
+def test_changed():
+    module.changed(20000)
+
+def test_in_a_thread():
+    thread = threading.Thread(target=module.changed, args=(20000,))
+    thread.start()
+    thread.join()
+
+def test_coroutine():
+    asyncio.run(later())
+
+async def later():
+    await asyncio.sleep(0)
+    return module.changed(20000)
+
+def test_sleeps():
+    time.sleep(0.02)
+    print("totals: 5\\nfn=(1)" * 1000)
+    sys.stderr.write("{}\\n" * 100)
+    module.changed(20000)
+
+def test_fails():
+    assert 0
+
+def test_exits():
+    if ZONE["calls"] == 2:
+        os._exit(0)
+    ZONE["calls"] += 1
+
+ZONE = {"calls": 0}
+"""
+SCRIPT = f"""
+import module
+def setup():
+    return 20000
+def experiment(data):
+    return {{"sum": module.changed(data)}}
+{REST}
+"""
+NAMES = ("changed", "in_a_thread", "coroutine", "sleeps", "fails", "exits")
+NODES = ["test_all.py::Same::test_untouched", *(f"test_all.py::test_{name}" for name in NAMES)]
+
+Sides = tuple[BuiltSide, BuiltSide]
+
+
+@pytest.fixture(scope="module")
+def callgrind() -> Callgrind:
+    found = Callgrind.find()
+    if found is None:
+        pytest.skip("valgrind is not installed: instruction counts were NOT tried")
+    return found
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> Sides:
+    """Two trees; the head has one loop with a tenth fewer turns."""
+    folder = tmp_path_factory.mktemp("sides")
+    for name, module in (("base", BASE), ("head", HEAD)):
+        (folder / name).mkdir()
+        (folder / name / "module.py").write_text(module)
+        (folder / name / "test_all.py").write_text(textwrap.dedent(TESTS))
+    base, head = folder / "base", folder / "head"
+    return (
+        BuiltSide("base", "b", base, bare_python, "e", (base,)),
+        BuiltSide("head", "h", head, bare_python, "e", (head,)),
+    )
+
+
+@pytest.fixture(scope="module")
+def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
+    return SandboxProber(sandbox, tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture(scope="module")
+def pairs(callgrind: Callgrind, prober: SandboxProber, sides: Sides) -> dict[str, PairCount]:
+    """Everything counted once, in the way of `perfquarry count`."""
+    settings = CountSettings(seeds=SEEDS, warmups=2, process_seconds=120.0)
+    counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
+    return {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {"script-a": SCRIPT})}
+
+
+def ratios(pair: PairCount) -> list[float]:
+    assert not pair.problem
+    assert [one.seed for one in pair.seeds] == list(SEEDS)
+    return [one.ir_base / one.ir_head for one in pair.seeds]
+
+
+@pytest.mark.parametrize("name", ["test_changed", "test_in_a_thread", "test_coroutine", "test_sleeps", "script-a"])
+def test_a_tenth_less_work_is_a_tenth_fewer_instructions(pairs: dict[str, PairCount], name: str) -> None:
+    found = ratios(pairs[name])
+    assert found == pytest.approx([1 / 0.9] * 2, rel=0.03 if name != "test_coroutine" else 0.08)
+    assert max(found) / min(found) < 1.03, "hash seeds and the allocator move the ratio by little"
+
+
+def test_what_the_change_does_not_touch_executes_as_much(pairs: dict[str, PairCount]) -> None:
+    assert ratios(pairs["test_untouched"]) == pytest.approx([1.0, 1.0], abs=0.002)
+    assert not pairs["test_untouched"].functions
+
+
+def test_waiting_is_not_counted(pairs: dict[str, PairCount]) -> None:
+    sleeping, awake = pairs["test_sleeps"].seeds[0], pairs["test_changed"].seeds[0]
+    assert sleeping.ir_base == pytest.approx(awake.ir_base, rel=0.05)
+
+
+def test_what_cannot_be_counted_says_why(pairs: dict[str, PairCount]) -> None:
+    assert "crashed" in pairs["test_exits"].problem and "exit code 0" in pairs["test_exits"].problem
+    assert "failed" in pairs["test_fails"].problem and not pairs["test_fails"].seeds
+
+
+def test_functions_that_execute_less_are_named(pairs: dict[str, PairCount]) -> None:
+    whole = pairs["test_changed"].seeds[0]
+    functions = {one.name: one for one in pairs["test_changed"].functions}
+    changed = functions["module.py::changed"]
+    assert changed.in_patch and not changed.native and pairs["test_changed"].functions[0] == changed
+    assert changed.ir_base == pytest.approx(whole.ir_base, rel=0.02)
+    assert changed.ir_head == pytest.approx(whole.ir_head, rel=0.02)
+    [interpreter] = [one for name, one in functions.items() if name.endswith(":_PyEval_EvalFrameDefault")]
+    assert interpreter.native and interpreter.called_from_patch and not interpreter.in_patch
+    assert fewer(interpreter) > 10000
+
+
+def fewer(function: FunctionCount) -> int:
+    return (function.ir_base or 0) - (function.ir_head or 0)
+
+
+def test_equal_seeds_give_equal_counts(
+    pairs: dict[str, PairCount], callgrind: Callgrind, prober: SandboxProber, sides: Sides
+) -> None:
+    """Of two processes that do the same, but for the allocator: they differ by a third of the fence at most."""
+    prober = SandboxProber(prober.sandbox, prober.scratch, under=callgrind)
+    request = ProbeRequest(mode="count", arguments=NODES[:2], warmups=1, max_calls=2)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        run = partial(prober.run, sides[0], request, limits=Limits(wall_seconds=120.0), hash_seed=1)
+        reports = [waiting.result() for waiting in [pool.submit(run) for _ in range(2)]]
+    first, second = ({item.node: item.instructions for item in report.items} for report in reports)
+    assert first.keys() == second.keys() == set(NODES[:2]), reports[0].output
+    for node, counts in first.items():
+        assert len(counts) == 2 and counts == pytest.approx(second[node], rel=3e-3)
+
+
+def test_without_callgrind_each_item_says_so(prober: SandboxProber, sides: Sides) -> None:
+    report = prober.run(sides[0], ProbeRequest(mode="count", arguments=NODES[:2]), limits=Limits())
+    assert [(item.outcome, item.message) for item in report.items] == [
+        ("error", "the process does not run under valgrind")
+    ] * 2
+
+
+def test_no_valgrind_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Callgrind.find() is None
+    broken = tmp_path / "valgrind"
+    shutil.copy("/bin/false", broken)
+    assert Callgrind.find() is None
+
+
+FILE = """\
+positions: instr
+events: Ir
+summary: 1234
+
+ob=(1) /lib/libpython3.11.so.1.0
+fn=(1) eval
+0x10 100
+cfn=(2) PyObject_Call'2
+calls=1 0x20
+0x5000 700
+fn=(2)
+0x20 34
+calls=2 0x10
+0x24 5
+
+totals: 1234
+"""
+
+
+def test_files_of_callgrind() -> None:
+    profile = Profile.of(FILE)
+    assert profile.own == {"libpython3.11.so.1.0:eval": 100, "libpython3.11.so.1.0:PyObject_Call": 34}
+    way = Inside(
+        addresses={"a.py::f": [(0x4FF0, 0x5010)], "a.py::g": [(0x6000, 0x6010)]}, nested={"a.py::f": 2}, overhead=50
+    )
+    assert profile.inside(way) == {"a.py::f": 600}
+
+
+@pytest.mark.parametrize(
+    "text", ["", FILE.replace("totals", "total"), FILE.replace("0x10 100", "100"), "summary: 1\nfn=(7)\ntotals: 1"]
+)
+def test_what_is_no_file_of_callgrind(text: str) -> None:
+    with pytest.raises((ValueError, LookupError)):
+        Profile.of(text)

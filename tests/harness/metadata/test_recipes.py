@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfquarry.harness.metadata.recipe import Recipe
+from perfquarry.harness.rejections import LOG_BYTES, tail
+
+
+def test_pyproject(recipe: Any) -> None:
+    made = recipe(
+        {
+            "pyproject.toml": """
+                [build-system]
+                requires = ["hatchling"]
+                build-backend = "hatchling.build"
+                [project]
+                name = "My.Lib"
+                requires-python = ">=3.8"
+                dependencies = ["attrs>=20", "Typing_Extensions; python_version < '3.10'", "my-lib"]
+                optional-dependencies.test = ["pytest>=6", "hypothesis"]
+                optional-dependencies.docs = ["sphinx"]
+            """,
+            "src/my_lib/__init__.py": "",
+            "docs/conf.py": "",
+            "tests/__init__.py": "",
+        }
+    )
+    assert made.requires_python == ">=3.8"
+    assert made.requirements == ["attrs>=20", "pytest", 'typing-extensions; python_version < "3.10"']
+    assert made.test_requirements == ["hypothesis", "pytest>=6"]
+    assert made.source_roots == ["src"]
+    assert made.packages == ["my_lib"]
+    assert made.build == []
+
+
+def test_poetry(recipe: Any) -> None:
+    made = recipe(
+        {
+            "pyproject.toml": """
+                [tool.poetry]
+                name = "lib"
+                [tool.poetry.dependencies]
+                python = "^3.7"
+                requests = "^2.20"
+                click = {version = "~8.0.1"}
+                six = "*"
+                rich = {version = "13.0", optional = true}
+                zero = "^0.3.1"
+                [tool.poetry.group.test.dependencies]
+                pytest-mock = ">=3"
+            """,
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requires_python == "<4,>=3.7"
+    assert made.requirements == ["click<8.1,>=8.0.1", "pytest", "requests<3,>=2.20", "six", "zero<0.4,>=0.3.1"]
+    assert made.test_requirements == ["pytest-mock>=3"]
+
+
+def test_setup_cfg(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.cfg": (
+                "[metadata]\nname = lib\n[options]\npython_requires = >=3.6\ninstall_requires =\n    six\n"
+                "    # a remark\n    dataclasses; python_version < '3.7'\npackage_dir =\n    = source\n"
+                "[options.extras_require]\ntesting =\n    mock\n"
+            ),
+            "setup.py": "from setuptools import setup\nsetup()\n",
+            "source/lib/__init__.py": "",
+        }
+    )
+    assert made.requires_python == ">=3.6"
+    assert made.requirements == ['dataclasses; python_version < "3.7"', "pytest", "six"]
+    assert made.test_requirements == ["mock"]
+    assert made.source_roots == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("package_dir", "root"),
+    [
+        ({"": "source"}, "source"),
+        ({"lib": "lib"}, "."),
+        ({"lib": "source/lib"}, "source"),
+        ({"lib.sub": "source/lib/sub"}, "source"),
+        ({"other": "source/lib"}, "."),
+    ],
+)
+def test_folders_of_packages(recipe: Any, package_dir: dict[str, str], root: str) -> None:
+    files = {f"{folder}lib/{name}": "" for folder in ("", "source/") for name in ("__init__.py", "sub/__init__.py")}
+    made = recipe({"setup.py": f"setup(name='lib', package_dir={package_dir})", **files})
+    assert (made.source_roots, made.packages) == ([root], ["lib"])
+
+
+def test_setup_py_is_read_but_never_run(recipe: Any, tmp_path: Path) -> None:
+    script = f"""
+import sys, os
+open({str(tmp_path / "ran")!r}, "w").close()
+base = ["certifi"]
+kwargs = {{}}
+if sys.version_info < (3, 2):
+    base.append("backports.ssl_match_hostname")
+else:
+    base += ["six>=1"]
+kwargs["python_requires"] = ">= 3.5"
+setup(name="lib" + os.environ.get("X", ""), install_requires=base + ["attrs"], tests_require="mock",
+      classifiers=["Programming Language :: Python :: 3"], packages=["lib", "lib.sub"], **kwargs)
+"""
+    made = recipe({"setup.py": script, "lib/__init__.py": "", "other/__init__.py": ""})
+    assert made.requirements == ["attrs", "certifi", "pytest", "six>=1"]
+    assert made.test_requirements == ["mock"]
+    assert made.requires_python == ">=3.5"
+    assert made.packages == ["lib"]
+    assert made.build == []
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"setup.py": "setup(ext_modules=[Extension('a', ['a.c'])])"}, "build_ext --inplace"),
+        ({"setup.py": "from Cython.Build import cythonize\nsetup(ext_modules=cythonize('*.pyx'))"}, "build_ext"),
+        ({"setup.py": "setup(configuration=configuration)"}, "build_ext"),
+        ({"setup.py": "setup(ext_modules=[])"}, None),
+        ({"pyproject.toml": "build-system.build-backend = 'mesonpy'"}, "builddir=build"),
+        ({"pyproject.toml": "build-system.build-backend = 'maturin'"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'scikit_build_core.build'"}, "pip install"),
+        ({"pyproject.toml": "build-system.requires = ['setuptools-rust']", "setup.py": "setup()"}, "pip install"),
+        (
+            {"setup.py": "from setuptools_rust import RustExtension\nsetup(rust_extensions=[RustExtension('a')])"},
+            "pip install",
+        ),
+        ({"pyproject.toml": "[[tool.setuptools.ext-modules]]\nname = 'a'\nsources = ['a.c']"}, "pip install"),
+        ({"pyproject.toml": "build-system.build-backend = 'flit_core.buildapi'"}, None),
+    ],
+)
+def test_native_code_is_seen(recipe: Any, files: dict[str, str], expected: str | None) -> None:
+    made = recipe({**files, "lib/__init__.py": ""})
+    assert (expected in made.build[0]) if expected else made.build == []
+    assert {"setuptools", "setuptools-rust"}.isdisjoint(made.requirements) == (not expected)
+    assert ("ninja" in made.requirements) == ("mesonpy" in str(files) or "scikit_build_core" in str(files))
+
+
+@pytest.mark.parametrize("backend", ["mesonpy", "maturin", "setuptools.build_meta"])
+def test_commands_of_the_registry_end_with_their_era(recipe: Any, backend: str) -> None:
+    command = "python setup.py build_ext --inplace -j 2"
+    made = recipe(
+        {"pyproject.toml": f"build-system.build-backend = {backend!r}", "setup.py": "", "lib/__init__.py": ""},
+        packages=["lib"],
+        build=[command],
+        requirements=["cython<3"],
+    )
+    if backend == "setuptools.build_meta":
+        assert made.build == [command] and "cython<3" in made.requirements
+    else:
+        assert "pip install" in made.build[0] and "cython<3" not in made.requirements
+
+
+def test_what_absent_submodules_hold_is_switched_off(recipe: Any, tmp_path: Path) -> None:
+    files = {
+        ".gitmodules": '[submodule "fast"]\n\tpath = vendor/fast\n\turl = u\n[submodule "x"]\n\tpath = ../..\n',
+        "setup.py": "setup(ext_modules=[Extension('a', ['a.c'])])",
+        "lib/__init__.py": "",
+        "vendor/fast/empty": "",
+    }
+    registered = {"build_env": {"A": "1"}, "without_submodules": {"vendor/fast": {"NO_FAST": "1"}}}
+    assert recipe(files, **registered).variables == {"A": "1"}
+    del files["vendor/fast/empty"]
+    (tmp_path / "vendor/fast/empty").unlink()
+    made = recipe(files, **registered)
+    assert made.variables == {"A": "1", "NO_FAST": "1"}
+    assert any(note.startswith("submodules that the clone lacks: vendor/fast (") for note in made.notes)
+
+
+def test_python_two_only(recipe: Any) -> None:
+    made = recipe({"setup.py": "setup(classifiers=['Programming Language :: Python :: 2 :: Only'])"})
+    assert made.python_range() is not None
+    assert not made.python_range().contains("3.6")
+
+
+def test_requirement_files(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(install_requires=open('requirements.txt').read().split())",
+            "requirements.txt": "-r more.txt\nsix==1.10 \\\n  --hash=sha256:00\n-e .\n--index-url https://x.invalid\n",
+            "more.txt": "attrs # why\n-r ../../etc/passwd\n-r requirements.txt\n",
+            "requirements-test.txt": "nose\nflake8==3.0\ntox\n",
+            "tox.ini": (
+                "[testenv]\ndeps =\n    mock\n    py27: unittest2\n    {env:X}\n    -r{toxinidir}/tox.txt\n"
+                "[pytest]\naddopts = -v\n    --cov=lib\n"
+            ),
+            "tox.txt": "pretend\n",
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requirements == ["attrs", "pytest", "six==1.10"]
+    assert made.test_requirements == ["mock", "nose", "pretend", "pytest-cov"]
+
+
+def test_a_list_of_what_developers_had_installed_is_ignored(recipe: Any) -> None:
+    made = recipe({"setup.py": "setup(name='lib')", "requirements.txt": "sphinx==1.0\n", "lib/__init__.py": ""})
+    assert made.requirements == ["pytest"]
+    assert any("requirements.txt ignored" in note for note in made.notes)
+
+
+def test_imports_of_tests_are_installed_only_when_known(recipe: Any) -> None:
+    test = "import yaml\nimport helper_of_ours\nfrom hypothesis import given\ntry:\n    import numpy\nexcept E: pass\n"
+    made = recipe(
+        {"lib/__init__.py": "", "tests/test_a.py": test, "six/__init__.py": "", "tests/test_b.py": "import six"}
+    )
+    assert made.test_requirements == ["hypothesis", "pyyaml"]
+
+
+def test_what_cannot_be_used_is_noted(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(install_requires=['six', 'no such thing ==', 'x @ file:///etc', 'y @ git+ssh://h/y'],"
+            "python_requires='three')",
+            "pyproject.toml": "not toml [",
+            "lib/__init__.py": "",
+        }
+    )
+    assert made.requirements == ["pytest", "six"]
+    assert made.requires_python is None
+    assert len(made.notes) == 5
+
+
+@pytest.mark.parametrize("script", ["print 'old'", "\0", "(" * 5000, "setup(install_requires=[" + "1+" * 5000 + "1])"])
+def test_hostile_setup_scripts(recipe: Any, script: str) -> None:
+    made = recipe({"setup.py": script, "lib/__init__.py": ""})
+    assert made.requirements == ["pytest"]
+    assert made.packages == ["lib"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"), [("pytest==2.9.1", "pytest"), ("pytest<4", "pytest<4"), ("pytest>=9", "pytest>=9")]
+)
+def test_pytest_is_never_older_than_the_probe_can(recipe: Any, wanted: str, kept: str) -> None:
+    assert recipe({"setup.py": f"setup(tests_require=[{wanted!r}])"}).test_requirements == [kept]
+
+
+def test_what_was_pinned_with_an_old_pytest_does_not_keep_it(recipe: Any) -> None:
+    pins = "pytest==2.9.2\npluggy==0.3.1\npy==1.4.31\npytest-cov==2.3.0\npytz==2016.1\n"
+    made = recipe({"requirements-test.txt": pins, "lib/__init__.py": ""})
+    assert made.test_requirements == ["pluggy", "py", "pytest", "pytest-cov", "pytz==2016.1"]
+
+
+def test_the_registry_says_it_better(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.py": "setup(name='lib', ext_modules=[x], python_requires='>=3.6', install_requires=['six'])",
+            "lib/__init__.py": "",
+            "python/lib/__init__.py": "",
+        },
+        packages=["lib"],
+        source_dirs=["gone", "python"],
+        python="<3.12",
+        requirements=["cython"],
+        test_requirements=["mock"],
+    )
+    assert made.requires_python == "<3.12,>=3.6"
+    assert made.requirements == ["cython", "pytest", "six"]
+    assert made.test_requirements == ["mock"]
+    assert made.source_roots == ["python"]
+    assert made.build == []
+
+
+def test_an_empty_tree_has_a_recipe(recipe: Any) -> None:
+    assert recipe({}) == Recipe(requirements=["pytest"], source_roots=["."])
+
+
+def test_one_module(recipe: Any) -> None:
+    made = recipe(
+        {"setup.py": "setup(py_modules=['single'])", "single.py": "", "conftest.py": "", "test_single.py": ""}
+    )
+    assert made.packages == ["single"]
+
+
+def test_tail_keeps_the_end_within_its_bytes() -> None:
+    assert tail("short") == "short"
+    cut = tail("é" * LOG_BYTES + "end")
+    assert len(cut.encode()) <= LOG_BYTES
+    assert cut.startswith("[...]") and cut.endswith("end")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": "[dependency-groups]\ntest = ['mock', {include-group = 'more'}]\nmore = ['pretend']"},
+        {
+            "pyproject.toml": "[project]\noptional-dependencies.checks = ['mock', 'pretend']",
+            "tox.ini": "[testenv]\nextras = checks\n",
+        },
+        {
+            "pyproject.toml": "[dependency-groups]\nchecks = ['mock', 'pretend']",
+            "tox.ini": "[testenv]\ndependency_groups =\n    checks\n",
+        },
+        {"pyproject.toml": "[tool.pdm.dev-dependencies]\ntest = ['mock', 'pretend']"},
+        {"pyproject.toml": "[tool.uv]\ndev-dependencies = ['mock', 'pretend']"},
+        {"pyproject.toml": "[tool.hatch.envs.default]\ndependencies = ['mock', 'pretend']"},
+        {
+            "pyproject.toml": "[project]\noptional-dependencies.x = ['pretend']\n"
+            "[tool.hatch.envs.test]\ndependencies = ['mock']\nfeatures = ['x']"
+        },
+        {
+            "noxfile.py": "import nox\n@nox.session(python=['3.11'])\ndef tests(session):\n"
+            "    session.install('-r', 'needs/of-tests.txt')\n    session.run('pytest')\n"
+            "@nox.session\ndef docs(session):\n    session.install('-r', 'docs.txt')\n",
+            "needs/of-tests.txt": "mock\npretend\n",
+            "docs.txt": "sphinx-of-theirs\n",
+        },
+        {"tox.ini": "[testenv]\ndeps =\n    -r needs/of-tests.txt\n", "needs/of-tests.txt": "mock\npretend\n"},
+    ],
+)  # fmt: skip
+def test_where_projects_say_what_their_tests_need(recipe: Any, files: dict[str, str]) -> None:
+    made = recipe({**files, "lib/__init__.py": ""})
+    assert made.test_requirements == ["mock", "pretend"]
+    assert made.tested == (["3.11"] if "noxfile.py" in files else [])
