@@ -20,6 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, PrefixLoader
 from markupsafe import Markup
 
+from perfquarry.curation.plots.palette import PALETTE, css
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.site_data import PageSource, read_source
@@ -116,7 +117,8 @@ def _environment() -> Environment:
 
 @cache
 def _style() -> str:
-    return (STATIC / "review.css").read_text(encoding="utf-8") + (FOLDER / "site" / "site.css").read_text("utf-8")
+    sheets = [file.read_text(encoding="utf-8") for file in (STATIC / "review.css", FOLDER / "site" / "site.css")]
+    return "".join([*sheets, css(frozenset(one.name for one in PALETTE))])
 
 
 @cache

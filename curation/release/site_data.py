@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from perfquarry.curation.release.manifest import Manifest
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Grade, Record, ReleasedTask, ReleasedTiming, Revalidation, Stamp, Timing
 
+_THEN = datetime.fromtimestamp(0, UTC)
+"""When released rows were made is not known."""
 _STAMP = Stamp(repo="", stage_version="release", config_hash="release")
 _SHARED = sorted(set(ReleasedTiming.model_fields) & set(Timing.model_fields))
 
@@ -78,8 +81,8 @@ def _none(model: type[Record]) -> pa.Table:
 
 def _timing(row: ReleasedTiming) -> Timing:
     """As a row of the table; where the schedule is not known, calls that fit into turns are taken as such."""
-    facts = {name: getattr(row, name) for name in _SHARED} | {"schedule": row.schedule or "turns", "change_id": ""}
-    return Timing.model_construct(**_STAMP.fields(), **facts)
+    facts = {name: getattr(row, name) for name in _SHARED} | {"schedule": row.schedule or "turns"}
+    return Timing.model_construct(**_STAMP.fields(), change_id="", created_at=_THEN, **facts)
 
 
 def _read_report(folder: Path, tasks: list[ReleasedTask]) -> tuple[EvaluationReport, dict[str, list[Grade]]]:

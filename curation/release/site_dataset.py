@@ -16,8 +16,8 @@ from markupsafe import Markup
 from perfquarry.curation.release.card import measured_again, statistics_of
 from perfquarry.curation.release.site_data import PageSource
 from perfquarry.curation.release.site_task import kind_of
-from perfquarry.curation.review.plots import Forest, Interval, Tick, forest
-from perfquarry.data.records import Evidence, ReleasedTask
+from perfquarry.curation.release.strips import Strip, strips
+from perfquarry.data.records import ReleasedTask
 
 _LOAD = """\
 from datasets import load_dataset
@@ -29,8 +29,6 @@ load_dataset("RELEASE", "timings", split="test")  # every timed process
 """
 _TEXT = 4000
 """Characters of a message that are searched."""
-_ROOM = 24.0
-"""Per cent of the width that the text of a tick needs."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +48,17 @@ class IndexRow:
     speedup: float
     low: float
     high: float
-    place: Interval | None
+    strip: Strip | None
 
 
 def index_page(source: PageSource) -> dict[str, Any]:
     """What the template of the list gets."""
-    places = _places(source.tasks)
-    known = {row.anchor: row for row in places.rows}
-    rows = [_row(task, known.get(task.task_id)) for task in source.tasks]
-    finite = [row.speedup for row in rows if row.place]
+    axis = strips([(task.low, task.speedup, task.high) for task in source.tasks])
+    rows = [_row(task, strip) for task, strip in zip(source.tasks, axis.strips, strict=True)]
+    finite = [row.speedup for row in rows if row.strip]
     return {
         "rows": rows,
-        "ticks": _apart(places.ticks),
-        "one": places.one,
+        "axis": axis,
         "classes": any(row.kind for row in rows),
         "choices": [
             ("repo", "Repository", _counts(row.repo for row in rows)),
@@ -76,7 +72,7 @@ def index_page(source: PageSource) -> dict[str, Any]:
     }
 
 
-def _row(task: ReleasedTask, place: Interval | None) -> IndexRow:
+def _row(task: ReleasedTask, strip: Strip | None) -> IndexRow:
     return IndexRow(
         task_id=task.task_id,
         href=f"tasks/{task.task_id}.html",
@@ -89,7 +85,7 @@ def _row(task: ReleasedTask, place: Interval | None) -> IndexRow:
         speedup=task.speedup,
         low=task.low,
         high=task.high,
-        place=place,
+        strip=strip,
     )
 
 
@@ -101,7 +97,7 @@ def _searched(row: IndexRow, task: ReleasedTask) -> dict[str, Any]:
         "at": f"{task.created_at:%Y-%m-%d %H:%M}",
         "kind": row.kind,
         "workloads": row.kinds,
-        "speedup": row.speedup if row.place else None,
+        "speedup": row.speedup if row.strip else None,
         "title": row.title,
         "text": " ".join([*texts, task.message[:_TEXT]]).lower(),
     }
@@ -113,28 +109,6 @@ def _json(value: object) -> Markup:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704 - nothing of it is markup
-
-
-def _places(tasks: Iterable[ReleasedTask]) -> Forest:
-    """Places of all speedups on one axis; of what is no ratio none."""
-    shown = [
-        (task.task_id, task.task_id, Evidence(
-            repo="", stage_version="", config_hash="", workload_id="", change_id="",
-            speedup=task.speedup, low=task.low, high=task.high,
-        ))
-        for task in tasks
-        if all(math.isfinite(value) and value > 0 for value in (task.speedup, task.low, task.high))
-    ]  # fmt: skip
-    return forest(shown) or Forest(ticks=list[Tick](), rows=[], one=0.0)
-
-
-def _apart(ticks: Iterable[Tick]) -> list[Tick]:
-    """Those that leave room for their texts in a narrow column."""
-    kept: list[Tick] = []
-    for tick in ticks:
-        if not kept or tick.at - kept[-1].at >= _ROOM:
-            kept.append(tick)
-    return kept
 
 
 def _counts(values: Iterable[str]) -> list[tuple[str, int]]:

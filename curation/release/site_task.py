@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from perfquarry.curation.blocks import Session
 from perfquarry.curation.evaluation.metrics import best_known
+from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
 from perfquarry.curation.release.site_data import PageSource
+from perfquarry.curation.release.strips import strips
 from perfquarry.curation.review.diff import side_by_side
-from perfquarry.curation.review.plots import forest, pair_plots, seconds
 from perfquarry.curation.review.rendering import web_address
-from perfquarry.curation.review.tables import Tried
-from perfquarry.curation.review.witness import witness_of
+from perfquarry.curation.review.witness import Witness, witness_of
 from perfquarry.curation.summary import summarise
 from perfquarry.data.records import Count, Evidence, ReleasedTask, ReleasedWorkload
 from perfquarry.data.settings import SelectSettings
@@ -21,6 +23,7 @@ from perfquarry.data.settings import SelectSettings
 _PROBLEM = "problem_"
 """Begins the names of the columns with problem texts; what follows is the setting."""
 _STAMP = {"repo": "", "stage_version": "release", "config_hash": "release"}
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _SNIPPET = """\
 from datasets import load_dataset
 
@@ -37,7 +40,11 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         number: of the task in it.
     """
     task, sessions = source.tasks[number], source.sessions(source.tasks[number])
-    workloads = [_workload(one, sessions.get(one.workload_id, ())) for one in task.workloads]
+    axis = strips([(one.low, one.speedup, one.high) for one in task.workloads])
+    workloads = [
+        _workload(task, one, sessions.get(one.workload_id, ())) | {"strip": strip}
+        for one, strip in zip(task.workloads, axis.strips, strict=True)
+    ]
     again = source.again(task.task_id)
     return {
         "task": task,
@@ -54,8 +61,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         "tests": side_by_side(task.test_patch),
         "notes": _notes(task),
         "workloads": workloads,
-        "timed": any(one["plots"] for one in workloads),
-        "forest": forest((one["label"], one["tried"].workload_id, one["tried"].evidence) for one in workloads),
+        "axis": axis,
+        "timed": any(one["svg"] for one in workloads),
         "graded": _graded(source, task.task_id),
         "commands": _commands(source, task),
         "again": again,
@@ -82,38 +89,30 @@ def _problems(task: ReleasedTask) -> list[dict[str, str]]:
     return [one for one in found if isinstance(one["text"], str) and one["text"].strip()]
 
 
-def _workload(one: ReleasedWorkload, sessions: Sequence[Session]) -> dict[str, Any]:
-    """As the review's page shows a workload that was kept."""
+def _workload(task: ReleasedTask, row: ReleasedWorkload, sessions: Sequence[Session]) -> dict[str, Any]:
     statistics = [found for session in sessions if (found := summarise(session, SelectSettings()))]
-    parts = [f"{seconds(one.base_seconds)} → {seconds(one.head_seconds)}", f"δ {one.delta:.3f}", f"q {one.q_value:.1e}"]
-    evidence = Evidence(
-        **_STAMP,
-        workload_id=one.workload_id,
-        change_id="",
-        sessions=statistics,
-        detail=", ".join(parts),
-        **{name: _plain(getattr(one, name)) for name in ("speedup", "low", "high", "delta", "q_value", "margin")},
-    )
-    script = one.source != "unit-test"
-    node = one.node
+    drawn = pair_sessions(sessions, statistics)
+    title = f"Pairs of {row.node} ({task.task_id})"
     return {
-        "label": node.partition("::")[2] or node,
-        "tried": Tried(one.workload_id, node, one.source, one.code, one.role, evidence),
-        "plots": pair_plots(sessions, evidence),
-        "witness": _witness(one, evidence),
-        "code": one.code if script else "",
+        "row": row,
+        "label": row.node.partition("::")[2] or row.node,
+        "svg": inline(pairs_plot(title, drawn, narrow=True, headline=False)) if drawn else "",
+        "sessions": [{"number": one.session, "statistics": one} for one in statistics],
+        "witness": _witness(row),
+        "code": row.code if row.source != "unit-test" else "",
     }
 
 
-def _plain(value: float | None) -> float | None:
-    """The value, where it can be placed on an axis of ratios."""
-    return value if value is not None and math.isfinite(value) and value > 0 else None
+def inline(svg: str) -> Markup:
+    """A plot within a page, whose own style has the rules of all plots: its policy allows no other."""
+    return Markup(_STYLE.sub("", svg))  # noqa: S704 - drawn here, its texts are escaped
 
 
-def _witness(one: ReleasedWorkload, evidence: Evidence) -> Any:
-    if one.count is None:
+def _witness(row: ReleasedWorkload) -> Witness | None:
+    if row.count is None:
         return None
-    count = Count(**_STAMP, workload_id=one.workload_id, change_id="", **one.count.model_dump())
+    count = Count(**_STAMP, workload_id=row.workload_id, change_id="", **row.count.model_dump())
+    evidence = Evidence(**_STAMP, workload_id=row.workload_id, change_id="", speedup=row.speedup)
     return witness_of(count, evidence)
 
 
