@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,19 @@ class Site(Record):
     bytes: int
 
 
-def write_site(release: Path, to: Path | None = None, report: Path | None = None) -> Site:
+def write_site(
+    release: Path,
+    to: Path | None = None,
+    report: Path | None = None,
+    progress: Callable[[int, int], None] = lambda done, pages: None,
+) -> Site:
     """Writes the site of a release, whole or not at all; an older one in its place is replaced.
 
     Args:
         release: the folder of the release.
         to: folder of the site; None: the release's with '-page' at its end.
         report: of an evaluation of this release (`perfquarry evaluate --to`), shown on the tasks' pages.
+        progress: called after each page with the number of pages done and of all.
 
     Raises:
         InputError: the release or the report cannot be read, they do not belong together, or `to` holds something else.
@@ -67,6 +73,7 @@ def write_site(release: Path, to: Path | None = None, report: Path | None = None
             data = text.encode()
             (partial / name).write_bytes(data)
             pages, size = pages + 1, size + len(data)
+            progress(pages, len(source.tasks) + 2)
     return Site(folder=str(place), tasks=len(source.tasks), pages=pages, bytes=size)
 
 

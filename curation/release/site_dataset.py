@@ -105,8 +105,8 @@ def _searched(row: IndexRow, task: ReleasedTask) -> dict[str, Any]:
 
 def _json(value: object) -> Markup:
     """JSON that nothing can end within a page's script element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704 - nothing of it is markup
 

@@ -51,6 +51,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         "before": source.tasks[number - 1].task_id if number else "",
         "after": source.tasks[number + 1].task_id if number + 1 < len(source.tasks) else "",
         "kind": kind_of(task),
+        "kind_by": getattr(task, "intent_by", ""),
+        "kind_evidence": getattr(task, "intent_evidence", []),
         "held_not": [
             f"measured again on {row.created_at:%Y-%m-%d}, not every workload held ({row.reason})"
             for row in again
@@ -74,8 +76,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
 
 
 def kind_of(task: ReleasedTask) -> str:
-    """Class of the change's intent; '' in releases that have none."""
-    return str(getattr(task, "intent", "") or "")
+    """Class of the change's intent in words; '' in releases that have none."""
+    return str(getattr(task, "intent", "") or "").replace("_", " ")
 
 
 def _problems(task: ReleasedTask) -> list[dict[str, str]]:

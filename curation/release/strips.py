@@ -13,6 +13,8 @@ from perfquarry.curation.plots.canvas import ratio_range, ratio_ticks
 
 _ROOM = 24.0
 """Per cent of the width that the text of a tick needs."""
+MOST = 1e9
+"""Ratios, and seconds, beyond are no measurement."""
 
 
 @dataclass(frozen=True)
@@ -55,5 +57,5 @@ def strips(speedups: Sequence[tuple[float, float, float]]) -> Strips:
 
 
 def is_ratio(*values: float) -> bool:
-    """Whether all are above 0 and finite: a stranger's table may hold anything."""
-    return all(math.isfinite(value) and value > 0 for value in values)
+    """Whether all are what somebody may have measured: a stranger's table may hold anything."""
+    return all(1 / MOST <= value <= MOST for value in values)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 
 from perfquarry.data.errors import InputError
 from perfquarry.flows.options import home_of, settings_from
@@ -106,7 +107,10 @@ def page(
     """Write a release as a page to look at: works offline, needs no server and asks no host for anything."""
     from perfquarry.curation.release.site import write_site
 
-    site = write_site(folder, to, report)
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        drawn = bar.add_task("pages", total=None)
+        site = write_site(folder, to, report, lambda done, pages: bar.update(drawn, completed=done, total=pages))
     if as_json:
         print(site.model_dump_json(indent=2))
         return
