@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from perfquarry.curation.release.card import measured_again, statistics_of
 from perfquarry.curation.release.site_data import PageSource
-from perfquarry.curation.release.site_task import kind_of
+from perfquarry.curation.release.site_plots import dataset_plots
+from perfquarry.curation.release.site_task import inline, kind_of
 from perfquarry.curation.release.strips import Strip, strips
 from perfquarry.data.records import ReleasedTask
 
@@ -131,7 +132,9 @@ def dataset_page(source: PageSource) -> dict[str, Any]:
         ("accepted by curators", f"{manifest.accepted_by_curators} of {len(tasks)}"),
     ]
     tables = [_repositories(source), _funnel(source), _machines(source), _again(source), _configurations(source)]
-    return {"facts": facts, "tables": tables, "plots": [], "load": _LOAD}
+    drawn = dataset_plots(tasks, manifest.sources)
+    plots = [{"id": number, "title": title, "svg": inline(svg)} for number, (title, svg) in enumerate(drawn)]
+    return {"facts": facts, "tables": tables, "plots": plots, "load": _LOAD}
 
 
 def _repositories(source: PageSource) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from test_evaluation import row as grade
 
 from perfquarry.curation.evaluation.report import report_of, write_report
 from perfquarry.curation.plots.canvas import times
@@ -25,9 +24,12 @@ from perfquarry.curation.release.selection import as_task, select
 from perfquarry.curation.release.site import write_site
 from perfquarry.curation.release.strips import strips
 from perfquarry.data.errors import InputError
+from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import Grade, ReleasedTask
+from tests.curation.test_evaluation import row as grade
 from tests.curation.test_review_pages import BIDI, EVIL, EVIL_PATCH, Elements
-from tests.paged_release import candidates, released, revalidation, timings, write_release, write_table
+from tests.drawn import Drawn
+from tests.paged_release import candidates, manifest, released, revalidation, timings, write_release, write_table
 from tests.review_home import MACHINE, PATCH
 
 ROWS = released(4)
@@ -99,6 +101,23 @@ def test_the_page_of_the_dataset_says_what_was_measured_where(site: Path) -> Non
     assert f"{MACHINE.cpu} ({MACHINE.machine_id}) 2" in text and f"1 {len(TIMED)}" in text
     assert "owner/sample MIT 2" in text and "rejected by a curator" in text
     assert "80 79 78 77 76 75" in text, "the funnel of a repository"
+    drawn = [Drawn(one) for one in re.findall(r"<svg\b.*?</svg>", (site / "dataset.html").read_text(), re.DOTALL)]
+    speedups, funnels, years = drawn
+    assert len(speedups.marks("speedup")) == len(ROWS) and ROWS[0].task_id in " ".join(speedups.tips("speedup"))
+    assert len(funnels.marks("stage")) == 3 * 6 and "owner/sample, judge: 79" in funnels.tips("stage")
+    assert {str(row.created_at.year) for row in ROWS} <= set(years.texts) and "100" in funnels.texts
+
+
+def test_many_repositories_and_impossible_counts_are_drawn_as_far_as_they_can_be(tmp_path: Path) -> None:
+    [source] = manifest([]).sources[:1]
+    many = [source.model_copy(update={"codebase": f"owner/{number}"}) for number in range(20)]
+    stage = StageCount(stage="mine", entered=10**400, kept=10**400)
+    odd = source.model_copy(update={"funnel": Funnel(repository="x", stages=[stage])})
+    rows = [row.model_copy(update={"codebase": f"owner/{place}"}) for place, row in enumerate(released(9))]
+    write_site(write_release(tmp_path / "release", rows, sources=[*many, odd]))
+    text = (tmp_path / "release-page" / "dataset.html").read_text()
+    funnels, years = [Drawn(one) for one in re.findall(r"<svg\b.*?</svg>", text, re.DOTALL)][1:]
+    assert len(funnels.marks("stage")) == 20 * 6 and funnels.texts.count("others") == years.texts.count("others") == 1
 
 
 def test_harbor_folders_of_the_release_are_named_where_it_has_them(tmp_path: Path) -> None:
