@@ -35,6 +35,12 @@ class Block:
     cold_base: float | None = None
     """Seconds of the first call of the process."""
     cold_head: float | None = None
+    at: datetime | None = None
+    """When its last row was made; None: not known."""
+    load: float = 0.0
+    """CPU seconds per second that others used on the core."""
+    middle: tuple[float, float] | None = None
+    """Quartiles of the turns' log ratios."""
 
 
 @dataclass(frozen=True)
@@ -183,19 +189,25 @@ def _session(number: int, chosen: dict[_Attempt, dict[str, Timing]], outcomes: f
 
 
 def _block(base: Timing, head: Timing) -> Block:
+    turns = _turns(base, head)
+    ordered = np.sort(turns)
     return Block(
         base=median(base.samples),
         head=median(head.samples),
-        log=_log_ratio(base, head),
+        log=hodges_lehmann(turns) if len(turns) else log_ratio(median(base.samples), median(head.samples)),
         cold_base=base.cold,
         cold_head=head.cold,
+        at=max(base.created_at, head.created_at),
+        load=max(base.foreign_load, head.foreign_load),
+        middle=(float(ordered[len(ordered) // 4]), float(ordered[-1 - len(ordered) // 4])) if len(turns) else None,
     )
 
 
-def _log_ratio(base: Timing, head: Timing) -> float:
+def _turns(base: Timing, head: Timing) -> Floats:
+    """Log ratios of the turns, shape (n,); none where the sides did not take turns."""
     if "turns" not in (base.schedule, head.schedule) or len(base.samples) != len(head.samples):
-        return log_ratio(median(base.samples), median(head.samples))
-    return hodges_lehmann(np.log(_positive(base.samples) / _positive(head.samples)))
+        return np.array([])
+    return np.log(_positive(base.samples) / _positive(head.samples))
 
 
 def _positive(samples: Sequence[float]) -> Floats:

@@ -79,7 +79,7 @@ def merged(folders: Sequence[Path]) -> tuple[EvaluationReport, list[Grade]]:
     Raises:
         InputError: a folder holds no report; they differ in dataset or protocol, or hold the same attempt twice.
     """
-    reports = [(folder, _read(folder), read_grades(folder)) for folder in folders]
+    reports = [(folder, read_report(folder), read_grades(folder)) for folder in folders]
     first_folder, first, _ = reports[0]
     for folder, other, _ in reports[1:]:
         for name in ("dataset", "protocol"):
@@ -114,7 +114,12 @@ def shown_duels(report: EvaluationReport) -> list[Duel]:
     return sorted(mine, key=lambda one: order[one.first] + order[one.second])[:MOST_MODELS]
 
 
-def _read(folder: Path) -> EvaluationReport:
+def read_report(folder: Path) -> EvaluationReport:
+    """The figures of a report.
+
+    Raises:
+        InputError: there are none.
+    """
     try:
         return EvaluationReport.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
     except OSError as error:

@@ -68,7 +68,7 @@ def card(
         plots=plots,
         licences=sorted(licences.items()),
         statistics=[
-            _statistics(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
+            statistics_of(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
         ],
         measured_again=measured_again(revalidations, released),
         counted_once=counted_once(revalidations, released),
@@ -114,7 +114,8 @@ def counted_once(revalidations: Sequence[Revalidation], released: Collection[str
     }
 
 
-def _statistics(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:
+def statistics_of(source: Source, rows: Sequence[ReleasedTask]) -> dict[str, Any]:
+    """Figures of a repository's tasks, as texts."""
     speedups = [row.speedup for row in rows]
     found = ([one.count_label for one in row.workloads if one.count_label] for row in rows)
     labels = [one for one in found if one]

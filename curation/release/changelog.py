@@ -14,8 +14,8 @@ CORRECTED = frozenset({"workloads", "q_value"})
 """What changes, and nothing else of REMEASURED, when further tests of the repository correct the same timings."""
 
 
-COUNTED = frozenset({"instructions_ratio", "count_label"})
-"""What changes when instructions are counted; `count_label` is of the workloads."""
+COUNTED = frozenset({"instructions_ratio", "count_label", "count"})
+"""What changes when instructions are counted; the last two are of the workloads."""
 
 
 class Changes(Record):

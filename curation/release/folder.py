@@ -85,18 +85,40 @@ def read(folder: Path, model: type[R], configuration: str) -> list[R]:
     Raises:
         InputError: the file cannot be read, or a row is no valid record.
     """
-    file, known = parquet_of(folder, configuration), pa.struct(arrow_schema(model))
+    return as_records(read_table(folder, configuration), model, parquet_of(folder, configuration))
+
+
+def read_table(folder: Path, configuration: str) -> pa.Table:
+    """A configuration as it is in its file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    file = parquet_of(folder, configuration)
+    try:
+        return pq.read_table(plain(file), partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read {file}: {error}") from error
+
+
+def as_records(table: pa.Table, model: type[R], file: Path) -> list[R]:
+    """Rows of a configuration as records, without what only a newer perfquarry knows.
+
+    Raises:
+        InputError: a row of `file` is no valid record.
+    """
+    known = pa.struct(arrow_schema(model))
     name = ""
     found = []
     try:
-        for row in pq.read_table(plain(file), partitioning=None).to_pylist():
+        for row in table.to_pylist():
             name = str(row.get("task_id", ""))
             found.append(model.model_validate(_known(row, known)))
     except ValidationError as error:
         raise InputError(
             f"{file}: {name[:100]!r} is refused: {told(error)}: fetch the release anew, from somebody you trust"
         ) from error
-    except (OSError, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         raise InputError(f"cannot read {file}: {error}") from error
     return found
 

@@ -19,6 +19,7 @@ from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Build, Count, Finding, Problem, ReleasedRecipe, ReleasedTask, Task, change_id_of
 from perfquarry.data.records.inputs import public_address, told
+from perfquarry.data.records.release import ReleasedCount
 from perfquarry.data.records.task import TaskWorkload
 
 ACCEPTED = "accept"
@@ -188,8 +189,15 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
 
 
 def _labelled(task: Task, counts: Sequence[Count]) -> list[dict[str, Any]]:
-    labels = {count.workload_id: label_of(count, faster=True) for count in counts}
-    return [one.model_dump() | {"count_label": labels.get(one.workload_id)} for one in task.workloads]
+    by_workload = {count.workload_id: count for count in counts}
+    return [one.model_dump() | _counted(by_workload.get(one.workload_id)) for one in task.workloads]
+
+
+def _counted(count: Count | None) -> dict[str, Any]:
+    if count is None or count.ratio is None:
+        return {}
+    released = {name: getattr(count, name) for name in ReleasedCount.model_fields}
+    return {"count_label": label_of(count, faster=True), "count": released}
 
 
 def _instructions(counts: Sequence[Count]) -> float | None:

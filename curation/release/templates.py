@@ -7,13 +7,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-_FOLDER = Path(__file__).parents[1] / "templates"
+FOLDER = Path(__file__).parents[1] / "templates"
 
 
 def render(name: str, **values: Any) -> str:
     """A template filled in: text is escaped in SVG and HTML; `cell` keeps it in one line and cell of a table."""
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(FOLDER),
         autoescape=name.endswith((".svg.jinja", ".html.jinja")),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
@@ -39,6 +39,8 @@ class DiffRow:
     new_html: Markup
     target: bool
     """Within a function that is to be made faster."""
+    note: str = ""
+    """Where such a function begins within the hunk: its name."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,14 @@ def side_by_side(patch: str, targets: Iterable[str] = ()) -> ShownDiff:
         return ShownDiff([], raw=f"{error}\n\n{patch[:_RAW]}")
     if not parsed:
         return ShownDiff([], raw=patch[:_RAW])
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[str, dict[str, str]] = {}
     for target in targets:
         path, _, name = target.partition("::")
-        wanted.setdefault(path, set()).add(name.rpartition(".")[2])
+        wanted.setdefault(path, {})[name.rpartition(".")[2]] = name
     files, left, hidden = [], ROW_LIMIT, 0
     for one in parsed:
         total = sum(len(hunk) for hunk in one)
-        shown = _file(one, wanted.get(one.path, set()), left)
+        shown = _file(one, wanted.get(one.path, {}), left)
         used = sum(len(hunk.rows) for hunk in shown.hunks)
         hidden += total - min(total, left) if total > left else 0
         left = max(0, left - used)
@@ -99,7 +101,7 @@ def side_by_side(patch: str, targets: Iterable[str] = ()) -> ShownDiff:
     return ShownDiff(files, hidden)
 
 
-def _file(one: PatchedFile, names: set[str], limit: int) -> File:
+def _file(one: PatchedFile, names: Mapping[str, str], limit: int) -> File:
     note = ""
     if one.is_binary_file:
         note = "binary"
@@ -123,7 +125,9 @@ def _file(one: PatchedFile, names: set[str], limit: int) -> File:
     return File(one.path, source if one.is_rename else one.path, one.added, one.removed, note, hunks)
 
 
-def _rows(hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names: set[str]) -> Iterator[DiffRow]:
+def _rows(
+    hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names: Mapping[str, str]
+) -> Iterator[DiffRow]:
     olds, news = iter(enumerate(old, hunk.source_start)), iter(enumerate(new, hunk.target_start))
     inside = _Inside(names, hunk.section_header)
     removed: list[tuple[int, list[Piece]]] = []
@@ -141,7 +145,7 @@ def _rows(hunk: PatchHunk, old: list[list[Piece]], new: list[list[Piece]], names
             removed, added = [], []
             (number, pieces), (other, _) = next(olds), next(news)
             text = html(pieces)
-            yield DiffRow("same", number, text, other, text, inside.at(pieces))
+            yield DiffRow("same", number, text, other, text, inside.at(pieces), inside.begun())
     yield from _block(removed, added, inside)
 
 
@@ -153,12 +157,13 @@ def _block(
         right = added[place] if place < len(added) else None
         if left and right:
             here = inside.at(left[1]) or inside.at(right[1])
+            note = inside.begun()
             gone, come = _differing(_text(left[1]), _text(right[1]))
-            yield DiffRow("change", left[0], html(left[1], gone), right[0], html(right[1], come), here)
+            yield DiffRow("change", left[0], html(left[1], gone), right[0], html(right[1], come), here, note)
         elif left:
-            yield DiffRow("delete", left[0], html(left[1]), None, Markup(""), inside.at(left[1]))
+            yield DiffRow("delete", left[0], html(left[1]), None, Markup(""), inside.at(left[1]), inside.begun())
         elif right:
-            yield DiffRow("add", None, Markup(""), right[0], html(right[1]), inside.at(right[1]))
+            yield DiffRow("add", None, Markup(""), right[0], html(right[1]), inside.at(right[1]), inside.begun())
 
 
 def _text(pieces: Sequence[Piece]) -> str:
@@ -182,12 +187,13 @@ def _differing(left: str, right: str) -> tuple[list[Span], list[Span]]:
 
 
 class _Inside:
-    """Follows the lines of a hunk and tells which lie in a target: after its head, until the indentation ends."""
+    """Follows the lines of a hunk and says which lie in a target: after its head, until the indentation ends."""
 
-    def __init__(self, names: set[str], section: str) -> None:
+    def __init__(self, names: Mapping[str, str], section: str) -> None:
         self._names = names
         head = _HEAD.match(section or "")
         self._indent = len(head.group(1)) if head and head.group(2) in names else -1
+        self._begun = names[head.group(2)] if head and self._indent >= 0 else ""
 
     def at(self, pieces: Sequence[Piece]) -> bool:
         """Whether the next line lies in a target."""
@@ -196,8 +202,13 @@ class _Inside:
             return self._indent >= 0
         indent = len(line) - len(line.lstrip())
         if 0 <= indent <= self._indent and line.lstrip()[0] not in ")#":
-            self._indent = -1
+            self._indent, self._begun = -1, ""
         head = _HEAD.match(line)
         if head and head.group(2) in self._names:
-            self._indent = indent
+            self._indent, self._begun = indent, self._names[head.group(2)]
         return self._indent >= 0
+
+    def begun(self) -> str:
+        """The name of the target that begins at the line just seen; '' within and outside of it."""
+        name, self._begun = self._begun, ""
+        return name

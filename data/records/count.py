@@ -22,7 +22,7 @@ class FunctionCount(Record):
 
     name: str = Field(description="'path::Class.method' of a Python function, 'library:name' of a native one.")
     ir_base: int | None = Field(default=None, description="Of one call of the workload; see `native`.")
-    ir_head: int | None = None
+    ir_head: int | None = Field(default=None, description="The same at the head.")
     native: bool = Field(description="true: its own instructions; false: with those of all that it calls.")
     in_patch: bool = Field(description="Whether the change edits it.")
     called_from_patch: bool = Field(description="Whether it runs, perhaps among others, on behalf of edited functions.")

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from perfquarry.data.records.count import FunctionCount, SeedCount
 from perfquarry.data.records.inputs import (
     Address,
     BuildVersion,
@@ -64,6 +65,21 @@ class InputWorkload(TaskWorkload):
         return self
 
 
+class ReleasedCount(Record):
+    """Instructions that one workload executes on both sides (table `counts`)."""
+
+    ir_base: int = Field(description="Instructions of one warm call at the base, median over the seeds.")
+    ir_head: int = Field(description="The same at the head.")
+    ratio: float = Field(description="Median over the seeds of base over head: above 1, the head executes fewer.")
+    low: float = Field(description="Smallest of the ratios of the seeds.")
+    high: float = Field(description="Largest of the same.")
+    seeds: list[SeedCount] = Field(description="Counts by hash seed.")
+    functions: list[FunctionCount] = Field(
+        description="Functions that execute fewer or more instructions at the head: those of the patch first, then by "
+        "how much they differ."
+    )
+
+
 class ReleasedWorkload(InputWorkload):
     """One workload of a released task."""
 
@@ -72,6 +88,7 @@ class ReleasedWorkload(InputWorkload):
         description="Beside the clock, which shows a gain: agree (fewer instructions, too) or not_fewer (look closely: "
         "locality, SIMD, waiting, or noise). Null: not counted.",
     )
+    count: ReleasedCount | None = Field(default=None, description="What was counted. Null: not counted, or not known.")
 
 
 class InputTask(Task):
@@ -176,6 +193,11 @@ class ReleasedTiming(Record):
     cold: float | None = Field(description="Seconds of the first call of the process.")
     outcome: str = Field(description="'passed', 'failed', 'timeout', 'crashed'.")
     wall_seconds: float = Field(description="Wall time of the process seen from outside.")
+    schedule: Literal["turns", "fresh", ""] = Field(
+        default="",
+        description="turns: base and head were alive together and took turns, call by call; fresh: one process ran "
+        "after the other. Empty: not known.",
+    )
     hash_seed: int = Field(description="PYTHONHASHSEED, shared by the block.")
     core: int | None = Field(description="The core the process was pinned to.")
     foreign_load: float = Field(description="CPU seconds per second used by others on that core during the block.")

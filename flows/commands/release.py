@@ -1,4 +1,4 @@
-"""`perfquarry release`: make, check and upload a dataset."""
+"""`perfquarry release`: make, check, show and upload a dataset."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 
 from perfquarry.data.errors import InputError
 from perfquarry.flows.options import home_of, settings_from
@@ -17,10 +18,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, n
 
 
 def register(app: typer.Typer) -> None:
-    """Adds `release` and its commands `check` and `upload`."""
-    group = typer.Typer(invoke_without_command=True, help="Make, check and upload a dataset of the accepted tasks.")
+    """Adds `release` and its commands."""
+    group = typer.Typer(
+        invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks."
+    )
     group.callback()(make)
     group.command()(check)
+    group.command()(page)
     group.command()(upload)
     app.add_typer(group, name="release")
 
@@ -50,7 +54,7 @@ def make(
     if context.invoked_subcommand:
         return
     if not (repo and version and to):
-        raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, upload")
+        raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload")
     from perfquarry.flows.releasing import release
 
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
@@ -88,6 +92,31 @@ def check(
     place = home_of(home) if home else Home(home_of(None).cache / "release")
     if not gate(folder, place, settings_from(settings, "heuristic", "unit-test"), run=run, as_json=as_json):
         raise typer.Exit(1)
+
+
+def page(
+    folder: FolderArgument,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder of the page.", show_default="the release's folder with -page at its end")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Report of `perfquarry evaluate` on this release: best known, discrimination.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a release as a page to look at: works offline, needs no server and asks no host for anything."""
+    from perfquarry.curation.release.site import write_site
+
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        drawn = bar.add_task("pages", total=None)
+        site = write_site(folder, to, report, lambda done, pages: bar.update(drawn, completed=done, total=pages))
+    if as_json:
+        print(site.model_dump_json(indent=2))
+        return
+    say = Console(highlight=False, markup=False, soft_wrap=True).print
+    size = f"{site.pages} pages, {site.bytes / 2**20:.1f} MiB"
+    say(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
 
 
 def upload(

@@ -142,6 +142,7 @@ def test_counts_stand_in_the_rows_and_in_the_card(tmp_path: Path) -> None:
         make(tmp_path / "out", manifest(f"0.{ratio}"), selection, timings_of(selection), {"sample": clone})
         [row] = files.read_tasks(tmp_path / "out")
         found[ratio] = row.instructions_ratio, {one.count_label for one in row.workloads}
+        assert [one.count.ratio if one.count else None for one in row.workloads] == [ratio] * len(row.workloads)
         assert row.margin == task.margin and as_task(row).workloads == task.workloads
     assert found[None] == (None, {None}) and found[1.0] == (1.0, {"not_fewer"})
     assert found[2.0] == (pytest.approx(2.0), {"agree"})

@@ -261,6 +261,7 @@ def test_the_diff_pairs_lines_and_marks_words_and_targets() -> None:
     [changed] = [row for row in rows if row.kind == "change"]
     assert (changed.old, changed.new) == (4, 4) and "<mark>" in changed.old_html
     assert all(row.target for row in rows)
+    assert [row.old for row in rows if row.note == "Words.count"] == [1], "noted once, where it begins"
     assert not any(row.target for row in side_by_side(patch, ["pkg/words.py::other"]).files[0].hunks[0].rows)
     assert side_by_side("@@ no diff").raw and side_by_side("").files == []
     long = side_by_side("--- a/x\n+++ b/x\n@@ -0,0 +1,4000 @@\n" + "+x\n" * 4000)

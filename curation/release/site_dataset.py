@@ -1,0 +1,201 @@
+"""The index of a release's tasks, and the page of the whole dataset."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from perfquarry.curation.release.card import measured_again, statistics_of
+from perfquarry.curation.release.site_data import PageSource
+from perfquarry.curation.release.site_plots import dataset_plots
+from perfquarry.curation.release.site_task import inline, kind_of
+from perfquarry.curation.release.strips import Strip, strips
+from perfquarry.data.records import ReleasedTask
+
+_LOAD = """\
+from datasets import load_dataset
+
+load_dataset("RELEASE", split="test")             # one row per task
+load_dataset("RELEASE", "gso", split="test")      # the columns of GSO
+load_dataset("RELEASE", "sweperf", split="test")  # the columns of SWE-Perf
+load_dataset("RELEASE", "timings", split="test")  # every timed process
+"""
+_TEXT = 4000
+"""Characters of a message that are searched."""
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """One task in the list."""
+
+    task_id: str
+    href: str
+    title: str
+    repo: str
+    date: str
+    kinds: list[str]
+    """Sources of its workloads."""
+    kind: str
+    """Class of its intent; '' where nobody knows."""
+    workloads: int
+    speedup: float
+    low: float
+    high: float
+    strip: Strip | None
+
+
+def index_page(source: PageSource) -> dict[str, Any]:
+    """What the template of the list gets."""
+    axis = strips([(task.low, task.speedup, task.high) for task in source.tasks])
+    rows = [_row(task, strip) for task, strip in zip(source.tasks, axis.strips, strict=True)]
+    finite = [row.speedup for row in rows if row.strip]
+    return {
+        "rows": rows,
+        "axis": axis,
+        "classes": any(row.kind for row in rows),
+        "choices": [
+            ("repo", "Repository", _counts(row.repo for row in rows)),
+            ("year", "Year", _counts(row.date[:4] for row in rows)),
+            ("kind", "Class", _counts(row.kind for row in rows if row.kind)),
+            ("workload", "Workloads", _counts(kind for row in rows for kind in row.kinds)),
+        ],
+        "least": f"{math.floor(10 * min(finite)) / 10:g}" if finite else "",
+        "most": f"{math.ceil(10 * max(finite)) / 10:g}" if finite else "",
+        "index_json": _json([_searched(row, task) for row, task in zip(rows, source.tasks, strict=True)]),
+    }
+
+
+def _row(task: ReleasedTask, strip: Strip | None) -> IndexRow:
+    return IndexRow(
+        task_id=task.task_id,
+        href=f"tasks/{task.task_id}.html",
+        title=task.title,
+        repo=task.codebase,
+        date=f"{task.created_at:%Y-%m-%d}",
+        kinds=sorted({one.source for one in task.workloads}),
+        kind=kind_of(task),
+        workloads=len(task.workloads),
+        speedup=task.speedup,
+        low=task.low,
+        high=task.high,
+        strip=strip,
+    )
+
+
+def _searched(row: IndexRow, task: ReleasedTask) -> dict[str, Any]:
+    """What the page filters by; a speedup that is no number is left to the row."""
+    texts = [task.task_id, task.title, task.codebase, task.head_commit, *task.oracle_targets, *task.apis]
+    return {
+        "repo": row.repo,
+        "at": f"{task.created_at:%Y-%m-%d %H:%M}",
+        "kind": row.kind,
+        "workloads": row.kinds,
+        "speedup": row.speedup if row.strip else None,
+        "title": row.title,
+        "text": " ".join([*texts, task.message[:_TEXT]]).lower(),
+    }
+
+
+def _json(value: object) -> Markup:
+    """JSON that nothing can end within a page's script element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - nothing of it is markup
+
+
+def _counts(values: Iterable[str]) -> list[tuple[str, int]]:
+    return sorted(Counter(values).items())
+
+
+def dataset_page(source: PageSource) -> dict[str, Any]:
+    """What the template of the dataset's page gets."""
+    manifest, tasks = source.manifest, source.tasks
+    facts = [
+        ("tasks", f"{len(tasks):,}"),
+        ("repositories", f"{len(manifest.sources):,}"),
+        ("made by", manifest.made_by),
+        ("made on", f"{manifest.made_at:%Y-%m-%d}"),
+        (
+            "fixes public",
+            f"{manifest.oldest:%Y-%m-%d} to {manifest.newest:%Y-%m-%d}" if manifest.oldest and manifest.newest else "–",
+        ),
+        ("expected false", f"at most {manifest.expected_false:.2g}"),
+        ("accepted by curators", f"{manifest.accepted_by_curators} of {len(tasks)}"),
+    ]
+    tables = [_repositories(source), _funnel(source), _machines(source), _again(source), _configurations(source)]
+    drawn = dataset_plots(tasks, manifest.sources)
+    plots = [{"id": number, "title": title, "svg": inline(svg)} for number, (title, svg) in enumerate(drawn)]
+    return {"facts": facts, "tables": tables, "plots": plots, "load": _LOAD}
+
+
+def _repositories(source: PageSource) -> dict[str, Any]:
+    heads = ["repository", "licence", "tasks", "median speedup", "range", "median δ", "workloads", "tests", "counted",
+             "clock and count agree"]  # fmt: skip
+    found = [
+        statistics_of(one, [task for task in source.tasks if task.repo == one.repo]) for one in source.manifest.sources
+    ]
+    keys = ("codebase", "licence", "tasks", "median", "range", "delta", "workloads", "tests", "counted", "agree")
+    note = "Patches, tests and sources are under the licences of their repositories."
+    return _table("repositories", "Repositories", heads, [[one[key] for key in keys] for one in found], note)
+
+
+def _funnel(source: PageSource) -> dict[str, Any]:
+    stages = list(dict.fromkeys(stage.stage for one in source.manifest.sources for stage in one.funnel.stages))
+    lines = []
+    for one in source.manifest.sources:
+        kept = {stage.stage: stage.kept for stage in one.funnel.stages}
+        until = f"{one.mined_until:%Y-%m-%d}"
+        lines.append([one.codebase, *(f"{kept[name]:,}" if name in kept else "–" for name in stages), one.tasks, until])
+    heads = ["repository", *stages, "released", "looked at until"]
+    return _table("funnel", "How they were found", heads, lines, "Changes that each stage kept.")
+
+
+def _machines(source: PageSource) -> dict[str, Any]:
+    """Which machine measured what, by the timings that are released."""
+    found: dict[str, tuple[int, int]] = {}
+    if source.timings.num_rows:
+        machines = pc.struct_field(source.timings["machine"], "machine_id")
+        pairs = pa.table({"machine": machines, "task": source.timings["task_id"]}).group_by("machine")
+        counted = pairs.aggregate([("task", "count_distinct"), ("task", "count")])
+        found = {row["machine"]: (row["task_count_distinct"], row["task_count"]) for row in counted.to_pylist()}
+    lines = [
+        [
+            f"{one.cpu} ({one.machine_id})", one.cores, f"{one.memory_bytes / 2**30:.0f} GiB",
+            f"{one.system} {one.kernel}", one.governor or "unknown", one.sandbox,
+            *(f"{count:,}" for count in found.get(one.machine_id, (0, 0))),
+        ]
+        for one in source.manifest.machines
+    ]  # fmt: skip
+    heads = ["machine", "cores", "memory", "system", "governor", "sandbox", "tasks", "timed processes"]
+    return _table("machines", "What was measured where", heads, lines)
+
+
+def _again(source: PageSource) -> dict[str, Any]:
+    heads = ["when", "machine", "load of others", "tasks", "held", "of this release", "held"]
+    lines = [
+        [
+            f"{one['at']:%Y-%m-%d %H:%M}", f"{one['machine'].cpu} ({one['machine'].machine_id})", f"{one['load']:.2f}",
+            one["tasks"], one["held"], one["released"], one["released_held"],
+        ]
+        for one in measured_again(source.revalidations, {task.task_id for task in source.tasks})
+    ]  # fmt: skip
+    note = "A task holds when all its workloads would be accepted once more."
+    return _table("again", "Measured again", heads, lines, note)
+
+
+def _configurations(source: PageSource) -> dict[str, Any]:
+    lines = [[name, f"{rows:,}"] for name, rows in source.manifest.rows.items()]
+    return _table("configurations", "Configurations", ["configuration", "rows"], lines)
+
+
+def _table(name: str, title: str, heads: list[str], lines: list[list[Any]], note: str = "") -> dict[str, Any]:
+    return {"id": name, "title": title, "heads": heads, "lines": lines, "note": note}

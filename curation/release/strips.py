@@ -1,0 +1,61 @@
+"""Speedups with their intervals as lines of a list: places on one logarithmic axis, per cent of its width.
+
+A list of hundreds would be as many figures; a strip is a line and a dot (docs/decisions/0047).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfquarry.curation.plots.canvas import ratio_range, ratio_ticks
+
+_ROOM = 24.0
+"""Per cent of the width that the text of a tick needs."""
+MOST = 1e9
+"""Ratios, and seconds, beyond are no measurement."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One interval: its ends and the speedup in it."""
+
+    low: float
+    at: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Strips:
+    """The axis of a list, and a strip for each of its lines; None for what is no ratio."""
+
+    one: float
+    """Place of 1×."""
+    ticks: list[tuple[float, str]]
+    strips: list[Strip | None]
+
+
+def strips(speedups: Sequence[tuple[float, float, float]]) -> Strips:
+    """Places speedups on one axis.
+
+    Args:
+        speedups: low end of the interval, speedup, high end.
+    """
+    ratios = [is_ratio(*one) for one in speedups]
+    low, high = ratio_range([value for one, fit in zip(speedups, ratios, strict=True) if fit for value in one])
+
+    def at(value: float) -> float:
+        return round(100 * math.log(value / low) / math.log(high / low), 2)
+
+    ticks: list[tuple[float, str]] = []
+    for value in ratio_ticks(low, high):
+        if not ticks or at(value) - ticks[-1][0] >= _ROOM:
+            ticks.append((at(value), f"{value:g}×"))
+    placed = [Strip(*map(at, one)) if fit else None for one, fit in zip(speedups, ratios, strict=True)]
+    return Strips(at(1), ticks, placed)
+
+
+def is_ratio(*values: float) -> bool:
+    """Whether all are what somebody may have measured: a stranger's table may hold anything."""
+    return all(1 / MOST <= value <= MOST for value in values)
