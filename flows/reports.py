@@ -90,10 +90,11 @@ def tasks_table(
             *([times(counted.get(task.task_id))] if counted else []),
             str(len(task.workloads)),
         ]
-        intent = (intents or {}).get(task.task_id)
-        name = Text.assemble((f"  {task.task_id}", "bold"), (f"  {intent_in_words(intent)}" if intent else "", "dim"))
-        lines += [Text(_columns(figures), style="green"), name]
-        lines += [Text(f"  {task.title}"), Text()]
+        lines += [Text(_columns(figures), style="green"), Text(f"  {task.task_id}", style="bold")]
+        lines += [Text(f"  {task.title}")]
+        if intent := (intents or {}).get(task.task_id):
+            lines += [Text(f"  {intent_in_words(intent)}", style="dim")]
+        lines += [Text()]
     return Group(*lines)
 
 
