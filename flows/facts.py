@@ -14,6 +14,7 @@ from rich.table import Table
 from perfquarry.curation import Format, Mode
 from perfquarry.curation.counts import counts_of, ratios_of
 from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.curation.samples import analyse, read_cases
 from perfquarry.data import funnel as funnels
@@ -23,7 +24,7 @@ from perfquarry.data.records import Change, Evidence, Setting, Task, Timing, Wor
 from perfquarry.data.store import TableStore
 from perfquarry.flows.count_lines import count_lines, facts_of
 from perfquarry.flows.decisions import accepted_tasks, newest_tasks
-from perfquarry.flows.intents import curated, intents_of, with_curators
+from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.reports import (
     evidence_panel,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Effect, Intent, IntentClass, Reason, Task, Workload
 from perfquarry.data.records.intent import HEURISTIC
-from perfquarry.data.store import TableStore
 from perfquarry.flows.display import current
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.llm.client import open_client
@@ -29,13 +27,6 @@ _OBSERVED = {
     Reason.EXPECTATIONS_CHANGED: "tests expect other results",
 }
 """What execution showed of a change, by the reason of a rejected workload."""
-
-
-def intents_of(store: TableStore, repo: str, tasks: Iterable[Task]) -> dict[str, Intent]:
-    """By task_id what is said of it: the newest of a model, else of the heuristic; tasks without a row are left out."""
-    names = pa.array([task.task_id for task in tasks], pa.string())
-    rows = store.records(Intent, repo, where=pc.field("task_id").isin(names))
-    return {row.task_id: row for row in sorted(rows, key=lambda one: (one.author != HEURISTIC, one.created_at))}
 
 
 def with_curators(found: Mapping[str, Intent], decided: Mapping[str, tuple[IntentClass, str]]) -> dict[str, Intent]:

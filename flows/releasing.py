@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from perfquarry.curation import renewals
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed
 from perfquarry.curation.release.making import make
@@ -38,7 +39,7 @@ from perfquarry.data.records import (
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
-from perfquarry.flows.intents import intents_of, with_curators
+from perfquarry.flows.intents import with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.checkouts import Checkouts
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
@@ -19,7 +20,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.flows.decisions import newest_findings, newest_problems
 from perfquarry.flows.display import showing
-from perfquarry.flows.intents import ask_intents, curated, intents_of, with_curators
+from perfquarry.flows.intents import ask_intents, curated, with_curators
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.oversampling import demands_of

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import Fix, templates
 from perfquarry.curation.screening import Subject, carried, look, rows_of
 from perfquarry.curation.screening.duplicates import Landing
@@ -15,7 +16,7 @@ from perfquarry.curation.screening.sources import test_source
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import in_force, newest_findings, newest_tasks
-from perfquarry.flows.intents import intents_in_words, intents_of, without_intent, write_intents
+from perfquarry.flows.intents import intents_in_words, without_intent, write_intents
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.miners.vocabulary import content_at, only_at_head
 
