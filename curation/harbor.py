@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from perfquarry.data.records import Record, Task
+from perfquarry.data.records import Record, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.grading.task_folder import ExpertFiles
 
@@ -91,15 +91,16 @@ def task_toml(task: Task, network: Network, version: str, settings: MeasureSetti
     return "\n".join(lines) + "\n"
 
 
-def instruction(task: Task, problem: str = "") -> str:
+def instruction(task: Task, problem: str = "", setting: Setting = "realistic") -> str:
     """What the solver reads: the problem and the rules; a visible script, where the task has one.
 
     Args:
         task: the task.
         problem: a text that names the problem; empty: the task's own, end to end where it has one.
+        setting: of the text; gso brings the script itself, and fuzzy is shown none.
     """
     text = problem or task.problem_realistic or task.problem_oracle
-    visible = [one for one in task.workloads if one.role == "visible"]
+    visible = [one for one in task.workloads if one.role == "visible" and setting in ("oracle", "realistic")]
     scripts = [one.code.rstrip() for one in visible if one.source != _UNIT_TEST][:1]
     tests = [f"- `{one.code}`" for one in visible if one.source == _UNIT_TEST]
     parts = [text.rstrip(), f"The repository is `{TESTBED}`; `python` there has what it needs."]

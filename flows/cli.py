@@ -293,18 +293,34 @@ def export(
     reviews: Annotated[
         Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
     ] = None,
+    setting: Annotated[
+        str,
+        typer.Option(
+            help="harbor: problem text. oracle: functions to change; realistic: functions that users call; "
+            "gso: a script; fuzzy: a user's report.",
+            show_default="realistic",
+        ),
+    ] = "",
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     from perfquarry.flows import facts
 
-    if (network or base_image or reviews) and form != "harbor":
-        raise InputError("--network, --base and --reviews are for --format harbor")
+    if (network or base_image or reviews or setting) and form != "harbor":
+        raise InputError("--network, --base, --reviews and --setting are for --format harbor")
     if network not in ("", "no-network", "public"):
         raise InputError(f"unknown network {network!r}: no-network or public")
     facts.export(
-        home_of(home), repo, to, form, as_json=as_json, network=network, base_image=base_image, reviews=reviews
+        home_of(home),
+        repo,
+        to,
+        form,
+        as_json=as_json,
+        network=network,
+        base_image=base_image,
+        reviews=reviews,
+        setting=setting,
     )
 
 

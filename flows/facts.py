@@ -14,14 +14,17 @@ from rich.table import Table
 from perfquarry.curation import Format, Mode
 from perfquarry.curation.counts import counts_of, ratios_of
 from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.intents import intents_of
+from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.curation.samples import analyse, read_cases
 from perfquarry.data import funnel as funnels
 from perfquarry.data.errors import InputError, UnknownTask
 from perfquarry.data.home import Home
-from perfquarry.data.records import Change, Evidence, Task, Timing, Workload
+from perfquarry.data.records import Change, Evidence, Setting, Task, Timing, Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.count_lines import count_lines, facts_of
 from perfquarry.flows.decisions import accepted_tasks, newest_tasks
+from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.reports import (
     evidence_panel,
@@ -60,10 +63,11 @@ def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     """Accepted tasks of a repository."""
     store, name = _known(home, repo)
     accepted = accepted_tasks(store, name)
+    intents = with_curators(intents_of(store, name, accepted), curated(home))
     if as_json:
-        _print_json([task_row(task) for task in accepted])
+        _print_json([task_row(task, intents.get(task.task_id)) for task in accepted])
     else:
-        Console().print(tasks_table(accepted, ratios_of(store, name, accepted)))
+        Console().print(tasks_table(accepted, ratios_of(store, name, accepted), intents))
 
 
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
@@ -121,6 +125,7 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
         store.records(Evidence, task.repo, config_hash=task.config_hash, where=pc.field("change_id") == task.change_id)
     )
     counts = counts_of(store, task.repo)
+    intent = with_curators(intents_of(store, task.repo, [task]), curated(home)).get(task.task_id)
     if as_json:
         kept = {row.workload_id for row in evidence if row.status == "kept"}
         kept |= {one.workload_id for one in task.workloads}
@@ -128,6 +133,7 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
         _print_json(
             {
                 "task": task.model_dump(mode="json"),
+                "intent": intent and intent.model_dump(mode="json"),
                 "evidence": [row.model_dump(mode="json") for row in evidence],
                 "counts": [facts_of(row, faster=row.workload_id in kept) for row in about],
             }
@@ -136,7 +142,7 @@ def show(home: Home, task_id: str, *, as_json: bool) -> None:
     timings = list(store.records(Timing, task.repo, where=pc.field("change_id") == task.change_id))
     names = _names(store, task)
     console = Console()
-    console.print(task_head(task))
+    console.print(task_head(task, intent))
     for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
         own = [timing for timing in timings if timing.workload_id == row.workload_id]
         console.print()
@@ -162,6 +168,7 @@ def export(
     network: str = "",
     base_image: str = "",
     reviews: Path | None = None,
+    setting: str = "",
 ) -> None:
     """Accepted tasks as one Parquet file, or as folders for Harbor."""
     store, name = _known(home, repo)
@@ -173,7 +180,9 @@ def export(
 
         mode: Network = "public" if network == "public" else "no-network"
         decisions = read_reviews(reviews) if reviews else {}
-        folders, left_out = harbor.export(home, store, accepted, to, base_image, mode, decisions)
+        folders, left_out = harbor.export(
+            home, store, accepted, to, base_image, mode, decisions, _setting(setting or "realistic")
+        )
         earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
         if as_json:
             names = [folder.name for folder in folders]
@@ -193,6 +202,12 @@ def export(
     else:
         others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
         Console().print(f"{rows} task(s) written to {to}{others}", highlight=False, markup=False)
+
+
+def _setting(name: str) -> Setting:
+    if name not in WRITTEN:
+        raise InputError(f"unknown setting {name!r}: {', '.join(WRITTEN)}")
+    return name
 
 
 def stability(file: Path, mode: Mode, *, as_json: bool) -> None:

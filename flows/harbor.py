@@ -17,7 +17,7 @@ from perfquarry.curation.release.selection import kept_from_solvers
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Problem, Revalidation, Task
+from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import made_of, newest_findings_of
@@ -38,6 +38,7 @@ def export(
     base_image: str,
     network: harbor.Network,
     reviews: Mapping[str, bool],
+    setting: Setting = "realistic",
 ) -> tuple[list[Path], dict[str, str]]:
     """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
 
@@ -47,6 +48,7 @@ def export(
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
+        setting: of the problem text that solvers read; a task without one of it is left out.
 
     Raises:
         InputError: `to` holds something else than such folders.
@@ -63,6 +65,11 @@ def export(
         if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
             why = why or "its change needs a native build of its own, which the grader cannot do"
         why = why or not_gradable(task)
+        problem = texts_for_solvers(task, problems).get(setting, "")
+        if not problem and setting != "realistic":
+            why = (
+                why or f"it has no problem text of the setting {setting}: `perfquarry problems {task.repo}` writes them"
+            )
         if why:
             left_out[task.task_id] = why
             continue
@@ -74,8 +81,7 @@ def export(
         folder = to / task.task_id
         partial = to / f".{task.task_id}.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        problem = texts_for_solvers(task, problems).get("realistic", "")
-        write_task(task, base, image, partial, network, problem)
+        write_task(task, base, image, partial, network, problem, setting=setting)
         if folder.exists() and not (folder / "task.toml").is_file():
             raise InputError(f"{folder} is in the way: it is no exported task")
         shutil.rmtree(folder, ignore_errors=True)
@@ -102,6 +108,7 @@ def write_task(
     network: harbor.Network = "no-network",
     problem: str = "",
     settings: MeasureSettings | None = None,
+    setting: Setting = "realistic",
 ) -> None:
     """Writes the folder of one task from its built base and the image with its environment."""
     (folder / "environment").mkdir(parents=True)
@@ -111,7 +118,7 @@ def write_task(
     (folder / "task.toml").write_text(
         harbor.task_toml(task, network, version("perfquarry"), settings), encoding="utf-8"
     )
-    (folder / "instruction.md").write_text(harbor.instruction(task, problem), encoding="utf-8")
+    (folder / "instruction.md").write_text(harbor.instruction(task, problem, setting), encoding="utf-8")
     (folder / "environment" / "Dockerfile").write_text(harbor.dockerfile(runnable), encoding="utf-8")
     (folder / "solution" / "expert.patch").write_bytes(task.patch.encode())
     for path, text in ((tests / "test.sh", harbor.test_script(runnable)), (_solve(folder), harbor.solution(expert))):

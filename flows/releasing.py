@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from perfquarry.curation import renewals
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed
 from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest, Source
-from perfquarry.curation.release.selection import ReleaseCandidate, read_reviews, select
+from perfquarry.curation.release.selection import ReleaseCandidate, read_intents, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError, UnknownRepository
@@ -26,6 +27,7 @@ from perfquarry.data.records import (
     Build,
     Change,
     Evidence,
+    IntentClass,
     Problem,
     ReleasedTiming,
     Revalidation,
@@ -37,6 +39,7 @@ from perfquarry.data.records import (
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
+from perfquarry.flows.intents import with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.trees.checkouts import Checkouts
 
@@ -57,13 +60,14 @@ def release(
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
     """
     decisions = read_reviews(reviews) if reviews else {}
+    classes = read_intents(reviews) if reviews else {}
     places = dict(_place(homes, repo) for repo in repos)
     candidates: list[ReleaseCandidate] = []
     sources: list[Source] = []
     for repo, home in places.items():
         store = TableStore(home.tables)
         accepted = accepted_tasks(store, repo)
-        candidates += _candidates(home, repo, accepted)
+        candidates += _candidates(home, repo, accepted, classes)
         sources.append(_source(store, repo, accepted))
     again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
     failed = fallen(again, [one.task for one in candidates])
@@ -104,13 +108,16 @@ def _clone(home: Home, repo: str) -> Path:
     return clone
 
 
-def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[ReleaseCandidate]:
+def _candidates(
+    home: Home, repo: str, tasks: Sequence[Task], classes: Mapping[str, tuple[IntentClass, str]]
+) -> Iterator[ReleaseCandidate]:
     store, clone = TableStore(home.tables), _clone(home, repo)
     builds = {row.change_id: row for row in made_of(store, Build, repo, tasks) if row.side == "base"}
     workloads = made_of(store, Workload, repo, tasks)
     findings = newest_findings_of(store, repo, tasks)
     problems = list(store.records(Problem, repo, where=pc.field("task_id").isin([task.task_id for task in tasks])))
     counts = counts_of(store, repo).values()
+    intents = with_curators(intents_of(store, repo, tasks), classes)
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
@@ -127,6 +134,7 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Releas
             findings=[row for row in findings if row.task_id == task.task_id],
             problems=[row for row in problems if row.task_id == task.task_id],
             counts=[row for row in counts if row.change_id == task.change_id],
+            intent=intents.get(task.task_id),
         )
 
 

@@ -15,12 +15,12 @@ from rich.text import Text
 
 from perfquarry.curation.blocks import Session, sessions_of
 from perfquarry.data.funnel import Funnel, SourceCount
-from perfquarry.data.records import HELP, MEANING, Evidence, Reason, Task, Timing
+from perfquarry.data.records import HELP, MEANING, Evidence, Intent, Reason, Task, Timing
 
 PLOT_WIDTH = 48
 
 
-def task_row(task: Task) -> dict[str, Any]:
+def task_row(task: Task, intent: Intent | None = None) -> dict[str, Any]:
     """What `perfquarry tasks --json` gives of one task."""
     return {
         "task_id": task.task_id,
@@ -32,6 +32,9 @@ def task_row(task: Task) -> dict[str, Any]:
         "delta": task.delta,
         "overall_speedup": task.overall_speedup,
         "workloads": [workload.node for workload in task.workloads],
+        "intent": intent and intent.intent,
+        "intent_by": intent and intent.author,
+        "intent_evidence": intent.evidence if intent else [],
     }
 
 
@@ -66,12 +69,15 @@ def sources_table(repository: str, counts: Sequence[SourceCount]) -> Table:
     return table
 
 
-def tasks_table(tasks: list[Task], counted: Mapping[str, float]) -> RenderableType:
+def tasks_table(
+    tasks: list[Task], counted: Mapping[str, float], intents: Mapping[str, Intent] | None = None
+) -> RenderableType:
     """The accepted tasks with what the expert reached: a line of figures, the id, the title; 80 columns are enough.
 
     Args:
         tasks: accepted ones.
         counted: instructions of base over head by task_id (`curation.counts`), where they were counted.
+        intents: by task_id whether the gain was meant, where that is known.
     """
     heads = ["kept workloads", "all decided", "δ", *(["count"] if counted else []), "tests"]
     lines = [Text(f"{len(tasks)} accepted task(s)", style="italic"), Text()]
@@ -85,8 +91,16 @@ def tasks_table(tasks: list[Task], counted: Mapping[str, float]) -> RenderableTy
             str(len(task.workloads)),
         ]
         lines += [Text(_columns(figures), style="green"), Text(f"  {task.task_id}", style="bold")]
-        lines += [Text(f"  {task.title}"), Text()]
+        lines += [Text(f"  {task.title}")]
+        if intent := (intents or {}).get(task.task_id):
+            lines += [Text(f"  {intent_in_words(intent)}", style="dim")]
+        lines += [Text()]
     return Group(*lines)
+
+
+def intent_in_words(intent: Intent) -> str:
+    """'side effect (heuristic)'."""
+    return f"{intent.intent.replace('_', ' ')} ({intent.author})"
 
 
 def _columns(cells: Sequence[str]) -> str:
@@ -149,7 +163,7 @@ def evidence_panel(evidence: Evidence, code: str, timings: list[Timing]) -> Rend
     return Group(*parts)
 
 
-def task_head(task: Task) -> RenderableType:
+def task_head(task: Task, intent: Intent | None = None) -> RenderableType:
     """A task in words, without its workloads."""
     table = Table.grid(padding=(0, 2))
     low, high = times(task.low), times(task.high)
@@ -163,6 +177,7 @@ def task_head(task: Task) -> RenderableType:
         if task.status == "kept"
         else f"rejected: {task.reason} ({MEANING[Reason(task.reason or Reason.NO_GAIN)]})",
         "overall": f"{overall} over all {task.timed_workloads} workloads timed" if task.timed_workloads else "",
+        "intent": "\n".join([intent_in_words(intent), *intent.evidence]) if intent else "",
         "python": task.python,
         "oracle targets": "\n".join(task.oracle_targets),
         "realistic targets": "\n".join(task.realistic_targets),

@@ -65,6 +65,7 @@ VERSIONS = {
     "select": "4",
     "screen": "2",
     "screen-run": "1",
+    "intent": "1",
     "count": "1",
 }
 """Version of the code of each stage: raised when its rows would come out differently."""

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
@@ -19,9 +20,11 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.flows.decisions import newest_findings, newest_problems
 from perfquarry.flows.display import showing
+from perfquarry.flows.intents import ask_intents, curated, with_curators
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.oversampling import demands_of
+from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
 from perfquarry.flows.runs import run_name
@@ -33,12 +36,13 @@ _ORDER = {"blocking": 0, "warning": 1, "info": 2}
 _COLOURS = {"blocking": "red", "warning": "yellow", "info": "dim"}
 
 
-def report_findings(options: Options, *, with_runs: bool, as_json: bool) -> None:
+def report_findings(options: Options, llm: str | None = None, *, with_runs: bool, as_json: bool) -> None:
     """Does what the screening still has to do, and shows the findings.
 
     Raises:
         InputError: the repository has no task.
         RunFailed: some checks could not be made.
+        PerfquarryError: the model cannot be asked now; what it answered is in the table.
     """
     run, console = opened(options, as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
@@ -47,15 +51,30 @@ def report_findings(options: Options, *, with_runs: bool, as_json: bool) -> None
             from perfquarry.flows.screen_runs import run_checks
 
             run_checks(run, wanted(run))
+        if llm is not None:
+            ask_intents(run, wanted(run), llm)
     asked = {task.task_id: task for task in wanted(run)}
     rows = [row for row in newest_findings(run.store, run.name) if row.task_id in asked]
     rows.sort(key=lambda row: (list(asked).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
+    intents = with_curators(intents_of(run.store, run.name, asked.values()), curated(run.home))
     lacking = [one for one in demands_of(run) if one.task_id in asked]
     if as_json:
         found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
-        print(json.dumps({"findings": found, "demands": [asdict(one) for one in lacking]}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "findings": found,
+                    "demands": [asdict(one) for one in lacking],
+                    "intents": [one.model_dump(mode="json") for one in intents.values()],
+                },
+                indent=2,
+            )
+        )
     else:
         console.print(findings_table(run.name, rows, list(asked.values())))
+        for name, one in intents.items():
+            text = f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}"
+            console.print(text, highlight=False, soft_wrap=True, markup=False)
         console.print(_sum_of(rows, options.repo, lacking), highlight=False, soft_wrap=True, markup=False)
 
 

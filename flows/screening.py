@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import Fix, templates
 from perfquarry.curation.screening import Subject, carried, look, rows_of
 from perfquarry.curation.screening.duplicates import Landing
@@ -15,6 +16,7 @@ from perfquarry.curation.screening.sources import test_source
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import in_force, newest_findings, newest_tasks
+from perfquarry.flows.intents import intents_in_words, without_intent, write_intents
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.miners.vocabulary import content_at, only_at_head
 
@@ -46,15 +48,17 @@ def screened_tasks(run: Run, kind: str) -> set[str]:
 
 
 def todo(run: Run) -> list[tuple[str, ...]]:
-    """One batch, all tasks together, unless they were screened."""
-    tasks = {task.task_id for task in accepted(run)}
-    return [(stamp_of(run).config_hash,)] if tasks - screened_tasks(run, "static") else []
+    """One batch, all tasks together, unless they were screened and classed."""
+    tasks = accepted(run)
+    lacking = {task.task_id for task in tasks} - screened_tasks(run, "static") or without_intent(run, tasks)
+    return [(stamp_of(run).config_hash,)] if lacking else []
 
 
 def screen(run: Run, _: tuple[str, ...]) -> None:
     """Writes the texts and the findings; what was found by running an unchanged task is carried along."""
     stamp, settings = stamp_of(run), run.options.settings.screen
     subjects = [subject_of(run, task, stamp) for task in accepted(run)]
+    write_intents(run, [one.task for one in subjects])
     found = look(subjects, history_of(run.store, run.name), settings)
     run.store.append([problem for one in subjects for problem in one.problems])
     run.store.append([row for one in subjects for row in rows_of(one.task, found[one.task.task_id], stamp)])
@@ -83,7 +87,9 @@ def summary(run: Run) -> str:
     counts = Counter(row.severity for row in rows if row.check != SCREENED)
     blocked = {row.task_id for row in rows if row.severity == "blocking"}
     told = ", ".join(f"{counts[severity]} {severity}" for severity in ("blocking", "warning", "info"))
-    return f"{len({row.task_id for row in rows})} tasks, findings: {told}; {len(blocked)} task(s) blocked"
+    meant = Counter(one.intent for one in intents_of(run.store, run.name, accepted(run)).values())
+    text = f"{len({row.task_id for row in rows})} tasks, findings: {told}; {len(blocked)} task(s) blocked"
+    return f"{text}; {intents_in_words(meant)}" if meant else text
 
 
 def subject_of(run: Run, task: Task, stamp: Stamp) -> Subject:

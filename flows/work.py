@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from perfquarry.curation.counts import ratios_of
+from perfquarry.curation.intents import intents_of
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
@@ -22,6 +23,7 @@ from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workloa
 from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.display import current, showing
 from perfquarry.flows.gc import tidy
+from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
@@ -211,11 +213,12 @@ def _check_before(run: Run, stages: Sequence[str]) -> None:
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
     accepted = accepted_tasks(run.store, run.name)
+    intents = with_curators(intents_of(run.store, run.name, accepted), curated(run.home))
     if as_json:
         facts = {
             "repository": run.name,
             "funnel": counts.as_json(),
-            "tasks": [task_row(task) for task in accepted],
+            "tasks": [task_row(task, intents.get(task.task_id)) for task in accepted],
             "tables": str(run.home.tables),
             "seconds": round(seconds, 1),
         }
@@ -226,7 +229,7 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
     explain(console, counts.reasons)
     console.print()
     if accepted:
-        console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted)))
+        console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted), intents))
     else:
         console.print(_without_tasks(run, counts), highlight=False, markup=False, soft_wrap=True)
         return

@@ -118,11 +118,12 @@ class HomeTables:
 class ReleaseTables:
     """The tables of a release's folder (`open_release`)."""
 
-    tables: tuple[str, ...] = tuple(release_folder.CONFIGURATIONS)
+    tables: tuple[str, ...]
     """Names of its configurations."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.tables = tuple(release_folder.configurations_of(folder))
 
     def frame(self, configuration: str = "default") -> pd.DataFrame:
         """A configuration as it was published.

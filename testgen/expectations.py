@@ -25,13 +25,20 @@ def edited_expectations(change: Change, base: Path, head: Path) -> list[str]:
     found = []
     for file in change.files:
         if file.role == "test" and file.path.endswith(".py") and file.status in ("modified", "renamed"):
-            before = _tests(content_of(base, path_at(file, "base")))
-            after = _tests(content_of(head, path_at(file, "head")))
-            for name in before.keys() & after.keys():
-                (frame, old), (other, new) = before[name], after[name]
-                edits = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]] if frame == other else []
-                found += [f"{file.path}::{name} expects {b[:_LONGEST]}, not {a[:_LONGEST]}" for a, b in edits[:1]]
+            before, after = content_of(base, path_at(file, "base")), content_of(head, path_at(file, "head"))
+            found += edited_between(file.path, before, after)
     return sorted(found)
+
+
+def edited_between(path: str, base: bytes, head: bytes) -> list[str]:
+    """The same for the contents of one file of tests."""
+    before, after = _tests(base), _tests(head)
+    found = []
+    for name in before.keys() & after.keys():
+        (frame, old), (other, new) = before[name], after[name]
+        edits = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]] if frame == other else []
+        found += [f"{path}::{name} expects {b[:_LONGEST]}, not {a[:_LONGEST]}" for a, b in edits[:1]]
+    return found
 
 
 def _tests(content: bytes) -> dict[str, tuple[str, list[str]]]:

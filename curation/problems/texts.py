@@ -1,9 +1,11 @@
-"""Problem texts made of templates: GSO's specification, SWE-Perf's oracle and realistic settings."""
+"""Problem texts made of templates: GSO's specification, SWE-Perf's oracle and realistic settings, a user's report."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
+from statistics import harmonic_mean
 
 from perfquarry.curation.formats import gso_row, harness_texts
 from perfquarry.curation.problems.leaks import Fix
@@ -21,10 +23,16 @@ Only the call of `experiment` is timed. Improve the code for such use in general
 inputs are timed, too.
 
 {rules}"""
+_FUZZY = """\
+My program spends much of its time in {codebase}{area}: a step that I repeat again and again takes about \
+{milliseconds} ms here, longer than what it does seems to need. I have not found out where that time goes. \
+Please find it, and make such use faster.
+
+{rules}"""
 _CONTRACT = "reference_result current_result load_result store_result check_equivalence run_test eqcheck"
-EXEMPT = frozenset(re.findall(r"\w+", f"{_GSO} {BOILERPLATE} {_CONTRACT} {harness_texts()}"))
+EXEMPT = frozenset(re.findall(r"\w+", f"{_GSO} {_FUZZY} above all part {BOILERPLATE} {_CONTRACT} {harness_texts()}"))
 """Words of the templates themselves and of GSO's contract: they stand in any text, so they tell nothing of one fix."""
-WRITTEN: tuple[Setting, ...] = ("gso", "oracle", "realistic")
+WRITTEN: tuple[Setting, ...] = ("gso", "oracle", "realistic", "fuzzy")
 """Settings that a solver may be shown."""
 
 
@@ -34,6 +42,7 @@ def templates(task: Task, fix: Fix, stamp: Stamp) -> list[Problem]:
         "gso": gso_text(task),
         "oracle": task.problem_oracle,
         "realistic": task.problem_realistic,
+        "fuzzy": fuzzy_text(task),
     }
     return [problem_of(task, setting, text, fix, stamp) for setting, text in texts.items() if text]
 
@@ -44,9 +53,37 @@ def gso_text(task: Task) -> str:
     return _GSO.format(codebase=task.codebase, script=script.strip(), rules=RULES) if script else ""
 
 
+def fuzzy_text(task: Task) -> str:
+    """What a user notices: the package, the parts of it that workloads call, and how long a call takes."""
+    paths = dict.fromkeys(target.partition("::")[0] for target in task.realistic_targets)
+    stems = [PurePosixPath(path).stem for path in paths]
+    parts = [f"`{stem}`" for stem in dict.fromkeys(stems) if not stem.startswith("_") and not _named(stem, task)]
+    area = f", above all in its part {' and '.join(parts[:2])}" if parts else ""
+    return _FUZZY.format(codebase=task.codebase, area=area, milliseconds=f"{milliseconds(task):g}", rules=RULES)
+
+
+def milliseconds(task: Task) -> float:
+    """What a call at the base takes, one digit of it."""
+    seconds = harmonic_mean([one.base_seconds for one in task.workloads]) if task.workloads else 0.0
+    return float(f"{seconds * 1e3:.1g}")
+
+
+def functions_named(text: str, task: Task) -> list[str]:
+    """Targets of the task that a text names: as code, or as a word that no plain sentence has."""
+    code = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`\n]+`", text)))) | set(re.findall(r"\w+(?=\()", text))
+    words = {word for word in re.findall(r"\w+", text) if "_" in word or re.search(r"[a-z][A-Z]", word)}
+    return sorted({f"function {name}" for name in code | words if _named(name, task)})
+
+
+def _named(name: str, task: Task) -> bool:
+    targets = (target.partition("::")[2] for target in [*task.oracle_targets, *task.realistic_targets])
+    return name in {part for target in targets for part in target.split(".")}
+
+
 def problem_of(task: Task, setting: Setting, text: str, fix: Fix, stamp: Stamp, author: str = "template") -> Problem:
     """The row of a text: rejected when it contains something of the fix. A plan is the fix in words: never checked."""
     leaks = [] if setting == "plan" else fix.leaks_in(text, EXEMPT)
+    leaks += functions_named(text, task) if setting == "fuzzy" else []
     return Problem(
         **stamp.fields(),
         task_id=task.task_id,

@@ -7,7 +7,6 @@ made of the fix itself (back-translation, GSO appendix H) for analysis; they nev
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import harmonic_mean
 from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field
 from perfquarry.curation.formats import gso_row
 from perfquarry.curation.patch import changed_lines
 from perfquarry.curation.problems.leaks import Fix
-from perfquarry.curation.problems.texts import gso_text, problem_of
+from perfquarry.curation.problems.texts import gso_text, milliseconds, problem_of
 from perfquarry.data.records import Problem, Setting, Stamp, Task
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.prompts import Prompt
@@ -34,6 +33,7 @@ class Statements(BaseModel):
     gso: str = Field(description="Refers to the script that is appended.")
     oracle: str = Field(description="Names the functions to change.")
     realistic: str = Field(description="Names the functions that end users call.")
+    fuzzy: str = Field(description="As a user would report it; names no function, class, module or file.")
 
 
 class Plan(BaseModel):  # its name is part of the form, and so of the address of answers that were paid for
@@ -50,7 +50,7 @@ class Ask(Protocol):
 
 
 def write(task: Task, fix: Fix, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
-    """Texts of the three settings in a model's words, each checked for the fix; none of an answer that cannot be read.
+    """Texts of the four settings in a model's words, each checked for the fix; none of an answer that cannot be read.
 
     Raises:
         PerfquarryError: the model cannot be asked now (budget, server, answers awaited).
@@ -63,6 +63,7 @@ def write(task: Task, fix: Fix, ask: Ask, author: str, stamp: Stamp) -> list[Pro
         "gso": f"{values.gso.strip()}\n\n{_script_of(gso_text(task))}" if values.gso.strip() and gso_text(task) else "",
         "oracle": values.oracle.strip() if task.oracle_targets else "",
         "realistic": values.realistic.strip() if task.realistic_targets else "",
+        "fuzzy": values.fuzzy.strip(),
     }
     return [problem_of(task, setting, text, fix, stamp, author) for setting, text in texts.items() if text]
 
@@ -82,15 +83,14 @@ def plan(task: Task, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
 def statements_request(task: Task) -> Request[Statements]:
     """The question for problem texts: nothing in it is of the head."""
     script = gso_row(task)["prob_script"]
-    seconds = harmonic_mean([one.base_seconds for one in task.workloads]) if task.workloads else 0.0
     values = {
         "codebase": task.codebase,
         "script": fit([Piece(script, 1.0)], _SCRIPT_TOKENS) if script else "",
         "oracle": "\n".join(task.oracle_targets),
         "realistic": "\n".join(task.realistic_targets),
-        "milliseconds": float(f"{seconds * 1e3:.1g}"),
+        "milliseconds": milliseconds(task),
     }
-    return Prompt(PROMPTS, "problem", "v1").request(Statements, STAGE, task.change_id, values=values, max_tokens=4000)
+    return Prompt(PROMPTS, "problem", "v2").request(Statements, STAGE, task.change_id, values=values, max_tokens=4000)
 
 
 def plan_request(task: Task) -> Request[Plan]:

@@ -87,7 +87,7 @@ class _Opened:
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         found = {}
-        for name in files.CONFIGURATIONS:
+        for name in files.configurations_of(self.folder):
             try:
                 found[name] = pq.read_table(files.plain(files.parquet_of(self.folder, name)), partitioning=None)
             except (OSError, pa.ArrowException) as error:
@@ -96,7 +96,7 @@ class _Opened:
 
     @cached_property
     def tasks(self) -> list[ReleasedTask]:
-        return files.read_tasks(self.folder)
+        return files.read_every_task(self.folder)
 
 
 def check(
@@ -185,7 +185,8 @@ def _checksums(opened: _Opened) -> Iterator[str]:
 
 
 def _schema(opened: _Opened) -> Iterator[str]:
-    for name, schema in files.CONFIGURATIONS.items():
+    for name in opened.tables:
+        schema = files.CONFIGURATIONS[name]
         found = opened.tables[name].schema
         fields = list(found)
         # releases from before a column may be null have it, too
@@ -195,7 +196,7 @@ def _schema(opened: _Opened) -> Iterator[str]:
             yield f"{name}: columns differ: {', '.join(different + extra) or 'their order'}"
     header = _header(opened.folder)
     named = {one["config_name"]: one["data_files"][0]["path"] for one in header.get("configs", [])}
-    for name in files.CONFIGURATIONS:
+    for name in opened.tables:
         if named.get(name) != f"data/{name}/test-*.parquet":
             yield f"README.md: the configuration {name} does not name its file"
 
@@ -214,8 +215,11 @@ def _rows(opened: _Opened) -> Iterator[str]:
     ids = [task.task_id for task in opened.tasks]
     if len(set(ids)) != len(ids):
         yield "a task_id occurs twice"
-    tasks = [as_task(task) for task in opened.tasks]
+    tasks = [as_task(task) for task in files.read_tasks(opened.folder)]
     yield from _foreign(opened, "gso", [gso_row(task) for task in tasks], apart=("arch",))
+    for name in opened.tables.keys() & set(files.ASIDE):
+        found = opened.tables[name]["intent"].to_pylist()
+        yield from (f"{name}: a task of class {one}" for one in found if one != name)
     with_tests = [sweperf_row(task) for task in tasks if unit_tests(task)]
     yield from _foreign(opened, "sweperf", with_tests, apart=("duration_changes",))
     for row in opened.tables["sweperf"].to_pylist():
@@ -271,7 +275,7 @@ def _leaks(opened: _Opened) -> Iterator[str]:
 
 def _told(task: ReleasedTask) -> Iterator[str]:
     """What the texts of a task tell that they must not."""
-    told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic")}
+    told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic", "fuzzy")}
     for name, text in told.items():
         for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
             yield f"the problem text '{name}' tells the fix: {what}"

@@ -35,11 +35,15 @@ from perfquarry.data.schema import arrow_schema, to_table
 R = TypeVar("R", bound=Record)
 CONFIGURATIONS: dict[str, pa.Schema] = {
     "default": arrow_schema(ReleasedTask),
+    "side_effect": arrow_schema(ReleasedTask),
+    "behaviour_changed": arrow_schema(ReleasedTask),
     "gso": GSO_SCHEMA,
     "sweperf": SWEPERF_SCHEMA,
     "timings": arrow_schema(ReleasedTiming),
     "revalidations": arrow_schema(Revalidation),
 }
+ASIDE = ("side_effect", "behaviour_changed")
+"""Configurations of tasks whose gain was not meant, or that alter behaviour; left out where there are none."""
 LINES = ("gso", "sweperf")
 """Configurations that are also written as lines of JSON."""
 SUMS = "SHA256SUMS"
@@ -50,16 +54,29 @@ def parquet_of(folder: Path, configuration: str) -> Path:
     return folder / "data" / configuration / "test-00000-of-00001.parquet"
 
 
+def configurations_of(folder: Path) -> list[str]:
+    """Those that a release has, or should have."""
+    return [name for name in CONFIGURATIONS if name not in ASIDE or parquet_of(folder, name).exists()]
+
+
 def tables(
     rows: Sequence[ReleasedTask],
     tasks: Sequence[Task],
     timings: Sequence[ReleasedTiming],
     revalidations: Sequence[Revalidation] = (),
 ) -> dict[str, pa.Table]:
-    """All configurations. SWE-Perf's has no row for a task without unit tests."""
+    """All configurations. SWE-Perf's has no row for a task without unit tests.
+
+    What stands in a configuration aside is in none of the others but `timings` and `revalidations`.
+    """
+    aside = {name: [row for row in rows if row.intent == name] for name in ASIDE}
+    meant = [row for row in rows if row.intent not in ASIDE]
+    names = {row.task_id for row in meant}
+    tasks = [task for task in tasks if task.task_id in names]
     with_tests = [task for task in tasks if unit_tests(task)]
     return {
-        "default": to_table(rows, ReleasedTask),
+        "default": to_table(meant, ReleasedTask),
+        **{name: to_table(some, ReleasedTask) for name, some in aside.items() if some},
         "gso": pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA),
         "sweperf": pa.Table.from_pylist([sweperf_row(task) for task in with_tests], schema=SWEPERF_SCHEMA),
         "timings": to_table(timings, ReleasedTiming),
@@ -139,6 +156,16 @@ def read_tasks(folder: Path) -> list[ReleasedTask]:
         InputError: as `read`.
     """
     return read(folder, ReleasedTask, "default")
+
+
+def read_every_task(folder: Path) -> list[ReleasedTask]:
+    """Those of the configurations aside, too.
+
+    Raises:
+        InputError: as `read`.
+    """
+    names = [name for name in configurations_of(folder) if name in ("default", *ASIDE)]
+    return [task for name in names for task in read(folder, ReleasedTask, name)]
 
 
 @contextmanager

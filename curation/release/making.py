@@ -43,7 +43,7 @@ def make(
         why = "; ".join(f"{one.task_id}: {one.why}" for one in selection.left_out[:3])
         raise InputError(f"no task is to be released{f' ({why})' if why else ''}: curate repositories first")
     previous = previous or _replaced(to, manifest.version)
-    before = folder.read_tasks(previous) if previous else []
+    before = folder.read_every_task(previous) if previous else []
     changes = compare(before, rows, {one.task_id: one.why for one in selection.left_out})
     parts = folder.tables(rows, selection.tasks, timings, revalidations)
     dates = [row.created_at for row in rows]
@@ -65,8 +65,8 @@ def make(
         manifest.write(partial)
         drawn = plots.write_plots(partial, rows, manifest.sources)
         texts = {
-            "README.md": card(manifest, rows, list(folder.CONFIGURATIONS), drawn, revalidations),
-            "SCHEMA.md": schema_page(folder.CONFIGURATIONS),
+            "README.md": card(manifest, rows, list(parts), drawn, revalidations),
+            "SCHEMA.md": schema_page({name: folder.CONFIGURATIONS[name] for name in parts}),
             "CHANGELOG.md": changelog(manifest, changes, previous),
         }
         for name, text in texts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,18 @@ from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.leaks import changed_text, fix_in
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Build, Count, Finding, Problem, ReleasedRecipe, ReleasedTask, Task, change_id_of
+from perfquarry.data.records import (
+    Build,
+    Count,
+    Finding,
+    Intent,
+    IntentClass,
+    Problem,
+    ReleasedRecipe,
+    ReleasedTask,
+    Task,
+    change_id_of,
+)
 from perfquarry.data.records.inputs import public_address, told
 from perfquarry.data.records.release import ReleasedCount
 from perfquarry.data.records.task import TaskWorkload
@@ -43,6 +54,8 @@ class ReleaseCandidate:
     problems: Sequence[Problem] = ()
     counts: Sequence[Count] = ()
     """Instruction counts of the change's workloads, the newest of each."""
+    intent: Intent | None = None
+    """Whether its gain was meant, and who said so."""
 
 
 @dataclass
@@ -109,6 +122,17 @@ def read_reviews(path: Path) -> dict[str, bool]:
     return decisions
 
 
+def read_intents(path: Path) -> dict[str, tuple[IntentClass, str]]:
+    """By task_id the class that the newest acceptance in a file of reviews sets, and its reviewer (`read_reviews`)."""
+    table = pq.read_table(path, partitioning=None)
+    if "intent" not in table.column_names:
+        return {}
+    rows = table.sort_by("at").to_pylist()
+    undone = {row.get("undoes") for row in rows} - {None}
+    said = [row for row in rows if row["intent"] in get_args(IntentClass) and row.get("uid") not in undone]
+    return {row["task_id"]: (row["intent"], row["reviewer"]) for row in said if row["decision"] == ACCEPTED}
+
+
 def kept_from_solvers(task: Task, findings: Iterable[Finding], problems: Iterable[Problem], review: bool | None) -> str:
     """Why curators or screening keep a task from solvers; empty where nothing does."""
     blocking = [finding for finding in findings if finding.severity == "blocking"]
@@ -160,6 +184,7 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
     assert base is not None
     warnings = [one for one in candidate.findings if one.severity == "warning"]
     same = set(ReleasedTask.model_fields) & set(Task.model_fields)
+    texts, intent = texts_for_solvers(task, candidate.problems), candidate.intent
     return ReleasedTask.model_validate(
         {
             **{name: getattr(task, name) for name in same},
@@ -168,7 +193,8 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
             "base_commit": task.base_sha,
             "head_commit": task.head_sha,
             "created_at": task.created_at_commit,
-            "problem_gso": texts_for_solvers(task, candidate.problems).get("gso", ""),
+            "problem_gso": texts.get("gso", ""),
+            "problem_fuzzy": texts.get("fuzzy", ""),
             "tests": list(candidate.tests),
             "recipe": ReleasedRecipe(
                 tree=candidate.tree,
@@ -182,10 +208,19 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
                 environment_id=base.environment_id,
                 image_digest=task.image_digest,
             ),
+            **(
+                {"intent": intent.intent, "intent_by": intent.author, "intent_evidence": _public(intent)}
+                if intent
+                else {}
+            ),
             "review": "accepted" if reviewed else "unreviewed",
             "warnings": [f"{one.check}: {one.evidence}" for one in warnings],
         }
     )
+
+
+def _public(intent: Intent) -> list[str]:
+    return [without_addresses(line) for line in intent.evidence]
 
 
 def _labelled(task: Task, counts: Sequence[Count]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, Form, HTTPException, Query, Request
@@ -21,6 +21,7 @@ from perfquarry.curation.review.queue import Filter
 from perfquarry.curation.review.rendering import STATIC, render, warm
 from perfquarry.curation.review.vocabulary import SENT_BACK, Action
 from perfquarry.data.errors import InputError, UnknownTask
+from perfquarry.data.records import IntentClass
 
 
 class NotSignedIn(Exception):
@@ -127,11 +128,14 @@ def decide(
     seen: Annotated[int, Form(ge=0, le=MOST_EVENTS)],
     reason: Annotated[str, Form(max_length=40)] = "",
     note: Annotated[str, Form()] = "",
+    intent: Annotated[IntentClass | Literal[""], Form()] = "",
 ) -> Response:
     """Records a decision and goes on to the next candidate, or shows the conflict."""
     following = desk.queue(reviewer).neighbours(wanted, task_id)[1]
     try:
-        event = desk.decide(task_id, reviewer, action, seen=seen, reason=reason or None, note=note)
+        event = desk.decide(
+            task_id, reviewer, action, seen=seen, reason=reason or None, note=note, intent=intent or None
+        )
     except Conflict as conflict:
         answer = pages.task(request, reviewer, wanted, task_id, conflict=conflict, draft=(action, reason, note))
         answer.headers["hx-push-url"] = _place(task_id, wanted)

@@ -71,6 +71,7 @@ events = Table(
     Column("action", String(20), nullable=False),
     Column("reason", String(40)),
     Column("note", Text, nullable=False),
+    Column("intent", String(20)),
     Column("undoes", String(32)),
     Column("at", String(32), nullable=False),
     Index("ix_events_task", "task_id", "at"),

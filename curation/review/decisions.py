@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from perfquarry.curation.review.database import candidates, events, heads, opinions
 from perfquarry.curation.review.vocabulary import OPINIONS, SENT_BACK, Action, Outcome, RejectReason
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Record
+from perfquarry.data.records import IntentClass, Record
 
 NOTE_LIMIT = 4000
 """Longest note, characters."""
@@ -39,6 +39,7 @@ class Event(Record):
     action: Action
     reason: str | None = Field(default=None, description="Code of a rejection (`vocabulary.RejectReason`).")
     note: str = Field(default="", max_length=NOTE_LIMIT, pattern=r"^[^\x00]*$")
+    intent: IntentClass | None = Field(default=None, description="Class of the change, where an acceptance sets it.")
     undoes: str | None = Field(default=None, max_length=32, description="`uid` of the event that an undo takes back.")
     at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*\+00:00$", description="ISO 8601, UTC.")
 
@@ -107,7 +108,15 @@ class Decisions:
         self.engine, self.required = engine, required
 
     def record(
-        self, task_id: str, reviewer: str, action: Action, *, seen: int, reason: str | None = None, note: str = ""
+        self,
+        task_id: str,
+        reviewer: str,
+        action: Action,
+        *,
+        seen: int,
+        reason: str | None = None,
+        note: str = "",
+        intent: IntentClass | None = None,
     ) -> Event:
         """Adds an event.
 
@@ -118,6 +127,7 @@ class Decisions:
             seen: version of the candidate's log when the reviewer decided.
             reason: code of a rejection.
             note: free text.
+            intent: class of the change that an acceptance sets; None: as it was found.
 
         Raises:
             Conflict: others acted since then; notes never conflict.
@@ -136,6 +146,7 @@ class Decisions:
                 action=action,
                 reason=reason if action == "reject" else None,
                 note=note,
+                intent=intent if action == "accept" else None,
                 at=self._after(connection, task_id),
             )
             self._add(connection, event)
@@ -201,6 +212,12 @@ class Decisions:
         with self.engine.connect() as connection:
             rows = connection.execute(query).mappings()
             return {row["uid"] for row in rows if counts(_opinion(row), row["now"] or "")}
+
+    def intents(self) -> dict[str, tuple[IntentClass, str]]:
+        """By task_id the class that the newest acceptance with one sets, and its reviewer."""
+        now = self.standing()
+        said = [one for one in self.log() if one.uid in now and one.intent]
+        return {one.task_id: (one.intent, one.reviewer) for one in said if one.intent}
 
     def version(self, task_id: str) -> int:
         """Number of times somebody acted on a candidate."""

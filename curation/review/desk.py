@@ -14,6 +14,7 @@ from perfquarry.curation.review.sending import Sending, Starter
 from perfquarry.curation.review.tables import Details, Tables
 from perfquarry.curation.review.vocabulary import SENT_BACK, Action
 from perfquarry.data.errors import UnknownTask
+from perfquarry.data.records import IntentClass
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,17 @@ class ReviewDesk:
             raise UnknownTask(f"{task_id!r} is no longer in the tables: load the queue again")
         return details
 
-    def decide(self, task_id: str, reviewer: str, action: Action, *, seen: int, reason: str | None, note: str) -> Event:
+    def decide(
+        self,
+        task_id: str,
+        reviewer: str,
+        action: Action,
+        *,
+        seen: int,
+        reason: str | None,
+        note: str,
+        intent: IntentClass | None = None,
+    ) -> Event:
         """Records a decision, and starts the flow that it may ask for.
 
         Raises:
@@ -77,7 +88,7 @@ class ReviewDesk:
         """
         task = self.details(task_id).task if action in SENT_BACK else None
         self.find(task_id)
-        event = self.decisions.record(task_id, reviewer, action, seen=seen, reason=reason, note=note)
+        event = self.decisions.record(task_id, reviewer, action, seen=seen, reason=reason, note=note, intent=intent)
         if task is not None:
             self.sending.start(event, task)
         return event

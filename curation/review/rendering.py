@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from perfquarry.curation.review.colours import code_html, visible
 from perfquarry.curation.review.plots import BOTTOM, HEIGHT, LABELS, TOP, seconds, share, times
-from perfquarry.curation.review.vocabulary import OUTCOME_TEXT, REASON_TEXT
+from perfquarry.curation.review.vocabulary import INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT
 from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
@@ -74,7 +74,7 @@ def environment() -> Environment:
     }  # fmt: skip
     made.globals |= {
         "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT, "HEIGHT": HEIGHT,
-        "TOP": TOP, "BOTTOM": BOTTOM, "LABELS": LABELS,
+        "INTENTS": INTENT_TEXT, "TOP": TOP, "BOTTOM": BOTTOM, "LABELS": LABELS,
     }  # fmt: skip
     return made
 

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.blocks import Session, runs_of
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.intents import intents_of
 from perfquarry.curation.renewals import in_force, renewed
 from perfquarry.curation.review.witness import decided, doubts
 from perfquarry.curation.screening.found import SCREENED, newest_screening
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.home import Home
-from perfquarry.data.records import Count, Evidence, Finding, Problem, Row, Task, Timing, Verdict, Workload
+from perfquarry.data.records import Count, Evidence, Finding, Intent, Problem, Row, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
 from perfquarry.harness.trees.clone_git import MissingObjects, git
 
@@ -78,6 +79,8 @@ class Details:
     problems: list[Problem]
     counts: dict[str, Count]
     """The newest by workload_id."""
+    intent: Intent | None = None
+    """Whether its gain was meant, as it was found."""
 
     @property
     def doubts(self) -> list[str]:
@@ -119,6 +122,7 @@ class Tables:
             workloads=self._workloads(task),
             pull=next(iter(pulls), None),
             issues=self._numbered(IssueText, repo, task.issues),
+            intent=intents_of(self.store, repo, [task]).get(task_id),
             problems=list(self.store.records(Problem, repo, where=of_task)),
             counts={name: row for name, row in counts_of(self.store, repo).items() if row.change_id == task.change_id},
         )

@@ -15,7 +15,9 @@ from perfquarry.data.errors import InputError
 
 _COLUMNS = {name: "decision" if name == "action" else name for name in Event.model_fields}
 """Names of the columns by those of the fields."""
-_NULLABLE = ("reason", "undoes")
+_NULLABLE = ("reason", "intent", "undoes")
+_LATER = ("intent",)
+"""Columns that older files lack."""
 SCHEMA = pa.schema([pa.field(column, pa.string(), name in _NULLABLE) for name, column in _COLUMNS.items()])
 
 
@@ -66,6 +68,7 @@ def _write(log: Iterable[Event], path: Path) -> int:
 
 
 def _checked(row: dict[str, object], place: str) -> Event:
+    row = {**dict.fromkeys(_LATER), **row}
     if missing := [column for column in _COLUMNS.values() if column not in row]:
         raise InputError(f"{place}: it lacks {', '.join(missing)}")
     try:

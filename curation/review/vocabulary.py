@@ -42,6 +42,13 @@ REASON_TEXT: dict[str, str] = {
 }
 """In the order of the keys 1 to 9 of the page."""
 
+INTENT_TEXT: dict[str, str] = {
+    "intended": "intended",
+    "side_effect": "side effect",
+    "behaviour_changed": "behaviour changed",
+}
+"""Classes of a change that an acceptance can set (docs/intent.md)."""
+
 OUTCOME_TEXT: dict[str, str] = {
     "open": "open",
     "waiting": "needs a second reviewer",

@@ -7,6 +7,7 @@ from perfquarry.data.records.count import Count, FunctionCount, SeedCount
 from perfquarry.data.records.evidence import Evidence, SessionStatistics
 from perfquarry.data.records.finding import Finding, Severity
 from perfquarry.data.records.grade import Comparison, Grade, GradedWorkload
+from perfquarry.data.records.intent import Effect, Intent, IntentClass
 from perfquarry.data.records.late import LATE, MOST_TRIES, is_late
 from perfquarry.data.records.llm_call import CallMode, LlmCall
 from perfquarry.data.records.notice import Notice
@@ -47,6 +48,7 @@ __all__ = [
     "ChangeKind",
     "Comparison",
     "Count",
+    "Effect",
     "Evidence",
     "FileChange",
     "FileRole",
@@ -56,6 +58,8 @@ __all__ = [
     "Grade",
     "GradedWorkload",
     "Hit",
+    "Intent",
+    "IntentClass",
     "Issue",
     "Link",
     "LinkKind",

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from perfquarry.data.records.row import Row
 
-Setting = Literal["gso", "oracle", "realistic", "plan"]
+Setting = Literal["gso", "oracle", "realistic", "fuzzy", "plan"]
 
 
 class Problem(Row):
@@ -21,7 +21,8 @@ class Problem(Row):
     change_id: str
     setting: Setting = Field(
         description="gso: a performance test as the target (GSO §3); oracle: the functions, realistic: the end-to-end "
-        "tests (SWE-Perf §3); plan: how the expert did it (GSO appendix H), for analysis, never shown to a solver."
+        "tests (SWE-Perf §3); fuzzy: as a user would report it, no function named; "
+        "plan: how the expert did it (GSO appendix H), for analysis, never shown to a solver."
     )
     author: str = Field(default="template", description="'template', or the model that wrote it.")
     text: str

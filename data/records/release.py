@@ -25,6 +25,7 @@ from perfquarry.data.records.inputs import (
     ObjectId,
     Pinned,
 )
+from perfquarry.data.records.intent import IntentClass
 from perfquarry.data.records.row import Record
 from perfquarry.data.records.task import Task, TaskWorkload
 from perfquarry.data.records.timing import Machine
@@ -125,6 +126,10 @@ class ReleasedTask(Record):
     problem_gso: str = Field(description="Problem text, setting 'gso': a performance test is the target; may be empty.")
     problem_oracle: str = Field(description="Problem text, setting 'oracle': names the functions to make faster.")
     problem_realistic: str = Field(description="Problem text, setting 'realistic': names only what end users call.")
+    problem_fuzzy: str = Field(
+        default="",
+        description="Problem text, setting 'fuzzy': as a user would report it; names no function. May be empty.",
+    )
     apis: list[str] = Field(description="Public APIs that reach what the patch changes.")
     oracle_targets: list[CodePlace] = Field(description="'path::Class.method' that the patch changes.")
     realistic_targets: list[CodePlace] = Field(description="'path::Class.method' that the workloads call.")
@@ -162,6 +167,13 @@ class ReleasedTask(Record):
     recipe: ReleasedRecipe = Field(description="How the base is made runnable again.")
     machine_id: str = Field(description="The machine of the timings: see the configuration `timings`.")
     review: Literal["accepted", "unreviewed"] = Field(description="Whether a curator accepted it.")
+    intent: IntentClass | None = Field(
+        default=None,
+        description="intended: meant as an improvement, callers see the same; side_effect: the gain came with a fix, a "
+        "feature or a refactoring; behaviour_changed: callers see something else. Null: not known.",
+    )
+    intent_by: str = Field(default="", description="Who said so: 'heuristic', a model, or a curator.")
+    intent_evidence: list[str] = Field(default_factory=list, description="Why, in words. Tells the fix.")
     warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")
 
 

@@ -33,14 +33,19 @@ def screen(
     workloads: Annotated[
         str, typer.Option(help="--run: the sources with which the tasks were made, as given to curate.")
     ] = "unit-test",
+    llm: Annotated[
+        str | None, typer.Option(help="Also ask a model whether each gain was meant: openai:MODEL, …")
+    ] = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")] = None,
     home: HomeFolder = None,
     settings: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Screen the tasks: duplicates, leaks, weak workloads, trivial changes, licence, private data."""
+    """Screen the tasks: duplicates, leaks, weak workloads, trivial changes, licence, private data, intent."""
     from perfquarry.flows.screen_reports import report_findings
 
-    report_findings(options_of(repo, source, changes, home, settings, workloads), with_runs=run, as_json=as_json)
+    options = options_of(repo, source, changes, home, settings, workloads, budget_usd)
+    report_findings(options, llm, with_runs=run, as_json=as_json)
 
 
 def problems(

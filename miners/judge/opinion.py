@@ -54,11 +54,7 @@ class Vote:
     @classmethod
     def of(cls, opinion: Opinion, diff: str) -> Vote:
         """Looks the quotes up in the diff as the model was shown it."""
-        lines = _lines(visible(diff))
-        verified: list[str] = []
-        unverified: list[str] = []
-        for quote in opinion.evidence[:_QUOTES]:
-            (verified if _stands_in(visible(quote), lines) else unverified).append(quote)
+        verified, unverified = looked_up(opinion.evidence, diff)
         return cls(opinion, verified, unverified)
 
     @property
@@ -95,6 +91,16 @@ def log_odds(probability: float) -> float:
     """Of a probability, kept away from 0 and 1."""
     inside = min(max(probability, _CLIP), 1 - _CLIP)
     return math.log(inside / (1 - inside))
+
+
+def looked_up(quotes: Sequence[str], diff: str) -> tuple[list[str], list[str]]:
+    """Quotes that stand in the diff as the model was shown it, and those that do not; only the first few count."""
+    lines = _lines(visible(diff))
+    verified: list[str] = []
+    unverified: list[str] = []
+    for quote in quotes[:_QUOTES]:
+        (verified if _stands_in(visible(quote), lines) else unverified).append(quote)
+    return verified, unverified
 
 
 def most(values: Iterable[T]) -> T:

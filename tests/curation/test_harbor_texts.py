@@ -47,6 +47,15 @@ def task(*workloads: TaskWorkload) -> Task:
     )
 
 
+def test_the_setting_decides_which_workloads_a_solver_reads() -> None:
+    some = task(workload("generated", SHOWN), workload("unit-test", "tests/test_a.py::test_b"))
+    texts = {name: harbor.instruction(some, "The text.", name) for name in ("oracle", "realistic", "gso", "fuzzy")}
+    assert all(text.startswith("The text.") for text in texts.values())
+    assert {name: "shown input" in text for name, text in texts.items()} == {
+        "oracle": True, "realistic": True, "gso": False, "fuzzy": False,
+    }  # fmt: skip
+
+
 def test_the_toml_says_what_harbor_reads() -> None:
     read = tomllib.loads(harbor.task_toml(task(workload("unit-test", "t.py::a")), "no-network", "1.0"))
     assert read["schema_version"] == "1.4" and read["artifacts"] == ["/testbed"]

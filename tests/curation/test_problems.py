@@ -10,6 +10,7 @@ from screened_task import STAMP, task, workload
 from perfquarry.curation import Format
 from perfquarry.curation.formats import export
 from perfquarry.curation.problems import Fix, shown, templates, texts_for_solvers
+from perfquarry.curation.problems.texts import problem_of
 from perfquarry.curation.problems.written import plan, plan_request, statements_request, write
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall, Problem, Task
@@ -31,10 +32,13 @@ FIX = Fix.of(TASK, identifiers=["fast_table"], lines=["table = fast_table(items)
 
 def test_templates_show_the_visible_script_and_the_functions() -> None:
     rows = {row.setting: row for row in templates(TASK, FIX, STAMP)}
-    assert set(rows) == {"gso", "oracle", "realistic"}
+    assert set(rows) == {"gso", "oracle", "realistic", "fuzzy"}
     assert "return total(data)" in rows["gso"].text and "hidden = 1" not in rows["gso"].text
     assert all(row.status == "kept" and not row.leaks for row in rows.values())
-    assert [row.setting for row in templates(task(problem_oracle="", workloads=[]), FIX, STAMP)] == ["realistic"]
+    assert [row.setting for row in templates(task(problem_oracle="", workloads=[]), FIX, STAMP)] == [
+        "realistic",
+        "fuzzy",
+    ]
 
 
 def test_a_text_that_tells_the_fix_is_rejected_but_the_templates_own_words_tell_nothing() -> None:
@@ -42,9 +46,29 @@ def test_a_text_that_tells_the_fix_is_rejected_but_the_templates_own_words_tell_
     assert {row.status for row in templates(task(), words, STAMP)} == {"kept"}
     told = Fix.of(TASK, identifiers=["total", "results"])
     rows = {row.setting: row for row in templates(TASK, told, STAMP)}
-    assert {row.status for row in rows.values()} == {"rejected"}
+    assert {row.status for name, row in rows.items() if name != "fuzzy"} == {"rejected"}
     assert rows["gso"].reason == "tells_the_fix" and rows["gso"].leaks == ["identifier total"]
-    assert shown(rows.values()) == []
+    assert [row.setting for row in shown(rows.values())] == ["fuzzy"]
+
+
+def test_a_users_report_names_the_part_and_the_time_but_no_function() -> None:
+    (row,) = (row for row in templates(TASK, FIX, STAMP) if row.setting == "fuzzy")
+    assert "`core`" in row.text and " ms " in row.text
+    assert "total" not in row.text and row.status == "kept"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Sums take long.", []),
+        ("In total it takes long.", []),
+        ("Calls of `total` take long.", ["function total"]),
+        ("It is total(items) that takes long.", ["function total"]),
+    ],
+)
+def test_a_users_report_that_names_a_target_as_code_is_rejected(text: str, named: list[str]) -> None:
+    row = problem_of(TASK, "fuzzy", text, FIX, STAMP, "openai:x")
+    assert row.leaks == named and row.status == ("rejected" if named else "kept")
 
 
 def ask(tmp_path: Path) -> tuple[TableStore, list[Problem]]:
@@ -60,6 +84,7 @@ def test_a_model_writes_texts_that_are_checked_like_all_others(tmp_path: Path) -
         "gso": ("kept", []),
         "oracle": ("kept", []),
         "realistic": ("rejected", ["identifier fast_table"]),
+        "fuzzy": ("kept", []),
         "plan": ("kept", []),
     }
     by_setting = {row.setting: row for row in rows}

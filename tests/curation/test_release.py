@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,10 +25,17 @@ from perfquarry.curation.release.card import counted_once, measured_again, schem
 from perfquarry.curation.release.changelog import why_changed
 from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest
-from perfquarry.curation.release.selection import ReleaseCandidate, Selection, as_task, read_reviews, select
+from perfquarry.curation.release.selection import (
+    ReleaseCandidate,
+    Selection,
+    as_task,
+    read_intents,
+    read_reviews,
+    select,
+)
 from perfquarry.curation.release.sources import pack, pack_of, patched, tree_of, unpack
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Finding, Problem, Revalidation, Task
+from perfquarry.data.records import Finding, Intent, IntentClass, Problem, Revalidation, Task
 from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.harness.trees.clone_git import git
 
@@ -44,7 +52,8 @@ def test_every_configuration_loads_with_datasets(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset
 
-    for name, schema in files.CONFIGURATIONS.items():
+    for name in files.configurations_of(release):
+        schema = files.CONFIGURATIONS[name]
         loaded = load_dataset(str(release), name, split="test", cache_dir=str(tmp_path))
         assert loaded.column_names == schema.names and loaded.num_rows > 0
     default = load_dataset(str(release), split="test", cache_dir=str(tmp_path))
@@ -55,7 +64,7 @@ def test_every_configuration_loads_with_datasets(
 
 
 def test_every_column_is_described(release: Path) -> None:
-    page = schema_page(files.CONFIGURATIONS)
+    page = schema_page({name: files.CONFIGURATIONS[name] for name in files.configurations_of(release)})
     assert (release / "SCHEMA.md").read_text() == page
     lines = [line for line in page.splitlines() if line.startswith("| `")]
     assert "| `workloads[].speedup` |" in page and "| `machine.cpu` |" in page
@@ -69,6 +78,52 @@ def test_the_card_tells_the_facts(release: Path) -> None:
         assert words in card
     assert "| owner/sample | 8 | 7 | 6 | 5 | 4 | 3 | 1 |" in card
     assert Manifest.read(release).rows == {"default": 1, "gso": 1, "sweperf": 1, "timings": 184, "revalidations": 1}
+
+
+def intent_of(task: Task, name: IntentClass) -> Intent:
+    return Intent(
+        repo="sample", stage_version="1", config_hash="1", task_id=task.task_id, change_id=task.change_id, intent=name,
+        evidence=["pkg/old.py: Frob is gone", "asked by jane@somewhere.org"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["intended", "side_effect", "behaviour_changed"])
+def test_what_was_not_meant_has_a_configuration_of_its_own(name: IntentClass, tmp_path: Path) -> None:
+    clone, base, _, patch = repository(tmp_path / "clone")
+    first = sample_task(base, patch)
+    other = first.model_copy(update={"task_id": "owner__sample-0000000000"})
+    some = [candidate(one, tree_of(clone, base)) for one in (first, other)]
+    some[1] = replace(some[1], intent=intent_of(other, name))
+    selection = select(some, {}, {})
+    folder = tmp_path / "release"
+    made, _ = make(folder, manifest(), selection, timings_of(selection), {"sample": clone})
+    aside = [] if name == "intended" else [name]
+    assert [one for one in files.ASIDE if one in made.rows] == aside
+    rows = {one.task_id: one for one in files.read_every_task(folder)}
+    assert rows.keys() == {first.task_id, other.task_id}
+    assert rows[first.task_id].intent is None and rows[other.task_id].intent == name
+    assert "jane@" not in str(rows[other.task_id].intent_evidence)
+    assert (other.task_id in {one.task_id for one in files.read_tasks(folder)}) == (not aside)
+    assert made.rows["gso"] == made.rows["default"] == 2 - len(aside)
+    assert [f"config_name: {one}" in (folder / "README.md").read_text() for one in files.ASIDE] == [
+        one in aside for one in files.ASIDE
+    ]
+    assert failed(folder) == {}
+
+
+def test_the_class_that_a_curator_sets_is_read_from_the_reviews(tmp_path: Path) -> None:
+    def review(uid: str, decision: str, intent: str | None, undoes: str | None = None) -> dict[str, str | None]:
+        at = f"2026-01-0{uid}T00:00:00.000000+00:00"
+        return {"uid": uid, "task_id": "a", "reviewer": "ann", "decision": decision, "at": at, "intent": intent,
+                "undoes": undoes}  # fmt: skip
+
+    rows = [review("1", "accept", "side_effect"), review("2", "accept", "intended"), review("3", "accept", None)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "reviews.parquet")
+    assert read_intents(tmp_path / "reviews.parquet") == {"a": ("intended", "ann")}
+    pq.write_table(pa.Table.from_pylist([*rows, review("4", "undo", None, "2")]), tmp_path / "undone.parquet")
+    assert read_intents(tmp_path / "undone.parquet") == {"a": ("side_effect", "ann")}
+    pq.write_table(pa.table({"task_id": ["a"], "reviewer": ["ann"], "decision": ["accept"]}), tmp_path / "old.parquet")
+    assert read_intents(tmp_path / "old.parquet") == {}
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, object]], None]) -> None:

@@ -212,6 +212,30 @@ def test_decisions_travel_as_parquet(decisions: Decisions, tmp_path: Path) -> No
     other.engine.dispose()
 
 
+def test_an_acceptance_sets_the_class_and_travels(decisions: Decisions, tmp_path: Path) -> None:
+    decisions.record("a", "ann", "accept", seen=0, intent="side_effect")
+    decisions.record("b", "ann", "reject", seen=0, reason="duplicate", intent="intended")
+    decisions.record("c", "ann", "accept", seen=0)
+    assert decisions.intents() == {"a": ("side_effect", "ann")}, "a rejection sets none"
+    decisions.record("a", "bob", "accept", seen=1, intent="intended")
+    export_log(decisions, tmp_path / "log.parquet")
+    other = Decisions(open_database(f"sqlite:///{tmp_path}/other.db"))
+    import_decisions(other, tmp_path / "log.parquet")
+    assert other.intents() == decisions.intents() == {"a": ("intended", "bob")}
+    decisions.undo("bob")
+    assert decisions.intents() == {"a": ("side_effect", "ann")}
+    other.engine.dispose()
+
+
+def test_files_from_before_the_class_are_read(decisions: Decisions, tmp_path: Path) -> None:
+    decisions.record("a", "ann", "accept", seen=0)
+    export_log(decisions, tmp_path / "log.parquet")
+    pq.write_table(pq.read_table(tmp_path / "log.parquet").drop_columns(["intent"]), tmp_path / "old.parquet")
+    other = Decisions(open_database(f"sqlite:///{tmp_path}/other.db"))
+    assert import_decisions(other, tmp_path / "old.parquet") == (1, 1)
+    other.engine.dispose()
+
+
 def test_what_is_no_file_of_decisions_is_refused_whole(decisions: Decisions, tmp_path: Path) -> None:
     good = {"uid": "u", "task_id": "a", "fingerprint": "", "reviewer": "ann", "decision": "accept", "reason": None,
             "note": "", "undoes": None, "at": "2026-01-01T00:00:00.000000+00:00"}  # fmt: skip

@@ -117,6 +117,23 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
         yield address, tasks[2].task_id
 
 
+def test_an_acceptance_can_set_the_class_of_the_change(tmp_path: Path, visit: Visit) -> None:
+    home = Home(tmp_path)
+    task = task_of(1, 1.5)
+    fill(home, [task], measured=1)
+    desk = desk_of(home)
+    with serving(desk, home) as (address, _):
+        client = visit(address)
+        page = client.get("/tasks/" + task.task_id).text
+        options = [attributes.get("value") for tag, attributes in Elements(page).tags if tag == "option"]
+        assert options == ["", "intended", "side_effect", "behaviour_changed"]
+        form = {"csrf": csrf_of(page), "seen": 0, "action": "accept"}
+        place = f"/tasks/{task.task_id}/decide"
+        assert client.post(place, data=form | {"intent": "anything"}).status_code == 422
+        client.post(place, data=form | {"intent": "side_effect"})
+        assert {name: intent for name, (intent, _) in desk.decisions.intents().items()} == {task.task_id: "side_effect"}
+
+
 def test_headers_of_every_answer(page: tuple[str, str]) -> None:
     for place in ("/", "/tasks/none", "/static/review.css", "/log?page=x", "/nowhere"):
         answer = httpx.get(page[0] + place, trust_env=False)

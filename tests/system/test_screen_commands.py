@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from perfquarry.data.records import Finding, Problem, Revalidation, Stamp, Task
+from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.decisions import Decisions
+from perfquarry.data.records import Finding, Intent, Problem, Revalidation, Stamp, Task
 from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import resolve
@@ -94,16 +96,47 @@ def test_findings_texts_and_statistics(
         "gso": "kept",
         "oracle": "kept",
         "realistic": "rejected",
+        "fuzzy": "kept",
     }
     assert texts["realistic"]["leaks"] == ["identifier quick_sum"]
-    assert store.count(Problem, name) == 3
+    assert store.count(Problem, name) == 4
     overview = {line["metric"]: line["mean"] for line in facts(folder, "statistics", *where)["overview"]}
     assert overview["lines (non-test)"] == 5 and overview["hunks"] == 1 and overview["tasks with python"] == 1
     shown = perfquarry(folder, "screen", *where).stdout
     assert "1 tasks, 1 blocked; checks made: static" in shown and "jane@" not in shown
 
 
-def answer(exchange: Path, number: int, value: dict[str, str]) -> str:
+def test_the_class_of_a_task_is_that_of_the_heuristic_then_of_a_model_then_of_a_curator(
+    home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any], facts: Callable[..., Any]
+) -> None:
+    repository, folder = home
+    exchange, where = tmp_path / "exchange", (str(repository),)
+
+    def classed() -> tuple[str, str]:
+        [row] = facts(folder, "tasks", *where)
+        return row["intent"], row["intent_by"]
+
+    [one] = facts(folder, "screen", *where)["intents"]
+    assert classed() == (one["intent"], "heuristic")
+    store, name = TableStore(folder / "tables"), resolve(str(repository)).name
+    assert store.count(Intent, name) == 1
+    ask = ("screen", *where, "--llm", f"exchange:{exchange}")
+    assert "waiting for 1 of 1 answers" in perfquarry(folder, *ask, code=1).stderr
+    said = {"why": "It was made for tidiness.", "evidence": ["return quick_sum(items)"], "intent": "side_effect"}
+    asked = answer(exchange, 1, said)
+    assert "quick_sum" in asked and "speedup" not in asked
+    perfquarry(folder, *ask)
+    assert classed() == ("side_effect", f"exchange:{exchange}")
+    perfquarry(folder, *ask)
+    assert store.count(Intent, name) == 2, "nothing is asked twice"
+    decisions = Decisions(open_database(f"sqlite:///{folder}/review/reviews.db"))
+    decisions.record(one["task_id"], "ann", "accept", seen=0, intent="behaviour_changed")
+    decisions.engine.dispose()
+    assert classed() == ("behaviour_changed", "ann")
+    assert "behaviour changed (ann)" in perfquarry(folder, "show", one["task_id"]).stdout
+
+
+def answer(exchange: Path, number: int, value: dict[str, Any]) -> str:
     """Answers the one request of a file of requests, by hand, and returns what was asked."""
     (line,) = (exchange / f"requests-{number:04}.jsonl").read_text().splitlines()
     request = json.loads(line)
@@ -126,7 +159,9 @@ def test_a_text_about_another_script_is_asked_for_anew(
         later = {"workloads": [workload], "config_hash": f"c{number}", "created_at": datetime.now(UTC)}
         store.append([task.model_copy(update=later)])
         assert "waiting for 1 of 1 answers" in perfquarry(folder, *ask, code=1).stderr
-        asked = answer(exchange, number, {"gso": f"Text {number}.", "oracle": "Faster.", "realistic": "Faster."})
+        asked = answer(
+            exchange, number, {"gso": f"Text {number}.", "oracle": "Faster.", "realistic": "Faster.", "fuzzy": ""}
+        )
         assert [one in asked for one in nodes] == [one == node for one in nodes]
         assert f"Text {number}." in perfquarry(folder, *ask).stdout
     texts = [row.text for row in store.records(Problem, name) if row.setting == "gso" and row.author != "template"]
