@@ -57,6 +57,9 @@ _OF_A_PLACE = frozenset(
 )
 """Errors of the system that say: what was named cannot be read or written."""
 
+_UNTIL_INTERRUPTED = frozenset({"review", "status", "ui", "worker"})
+"""Commands that Ctrl-C ends as they are meant to end."""
+
 app = typer.Typer(
     name="perfquarry",
     help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
@@ -118,9 +121,22 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files and terminals that are not UTF-8
     try:
+        code = _done()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED and _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
+        said = f"interrupted: what is done is kept; the same command goes on from here: {_again()}"
+        _end(INTERRUPTED, said, who="")
+    sys.exit(code)
+
+
+def _done() -> int:
+    """Does the command; its exit code. Ends the process where it went wrong."""
+    try:
         code = app(standalone_mode=False)
         if sys.stdout:
             sys.stdout.flush()
+        return code if isinstance(code, int) else 0
     except TyperException as error:
         _end_usage(error)
     except InputError as error:
@@ -134,12 +150,6 @@ def main() -> None:
         if error.errno not in _OF_A_PLACE or error.filename is None:
             raise
         _end(WRONG, _with_example(f"cannot use {error.filename}: {error.strerror}"))
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        said = f"interrupted: what is done is kept; the same command goes on from here: {_again()}"
-        _end(INTERRUPTED, said, who="")
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _end(code: int, text: str, *, who: str = "perfquarry: ") -> NoReturn:

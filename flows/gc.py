@@ -60,10 +60,10 @@ def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> No
 
 def _shown(room: Room, home: Home, dry_run: bool) -> Iterator[RenderableType]:
     if rows := [*((thing, "") for thing in room.removed), *((thing, "in use: stays") for thing in room.in_use)]:
-        table = Listing(("kind", ">size", "last used, UTC", "where", ""), "Would go" if dry_run else "Went")
+        table = Listing(("where", "kind", ">size", "last used, UTC", ""), "Would go" if dry_run else "Went")
         for thing, note in rows[:SHOWN]:
             where = str(thing.path.relative_to(home.root))
-            table.add(thing.kind, size(thing.bytes), f"{thing.used_at:%Y-%m-%d %H:%M}", where, note)
+            table.add(where, thing.kind, size(thing.bytes), f"{thing.used_at:%Y-%m-%d %H:%M}", note)
         yield table
         yield f"… and {len(rows) - SHOWN} more (--json lists all)\n" if len(rows) > SHOWN else ""
     verb = "would free" if dry_run else "freed"

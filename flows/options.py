@@ -126,7 +126,9 @@ def seconds_of(text: str) -> float:
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
     if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
-        raise InputError(f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most")
+        raise InputError(
+            f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most"
+        )
     return float(found[1]) * _UNITS[found[2]]
 
 

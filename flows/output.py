@@ -117,10 +117,21 @@ class Listing:
             if first.plain and first.plain != known:
                 known = first.plain
                 yield from _lines(first, room, "", "bold")
-            for name, cell in zip(self._names[1:], others, strict=True):
-                if cell.plain:
-                    head = Text(f"{name}: " if self.head and name else "", "dim")
-                    yield from _lines(head.append_text(cell), room, _GAP)
+            heads = [Text(f"{name}: " if self.head and name else "", "dim") for name in self._names[1:]]
+            parts = [head.append_text(cell) for head, cell in zip(heads, others, strict=True) if cell.plain]
+            for line in _packed(parts, room - len(_GAP)):
+                yield from _lines(line, room, _GAP)
+
+
+def _packed(parts: Iterable[Text], room: int) -> Iterator[Text]:
+    """Parts beside each other while they fit on one line."""
+    line = Text()
+    for part in parts:
+        if line and cell_len(f"{line.plain}{_GAP}{part.plain}") > room:
+            yield line
+            line = Text()
+        line = line.append(_GAP).append_text(part) if line else part
+    yield line
 
 
 def _lines(text: Text, room: int, indent: str, style: str = "") -> Iterable[RenderableType]:

@@ -19,7 +19,7 @@ from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
 from perfquarry.flows.decisions import accepted_tasks
-from perfquarry.flows.display import current, showing
+from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
@@ -108,9 +108,9 @@ def perform(
             return mark.funnel
         try:
             with executor as execute:
-                if not silent and not run.is_cloned:
-                    console.print(f"clone     {escape(run.source)}", highlight=False, soft_wrap=True)
-                _check(run, stages)
+                doing = "fetch" if run.is_cloned else "clone"
+                with waiting(console, doing, run.source, silent=silent):
+                    _check(run, stages)
                 _check_before(run, stages)
                 watermark.begin()
                 tidy(run)
@@ -134,6 +134,7 @@ def _with_server(run: Run) -> Iterator[Execute]:
         if server:
             if not server.answers:
                 current().tell("server", "Prefect's server of this home starts; --no-server goes without")
+                current().stage("server", None)
             os.environ["PREFECT_API_URL"] = server.promised()
         from perfquarry.flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
 
@@ -143,6 +144,8 @@ def _with_server(run: Run) -> Iterator[Execute]:
             raise ServerUnavailable(
                 "the local Prefect server was replaced while it started; run the same command again"
             )
+        if server:
+            current().finish("answers")
         run_with_prefect(run, stages)
 
     server: LocalServer | None = None
