@@ -5,7 +5,7 @@
     │   ├── UnknownRepository (LookupError)
     │   └── UnknownTask (LookupError)
     ├── StoreError (OSError)               a table cannot be read or written
-    │   └── SchemaTooNew
+    │   └── SchemaTooNew (InputError)      it is of a newer perfquarry
     ├── BudgetExceeded                     the next call of a model might cost more than may be spent
     ├── AnswersAwaited                     answers are to be given by somebody else before the run can go on
     │   └── AnswerMissing (LookupError)    a cassette has no answer to a request
@@ -45,7 +45,7 @@ class StoreError(PerfquarryError, OSError):
     """A table cannot be read or written."""
 
 
-class SchemaTooNew(StoreError):
+class SchemaTooNew(StoreError, InputError):
     """A part was written by a newer perfquarry than this one."""
 
 

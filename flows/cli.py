@@ -1,30 +1,31 @@
-"""The command line: `perfquarry`. Exit codes: 0 done, 1 the work failed, 2 bad usage or input."""
+"""The command line: `perfquarry`. Its commands are in `flows.commands`, its errors and exit codes here."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import logging
+import os
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from typer.exceptions import TyperException
 from typer.models import CommandInfo, TyperInfo
 
 import perfquarry
-from perfquarry.curation import Format, Mode
 from perfquarry.data.errors import InputError, PerfquarryError
-from perfquarry.flows.options import Options, default_jobs, home_of, seconds_of, settings_from
-from perfquarry.llm import By
+from perfquarry.flows.commands.examples import EXAMPLES
 
 COMMANDS: tuple[str, ...] = (
     "count",
     "evaluate",
     "exchange",
+    "look",
+    "operate",
     "pulls",
     "recipe",
     "release",
@@ -32,7 +33,7 @@ COMMANDS: tuple[str, ...] = (
     "review",
     "schedule",
     "screen",
-    "status",
+    "stages",
 )
 """Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
 
@@ -49,10 +50,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Commands as `--help` lists them."""
 
-INTERRUPTED = 130
-"""Exit code of Ctrl-C."""
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+"""Exit codes: the work failed, bad usage or input, Ctrl-C."""
+_OF_A_PLACE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP}
+)
+"""Errors of the system that say: what was named cannot be read or written."""
 
-STAGE_NAMES = ("mine", "judge", "build", "generate", "measure", "select", "screen", "count")
+_UNTIL_INTERRUPTED = frozenset({"review", "status", "ui", "worker"})
+"""Commands that Ctrl-C ends as they are meant to end."""
 
 app = typer.Typer(
     name="perfquarry",
@@ -79,370 +85,111 @@ def _whole(
     pass
 
 
-RepoArgument = Annotated[str, typer.Argument(help="Name in the registry, git URL, or local path.")]
-SourceOption = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
-SinceOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch at or after this date.")]
-UntilOption = Annotated[datetime | None, typer.Option(help="Changes that reached the branch before this date.")]
-ChangesOption = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
-ForOption = Annotated[
-    str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
-]
-TasksOption = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
-LimitOption = Annotated[
-    int | None, typer.Option(min=1, help="This run is about the N most probable changes that are not finished.")
-]
-JudgeOption = Annotated[
-    str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
-]
-LlmOption = Annotated[
-    str | None,
-    typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
-]
-WorkloadsOption = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
-BudgetOption = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
-HomeOption = Annotated[
-    Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
-]
-JobsOption = Annotated[int | None, typer.Option(min=1, help="Builds and selections at once.", show_default="cores")]
-SettingsOption = Annotated[
-    Path | None, typer.Option(help="TOML file with settings: \\[resources], one table per stage.")
-]
-ServerOption = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
-
-
-def _aware(date: datetime | None) -> datetime | None:
-    return date.replace(tzinfo=UTC) if date and date.tzinfo is None else date
-
-
-def _parts(text: str | None) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
-    if text is not None and not found:
-        raise InputError("--changes names no commit: give hashes, SHA,SHA, or leave it out for all changes")
-    return found
-
-
-def _dates(since: datetime | None, until: datetime | None) -> tuple[datetime | None, datetime | None]:
-    """Both dates as aware ones.
-
-    Raises:
-        InputError: no change can lie between them.
-    """
-    begin, end = _aware(since), _aware(until)
-    if begin and begin > datetime.now(UTC):
-        raise InputError(f"--since {begin:%Y-%m-%d} is in the future: no change is as new as that")
-    if begin and end and begin >= end:
-        raise InputError(f"--since {begin:%Y-%m-%d} is not before --until {end:%Y-%m-%d}: no change lies between them")
-    return begin, end
-
-
-def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
-    if not as_json:
-        Console().print(f"{name:<9} {escape(options.repo)}, home {escape(options.home)}", highlight=False)
-    from perfquarry.flows.work import work  # the rooms take seconds to import; --help and bad usage need none of them
-
-    work(options, stages, with_server=with_server, as_json=as_json)
-
-
-def _stage_command(name: str, stages: Sequence[str], text: str) -> None:
-    def command(
-        repo: RepoArgument,
-        source: SourceOption = None,
-        since: SinceOption = None,
-        until: UntilOption = None,
-        changes: ChangesOption = None,
-        limit: LimitOption = None,
-        budget: ForOption = None,
-        tasks: TasksOption = None,
-        judge: JudgeOption = "heuristic",
-        workloads: WorkloadsOption = "unit-test",
-        llm: LlmOption = None,
-        budget_usd: BudgetOption = None,
-        home: HomeOption = None,
-        jobs: JobsOption = None,
-        settings: SettingsOption = None,
-        server: ServerOption = True,
-        as_json: JsonOption = False,
-    ) -> None:
-        if tasks is not None and "select" not in stages:
-            raise InputError(f"--tasks goes with curate: {name} accepts none")
-        seconds = seconds_of(budget) if budget else None
-        begin, end = _dates(since, until)
-        options = Options(
-            repo=repo,
-            source=source,
-            since=begin,
-            until=end,
-            changes=_parts(changes),
-            limit=limit,
-            home=str(home_of(home).root),
-            jobs=jobs or default_jobs(),
-            seconds=seconds,
-            tasks=tasks,
-            settings=settings_from(settings, judge, workloads, budget_usd, llm),
-        )
-        _work(name, options, stages, with_server=server, as_json=as_json)
-
-    command.__doc__ = text
-    app.command(name)(command)
-
-
-_stage_command("curate", STAGE_NAMES, "All stages: from a repository's history to verified tasks.")
-_stage_command("mine", STAGE_NAMES[:1], "Read the history into the table of changes.")
-_stage_command("build", STAGE_NAMES[2:3], "Make both sides of the kept changes runnable.")
-_stage_command("generate", STAGE_NAMES[3:4], "Find workloads that execute changed lines: unit tests and scripts.")
-_stage_command("measure", STAGE_NAMES[4:5], "Time the workloads on both sides, which take turns on one core.")
-_stage_command("select", STAGE_NAMES[5:6], "Decide which changes are verified improvements.")
-
-
-@app.command()
-def judge(
-    repo: Annotated[str | None, typer.Argument(help="Name in the registry, git URL, or local path.")] = None,
-    source: SourceOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    changes: ChangesOption = None,
-    limit: LimitOption = None,
-    judge: JudgeOption = "heuristic",
-    workloads: WorkloadsOption = "unit-test",
-    llm: LlmOption = None,
-    budget_usd: BudgetOption = None,
-    home: HomeOption = None,
-    jobs: JobsOption = None,
-    settings: SettingsOption = None,
-    server: ServerOption = True,
-    count_tokens: Annotated[bool, typer.Option("--count-tokens", help="Only tell what models would cost.")] = False,
-    evaluate: Annotated[Path | None, typer.Option(help="Only compare with the labels of this Parquet file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="--evaluate: reliability plot to write (SVG).")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Judge which changes improve performance."""
-    if count_tokens and judge == "heuristic":
-        judge = "cascade"
-    if count_tokens and judge == "cascade":
-        llm = llm or "exchange:nobody"
-    if (repo is None) == (evaluate is None) or (plot and not evaluate):
-        raise InputError("give a repository to judge, or --evaluate LABELS.parquet (with --plot FILE.svg)")
-    begin, end = _dates(since, until)
-    options = Options(
-        repo=repo or "",
-        source=source,
-        since=begin,
-        until=end,
-        changes=_parts(changes),
-        limit=limit,
-        home=str(home_of(home).root),
-        jobs=jobs or default_jobs(),
-        settings=settings_from(settings, judge, workloads, budget_usd, llm),
-    )
-    if evaluate:
-        from perfquarry.flows.judge_evaluation import report as evaluation
-
-        evaluation(options, evaluate, plot, as_json=as_json)
-    elif count_tokens:
-        from perfquarry.flows.judge_tokens import report as tokens
-
-        tokens(options, as_json=as_json)
-    else:
-        _work("judge", options, ["judge"], with_server=server, as_json=as_json)
-
-
-@app.command()
-def tasks(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """List the accepted tasks of a repository."""
-    from perfquarry.flows import facts
-
-    facts.tasks(home_of(home), repo, as_json=as_json)
-
-
-@app.command()
-def show(
-    task_id: Annotated[str, typer.Argument(help="Task id, or the start of one, or of a head's hash.")],
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show one task: targets, workloads, timings, and the decision in words."""
-    from perfquarry.flows import facts
-
-    facts.show(home_of(home), task_id, as_json=as_json)
-
-
-@app.command()
-def funnel(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show how many changes each stage kept, and why the rest were rejected."""
-    from perfquarry.flows import facts
-
-    facts.funnel(home_of(home), repo, as_json=as_json)
-
-
-@app.command()
-def workloads(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show how many workloads each source gave, and why the rest were rejected."""
-    from perfquarry.flows import facts
-
-    facts.workloads(home_of(home), repo, as_json=as_json)
-
-
-@app.command()
-def export(
-    repo: RepoArgument,
-    to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
-    form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: one folder per task.")] = "native",
-    network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
-    base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
-    reviews: Annotated[
-        Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
-    ] = None,
-    setting: Annotated[
-        str,
-        typer.Option(
-            help="harbor: problem text. oracle: functions to change; realistic: functions that users call; "
-            "gso: a script; fuzzy: a user's report.",
-            show_default="realistic",
-        ),
-    ] = "",
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
-    from perfquarry.flows import facts
-
-    if (network or base_image or reviews or setting) and form != "harbor":
-        raise InputError("--network, --base, --reviews and --setting are for --format harbor")
-    if network not in ("", "no-network", "public"):
-        raise InputError(f"unknown network {network!r}: no-network or public")
-    facts.export(
-        home_of(home),
-        repo,
-        to,
-        form,
-        as_json=as_json,
-        network=network,
-        base_image=base_image,
-        reviews=reviews,
-        setting=setting,
-    )
-
-
-@app.command()
-def stability(
-    file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
-    mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
-    as_json: JsonOption = False,
-) -> None:
-    """Apply the stability filters to anybody's timings."""
-    from perfquarry.flows import facts
-
-    facts.stability(file, mode, as_json=as_json)
-
-
-@app.command()
-def costs(
-    repo: Annotated[str | None, typer.Argument(help="Only of this repository.")] = None,
-    by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show what models were asked, the tokens and the USD."""
-    from perfquarry.flows.costs import report
-
-    report(home_of(home), repo, by, as_json=as_json)
-
-
-@app.command()
-def sampling(repo: RepoArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
-    from perfquarry.flows.sampling import report
-
-    report(home_of(home), repo, as_json=as_json)
-
-
-@app.command()
-def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Tell what this machine lacks, and what that costs."""
-    from perfquarry.flows.doctor import report
-
-    report(home_of(home), as_json=as_json)
-
-
-@app.command()
-def gc(
-    home: HomeOption = None,
-    keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Keep nothing but what is in use.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""
-    from perfquarry.flows.gc import collect
-
-    collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
-
-
-@app.command()
-def image(
-    task_id: Annotated[str, typer.Argument(help="Task id, or the start of one, or of a head's hash.")],
-    to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],
-    base_image: Annotated[str, typer.Option("--base", help="Image to build on.", show_default="our own")] = "",
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the container image of a task's base to a file, and note its digest in the task."""
-    from perfquarry.flows.images import export as export_image
-
-    export_image(home_of(home), task_id, to, base_image, as_json=as_json)
-
-
-@app.command()
-def ui(home: HomeOption = None) -> None:
-    """Open the local Prefect server's page, until Ctrl-C."""
-    from perfquarry.flows.work import serve
-
-    serve(home_of(home))
-
-
 for _name in COMMANDS:
     importlib.import_module(f"perfquarry.flows.commands.{_name}").register(app)
 
 
 def _grouped() -> None:
-    """Puts the commands into their groups, in their order."""
+    """Puts the commands into their groups, in their order, each with its example."""
     places = [(name, group) for group, names in GROUPS.items() for name in names]
     order, groups = [name for name, _ in places], dict(places)
     for registered in (app.registered_commands, app.registered_groups):
         registered.sort(key=lambda one: order.index(_name_of(one)))
         for one in registered:
             one.rich_help_panel = groups[_name_of(one)]
+            _show_example(one, _name_of(one))
 
 
 def _name_of(one: CommandInfo | TyperInfo) -> str:
     return str(one.name or getattr(one.callback, "__name__", ""))
 
 
+def _show_example(one: CommandInfo | TyperInfo, path: str) -> None:
+    if path in EXAMPLES:
+        one.epilog = "Example: [bold]" + EXAMPLES[path].replace("[", "\\[") + "[/]"
+    if isinstance(one, TyperInfo) and one.typer_instance:
+        for below in one.typer_instance.registered_commands:
+            _show_example(below, f"{path} {_name_of(below)}")
+
+
 _grouped()
 
 
 def main() -> None:
-    """Entry point: every error the program raises on purpose becomes one clear line and an exit code."""
-    errors = Console(stderr=True)
+    """Entry point: whatever goes wrong on purpose becomes one sentence on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files and terminals that are not UTF-8
     try:
-        app(standalone_mode=True)
+        code = _done()
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED and _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
+        said = f"interrupted: what is done is kept; the same command goes on from here: {_again()}"
+        _end(INTERRUPTED, said, who="")
+    sys.exit(code)
+
+
+def _done() -> int:
+    """Does the command; its exit code. Ends the process where it went wrong."""
+    try:
+        code = app(standalone_mode=False)
+        if sys.stdout:
+            sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except TyperException as error:
+        _end_usage(error)
     except InputError as error:
-        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
-        sys.exit(2)
+        _end(WRONG, _with_example(str(error)))
+    except BrokenPipeError:
+        _end_unread()
     except PerfquarryError as error:
         logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
-        errors.print(f"[red]perfquarry:[/] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
-        sys.exit(1)
-    except (KeyboardInterrupt, SystemExit) as ended:  # typer makes an exit of Ctrl-C
-        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+        _end(FAILED, str(error))
+    except OSError as error:
+        if error.errno not in _OF_A_PLACE or error.filename is None:
             raise
-        errors.print(
-            "interrupted: what is done is kept; run the same command again to go on from here",
-            highlight=False,
-            soft_wrap=True,
-        )
-        sys.exit(INTERRUPTED)
+        _end(WRONG, _with_example(f"cannot use {error.filename}: {error.strerror}"))
+
+
+def _end(code: int, text: str, *, who: str = "perfquarry: ") -> NoReturn:
+    from perfquarry.flows.output import complain
+
+    complain(who, text)
+    sys.exit(code)
+
+
+def _end_usage(error: TyperException) -> NoReturn:
+    text = error.format_message()
+    if "\n" in text:  # the help that a group shows without a command
+        sys.stdout.write(text + "\n")
+        sys.exit(WRONG)
+    _end(WRONG, _with_example(text.rstrip(".")))
+
+
+def _end_unread() -> NoReturn:
+    """Nobody reads what is written (`| head`): no word more, not even at the interpreter's end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(FAILED)
+
+
+def _with_example(text: str) -> str:
+    """An error's text, with a right use of the same command where it names none itself."""
+    example = EXAMPLES.get(_path_of(sys.argv[1:]), EXAMPLES["curate"])
+    return text if any(sign in text for sign in ("perfquarry ", "such as ")) else f"{text}; for example: {example}"
+
+
+def _path_of(arguments: Sequence[str]) -> str:
+    """The longest path of a command with which the arguments begin."""
+    words = [word for word in arguments if not word.startswith("-")]
+    return next((path for path in (" ".join(words[:2]), *words[:1]) if path in EXAMPLES), "")
+
+
+def _again() -> str:
+    import shlex
+
+    return shlex.join(["perfquarry", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from perfquarry.curation.counts import change_count, counts_of, label_of
 from perfquarry.data.records import Count, Task, node_of
@@ -16,6 +13,7 @@ from perfquarry.flows.count_lines import facts_of
 from perfquarry.flows.count_runs import run_counts, workloads_of
 from perfquarry.flows.display import showing
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.reports import times
 from perfquarry.flows.screen_reports import opened, wanted
 from perfquarry.flows.work import claiming
@@ -37,9 +35,9 @@ def report(options: Options, *, as_json: bool) -> None:
     own = {name: [counts[key] for key in workloads if key in counts] for name, workloads in known.items()}
     nodes = {key: node_of(*one, key) for workloads in known.values() for key, one in workloads.items()}
     if as_json:
-        print(json.dumps({"tasks": [_facts(task, own[task.task_id]) for task in tasks]}, indent=2))
+        print_json({"tasks": [_facts(task, own[task.task_id]) for task in tasks]})
     else:
-        console.print(_table(tasks, own, nodes))
+        show(_table(tasks, own, nodes))
 
 
 def _facts(task: Task, rows: Sequence[Count]) -> dict[str, Any]:
@@ -53,23 +51,22 @@ def _facts(task: Task, rows: Sequence[Count]) -> dict[str, Any]:
     }
 
 
-def _table(tasks: Sequence[Task], own: Mapping[str, Sequence[Count]], nodes: Mapping[str, str]) -> Table:
-    table = Table(title="Instructions, base over head", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("clock", "instructions", "seeds' range"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("workload", overflow="fold")
+def _table(tasks: Sequence[Task], own: Mapping[str, Sequence[Count]], nodes: Mapping[str, str]) -> Listing:
+    table = Listing(("workload", ">clock", ">instructions", ">seeds' range"), "Instructions, base over head")
     for task in tasks:
         change = change_count(own[task.task_id])
         told = f"{change.touched} of {change.counted} workloads touched"
-        table.add_row(times(task.speedup), times(change.ratio), "", f"[bold]{escape(task.task_id)}[/] [dim]{told}[/]")
+        table.add(
+            Text.assemble((task.task_id, "bold"), "  ", (told, "dim")), times(task.speedup), times(change.ratio), ""
+        )
         named = {one.workload_id: one for one in task.workloads}
         for row in own[task.task_id]:
             known = named.get(row.workload_id)
             label = label_of(row, faster=known is not None)
-            table.add_row(
+            table.add(
+                Text.assemble(nodes[row.workload_id], "  ", (label or row.detail[:120], "dim")),
                 times(known.speedup) if known else "not faster",
                 f"{row.ratio:.3f}×" if row.ratio else "–",
                 f"{row.low:.3f}–{row.high:.3f}" if row.low and row.high else "",
-                f"{escape(nodes[row.workload_id])} [dim]{label or escape(row.detail[:120])}[/]",
             )
     return table

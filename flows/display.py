@@ -207,6 +207,35 @@ def showing(console: Console, *, silent: bool = False, also: Display | None = No
             _current = before
 
 
+@contextmanager
+def waiting(console: Console, about: str, text: str, *, silent: bool = False) -> Iterator[None]:
+    """Says what is waited for: a spinner on a terminal; elsewhere a line, and another each `LINE_SECONDS`."""
+    if silent:
+        yield
+        return
+    line = f"{about:<9} {text}"
+    if console.is_terminal:
+        with console.status(escape(line)):
+            yield
+        console.print(escape(line), highlight=False, soft_wrap=True)
+        return
+    over, began = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        while not over.wait(LINE_SECONDS):
+            again = f"{about:<9} goes on after {time.monotonic() - began:.0f} s"
+            console.print(again, highlight=False, soft_wrap=True, markup=False)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
 def _plain(text: str, width: int) -> str:
     line = text.replace("[", "\\[").splitlines()[0] if text else ""
     return line if len(line) <= width else line[: width - 1] + "…"

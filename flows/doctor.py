@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -13,14 +12,13 @@ from pathlib import Path
 
 import psutil
 from pydantic import Field
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.data.git import version
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.reports import size
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.leases.eviction import inventory, make_room
@@ -44,20 +42,24 @@ class DoctorCheck(Record):
     needed: bool = Field(default=False, description="Nothing can be curated without it.")
 
 
-def report(home: Home, *, as_json: bool) -> None:
-    """Prints all checks."""
+def report(home: Home, *, as_json: bool) -> bool:
+    """Prints all checks, the verdict first; whether this machine can curate."""
     checks = examine(home)
     if as_json:
-        print(json.dumps([check.model_dump() for check in checks], indent=2))
-        return
-    table = Table.grid(padding=(0, 1))
+        print_json(checks)
+    else:
+        show(verdict(checks), _checks(checks))
+    return all(check.ok or not check.needed for check in checks)
+
+
+def _checks(checks: Sequence[DoctorCheck]) -> Listing:
+    table = Listing(("", "check", "found"), head=False)
     for check in checks:
-        mark = "[green]✓[/]" if check.ok else "[red]✗[/]" if check.needed else "[yellow]![/]"
-        more = "" if check.ok else f"\n[dim]costs:[/] {escape(check.cost)}\n[dim]to do:[/] {escape(check.remedy)}"
-        table.add_row(mark, check.name, escape(check.found) + more)
-    console = Console()
-    console.print(verdict(checks), highlight=False)
-    console.print(table, highlight=False)
+        mark = Text("✓", "green") if check.ok else Text("✗", "red") if check.needed else Text("!", "yellow")
+        costs, remedy = ("\ncosts: ", "dim"), ("\nto do: ", "dim")
+        more = () if check.ok else (costs, check.cost, remedy, check.remedy)
+        table.add(mark, check.name, Text.assemble(check.found, *more))
+    return table
 
 
 def verdict(checks: Sequence[DoctorCheck]) -> str:
@@ -65,12 +67,11 @@ def verdict(checks: Sequence[DoctorCheck]) -> str:
     lacking = [check for check in checks if not check.ok]
     needed = ", ".join(check.name for check in lacking if check.needed)
     if needed:
-        return f"This machine cannot curate yet. Missing: {needed}."
+        return f"cannot work: {needed} missing"
     if not lacking:
-        return "This machine is ready."
-    return (
-        f"This machine is ready. {len(lacking)} of {len(checks)} could be better: {', '.join(c.name for c in lacking)}."
-    )
+        return "ready"
+    things = "thing" if len(lacking) == 1 else "things"
+    return f"works, with {len(lacking)} {things} missing: {', '.join(check.name for check in lacking)}"
 
 
 def examine(home: Home) -> list[DoctorCheck]:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from perfquarry.curation.evaluation.metrics import Score
 from perfquarry.curation.evaluation.outcomes import THRESHOLD, graded, ungraded
@@ -28,6 +26,7 @@ from perfquarry.data.records import Grade, Machine, Reason, Stamp, Task, content
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
+from perfquarry.flows.output import Listing
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
@@ -341,7 +340,7 @@ def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json
         print(report.model_dump_json(indent=2))
         return
     console.print()
-    console.print(_scores(report.scores))
+    console.print(_scores(report.scores), crop=False)
     console.print(f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}", highlight=False)
     for name, why in report.left_out.items():
         console.print(f"left out: {name}: {why.splitlines()[0]}", highlight=False, markup=False)
@@ -365,15 +364,13 @@ def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json
         console.print(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}", markup=False)
 
 
-def _scores(scores: Sequence[Score]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", overflow="fold")
-    for name in ("Opt@1", "95 %", "apply", "correct", "δ", "of expert", "geometric", "graded"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _scores(scores: Sequence[Score]) -> Listing:
+    figures = ("Opt@1", "95 %", "apply", "correct", "δ", "of expert", "geometric", "graded")
+    table = Listing(("model", *(f">{name}" for name in figures)))
     for one in scores:
         opt = one.opt[1]
-        table.add_row(
-            Text(visible(one.model)),
+        table.add(
+            visible(one.model),
             f"{opt.value:.0%}",
             f"{100 * opt.low:.0f}-{100 * opt.high:.0f}",
             f"{one.apply.value:.0%}",

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
+from perfquarry.flows.output import Listing, show
 from perfquarry.llm.answers import problem_of
 from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
 from perfquarry.llm.request import Reply
@@ -73,13 +72,11 @@ def status(path: Path, *, as_json: bool) -> None:
     if not rows:
         console.print(f"nothing was asked in {path} yet", highlight=False, markup=False)
         return
-    table = Table(title=f"Requests in {path}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("form of the answer")
-    for name in ("requests", "answered", "wait", "tokens to read, about"):
-        table.add_column(name, justify="right")
+    names = (">requests", ">answered", ">wait", ">tokens to read, about")
+    table = Listing(("form of the answer", *names), f"Requests in {path}")
     for row in rows:
-        table.add_row(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
-    console.print(table)
+        table.add(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
+    show(table)
     if any(row.waiting for row in rows):
         told = f"the next to answer: perfquarry exchange next {path}"
     else:
@@ -87,7 +84,7 @@ def status(path: Path, *, as_json: bool) -> None:
     console.print(told, highlight=False, markup=False, soft_wrap=True)
 
 
-def show(path: Path, number: int, *, as_json: bool) -> None:
+def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     """The requests that wait, the oldest first, as the model reads them.
 
     Raises:

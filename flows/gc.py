@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from filelock import FileLock
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.reports import size
 from perfquarry.flows.run import Run
 from perfquarry.harness.leases.eviction import Room, make_room, parse_size
@@ -54,30 +53,21 @@ def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> No
     with FileLock(home.locks / "gc.lock"):
         room = make_room(home, wanted, dry_run=dry_run)
     if as_json:
-        print(room.model_dump_json(indent=2))
+        print_json(room)
     else:
-        _print(room, home, dry_run)
+        show(*_shown(room, home, dry_run))
 
 
-def _print(room: Room, home: Home, dry_run: bool) -> None:
-    console = Console()
+def _shown(room: Room, home: Home, dry_run: bool) -> Iterator[RenderableType]:
     if rows := [*((thing, "") for thing in room.removed), *((thing, "in use: stays") for thing in room.in_use)]:
-        title = "Would go" if dry_run else "Went"
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        table.add_column("kind", no_wrap=True)
-        table.add_column("size", justify="right", no_wrap=True)
-        table.add_column("last used, UTC", no_wrap=True)
-        table.add_column("where", overflow="fold")
-        table.add_column("")
+        table = Listing(("where", "kind", ">size", "last used, UTC", ""), "Would go" if dry_run else "Went")
         for thing, note in rows[:SHOWN]:
-            where = escape(str(thing.path.relative_to(home.root)))
-            table.add_row(thing.kind, size(thing.bytes), f"{thing.used_at:%Y-%m-%d %H:%M}", where, note)
-        console.print(table)
-        if len(rows) > SHOWN:
-            console.print(f"… and {len(rows) - SHOWN} more (--json lists all)\n")
+            where = str(thing.path.relative_to(home.root))
+            table.add(where, thing.kind, size(thing.bytes), f"{thing.used_at:%Y-%m-%d %H:%M}", note)
+        yield table
+        yield f"… and {len(rows) - SHOWN} more (--json lists all)\n" if len(rows) > SHOWN else ""
     verb = "would free" if dry_run else "freed"
-    console.print(
+    yield (
         f"{verb} {size(room.freed)}; environments, trees, artifacts and build folders: {size(room.before)} before, "
-        f"{size(room.after)} after, budget {size(room.budget)}",
-        highlight=False,
+        f"{size(room.after)} after, budget {size(room.budget)}"
     )

@@ -13,6 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.logging import RichHandler
 
+from perfquarry.data.errors import InputError
+
 _ids: ContextVar[dict[str, str]] = ContextVar("ids", default={})  # noqa: B039 - never changed in place
 
 
@@ -49,10 +51,19 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(folder: Path, console: Console, run: str, repository: str) -> Path:
-    """Our log: everything to `RUN.log` and `RUN.jsonl` in the folder, warnings to the terminal too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{run}.log"
-    text = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    """Our log: everything to `RUN.log` and `RUN.jsonl` in the folder, warnings to the terminal too.
+
+    Raises:
+        InputError: the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{run}.log"
+        text = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder} in the home: {error.strerror}; name another home, such as --home var"
+        ) from error
     text.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     lines = logging.FileHandler(path.with_suffix(".jsonl"), encoding="utf-8")
     lines.setFormatter(JsonLines(run=run, repository=repository))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -13,13 +14,14 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import Field, ValidationError, field_validator
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.data.settings import Settings
 from perfquarry.llm.spec import ModelSpec
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
 """Environment variable of a worker: the settings file of runs that name none."""
+LONGEST_SECONDS = 10 * 366 * 86400.0
+"""Longest time limit (seconds): what is longer is a slip."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
@@ -73,11 +75,15 @@ def settings_from(
     Raises:
         InputError: the file cannot be read, or names an unknown setting.
     """
+    if budget_usd is not None and not math.isfinite(budget_usd):
+        raise InputError(f"--budget-usd {budget_usd} is no amount: give one such as 2.50, or leave it out for no limit")
     tables = read_settings(path)
     tables.setdefault("judge", {})["judge"] = judge
     tables.setdefault("generate", {})["source"] = workloads
     if llm is not None:
         spec = str(ModelSpec.parse(llm))
+        if spec.startswith("exchange:") and Path(spec.removeprefix("exchange:")).is_file():
+            raise InputError(f"--llm {llm}: that is a file; name a folder, such as exchange:answers")
         if judge == "cascade":
             tables["judge"]["model"] = spec
         if "generated" in map(str.strip, workloads.split(",")):
@@ -102,13 +108,13 @@ def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
     """The tables of a settings file, not yet checked; none without a file.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or is no TOML.
     """
     if path is None:
         return {}
     try:
-        return tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"cannot read the settings {path}: {error}") from error
 
 
@@ -119,8 +125,10 @@ def seconds_of(text: str) -> float:
         InputError: it is none.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
-    if not found or not float(found[1]):
-        raise InputError(f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d")
+    if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
+        raise InputError(
+            f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most"
+        )
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -129,8 +137,3 @@ def default_jobs() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def home_of(folder: Path | None) -> Home:
-    """The home named on the command line, else `PERFQUARRY_HOME`, else `./var`."""
-    return Home(folder.expanduser().resolve()) if folder else Home.default()

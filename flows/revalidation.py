@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
-from rich.table import Table
 
 from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
 from perfquarry.curation.sessions import look
@@ -17,6 +16,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
+from perfquarry.flows.output import Listing, show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
@@ -92,20 +92,20 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
         facts = {"tasks": len(rows), "held": held, "share": summary, **_partly(rows), "untried": untried}
         print(json.dumps({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}))
         return
-    table = Table(box=None, title_justify="left")
-    for name in ("published", "95 % interval", "here", "95 % interval", "load", "task and outcome"):
-        table.add_column(name, justify="left" if name.startswith("task") else "right", overflow="fold")
+    names = (">published", ">95 % interval", ">here", ">95 % interval", ">load", "outcome")
+    table = Listing(("task", *names))
     for row in rows:
-        table.add_row(
+        table.add(
+            row.task_id,
             times(row.published_speedup),
-            f"\\[{times(row.published_low)}, {times(row.published_high)}]",
+            f"[{times(row.published_low)}, {times(row.published_high)}]",
             times(row.speedup),
-            f"\\[{times(row.low)}, {times(row.high)}]",
+            f"[{times(row.low)}, {times(row.high)}]",
             f"{row.foreign_load:.2f}",
-            f"{row.task_id}\n{outcome(row)}",
+            outcome(row),
         )
     console = Console()
-    console.print(table)
+    show(table, console=console)
     if share:
         held = sum(row.status == "kept" for row in rows)
         part, low, high = (100 * value for value in share)

@@ -48,7 +48,13 @@ def database_of(home: Home) -> Engine:
 def transfer(
     home: Home, export_to: Path | None, log_to: Path | None, import_from: Path | None, *, as_json: bool
 ) -> None:
-    """Adds what a file holds, then writes the decisions that stand, and the log."""
+    """Adds what a file holds, then writes the decisions that stand, and the log.
+
+    Raises:
+        InputError: there is no such file, or it holds no decisions.
+    """
+    if import_from and not import_from.is_file():
+        raise InputError(f"there is no file {import_from}: name one that --export wrote, such as decisions.parquet")
     engine = database_of(home)
     decisions = Decisions(engine)
     facts: dict[str, object] = {}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow.compute as pc
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from perfquarry.data.home import Home
-from perfquarry.data.records import MEANING, Reason, Workload
+from perfquarry.data.records import Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import repository_of
+from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.reports import reasons_table
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:
@@ -28,15 +25,16 @@ def report(home: Home, repo: str, *, as_json: bool) -> None:
     name = repository_of(home, repo).name
     rounds = by_round(_newest(TableStore(home.tables), name))
     if as_json:
-        print(json.dumps({"repository": name, "rounds": rounds}, indent=2))
+        print_json({"repository": name, "rounds": rounds})
         return
-    console = Console()
     if not rounds:
-        console.print(f"no model wrote workloads for {repo} in {home.root}", highlight=False, markup=False)
+        show(
+            f"no model wrote workloads for {repo} in {home.root}: "
+            f"`perfquarry curate {repo} --workloads generated --llm SPEC` lets one"
+        )
         return
-    console.print(_table(name, rounds))
-    for reason in dict.fromkeys(reason for one in rounds for reason in one["rejected"]):
-        console.print(f"{reason:<26} {MEANING[Reason(reason)]}", highlight=False, markup=False)
+    seen = dict.fromkeys(reason for one in rounds for reason in one["rejected"])
+    show(_table(name, rounds), "", reasons_table(seen))
 
 
 def by_round(rows: Iterable[Workload]) -> list[dict[str, Any]]:
@@ -73,13 +71,12 @@ def _newest(store: TableStore, name: str) -> list[Workload]:
     return [row for row in rows if (row.stage_version, row.config_hash) == origin and row.round]
 
 
-def _table(name: str, rounds: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"Sampled scripts of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("round", "changes", "scripts", "kept", "hidden", "share"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("why the rest were rejected", overflow="fold")
+def _table(name: str, rounds: list[dict[str, Any]]) -> Listing:
+    figures = ("round", "changes", "scripts", "kept", "hidden")
+    names = (*(f">{figure}" for figure in (*figures, "share")), "why the rest were rejected")
+    table = Listing(names, f"Sampled scripts of {name}")
     for one in rounds:
-        figures = [str(one[column]) for column in ("round", "changes", "scripts", "kept", "hidden")]
         share = "–" if one["share"] is None else f"{one['share']:.0%}"
-        table.add_row(*figures, share, ", ".join(f"{reason} {count}" for reason, count in one["rejected"].items()))
+        why = ", ".join(f"{reason} {count}" for reason, count in one["rejected"].items())
+        table.add(*(str(one[figure]) for figure in figures), share, why)
     return table

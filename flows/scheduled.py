@@ -18,8 +18,9 @@ from rich.console import Console
 
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.artifacts import publish
+from perfquarry.flows.homes import home_of
 from perfquarry.flows.hooks import tell_failure
-from perfquarry.flows.options import Options, default_jobs, home_of, settings_file, settings_from
+from perfquarry.flows.options import Options, default_jobs, settings_file, settings_from
 from perfquarry.flows.prefect_flows import do_stages, error_of, outcome_of
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed

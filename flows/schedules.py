@@ -14,15 +14,16 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
 from perfquarry.flows.deployments import POOL, chosen
 from perfquarry.flows.options import WORKER_SETTINGS, read_settings
+from perfquarry.flows.output import Listing, say
+from perfquarry.flows.output import show as output
 from perfquarry.flows.server import local_server, quiet
 
 IDLE_SECONDS = 5
@@ -65,13 +66,15 @@ def show(home: Home, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([one.model_dump(mode="json") for one in deployed], indent=2))
         return
-    table = Table(title=f"{len(deployed)} deployment(s)", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("repository", "cron, UTC", "next run, UTC", "last run, UTC", "ended"):
-        table.add_column(name, no_wrap=True)
+    if not deployed:
+        say("nothing is deployed: `perfquarry schedule apply REPO…` does that, `perfquarry worker` does the runs")
+        return
+    names = ("repository", "cron, UTC", "next run, UTC", "last run, UTC", "ended")
+    table = Listing(names, f"{len(deployed)} deployment(s)")
     for one in deployed:
-        cron = one.cron if one.active else f"[dim]{one.cron} (paused)[/]"
-        table.add_row(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
-    Console().print(table)
+        cron = one.cron if one.active else Text(f"{one.cron} (paused)", "dim")
+        table.add(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
+    output(table)
 
 
 def _minute(date: datetime | None) -> str:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
-from perfquarry.data.errors import InputError
+from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
+from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Problem, Task
+from perfquarry.data.registry import names
 from perfquarry.flows.decisions import newest_findings, newest_problems
 from perfquarry.flows.display import showing
+from perfquarry.flows.facts import find_task
 from perfquarry.flows.intents import ask_intents, curated, with_curators
 from perfquarry.flows.logs import log_to
+from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.oversampling import demands_of
 from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
@@ -60,22 +64,14 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
     lacking = [one for one in demands_of(run) if one.task_id in asked]
     if as_json:
         found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
-        print(
-            json.dumps(
-                {
-                    "findings": found,
-                    "demands": [asdict(one) for one in lacking],
-                    "intents": [one.model_dump(mode="json") for one in intents.values()],
-                },
-                indent=2,
-            )
-        )
+        demands = [asdict(one) for one in lacking]
+        print_json({"findings": found, "demands": demands, "intents": list(intents.values())})
     else:
-        console.print(findings_table(run.name, rows, list(asked.values())))
-        for name, one in intents.items():
-            text = f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}"
-            console.print(text, highlight=False, soft_wrap=True, markup=False)
-        console.print(_sum_of(rows, options.repo, lacking), highlight=False, soft_wrap=True, markup=False)
+        said = [
+            f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}"
+            for name, one in intents.items()
+        ]
+        show(findings_table(run.name, rows, list(asked.values())), *said, "", _sum_of(rows, options.repo, lacking))
 
 
 def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> str:
@@ -93,21 +89,19 @@ def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> st
     return text
 
 
-def findings_table(name: str, rows: Sequence[Finding], tasks: Sequence[Task]) -> Table:
+def findings_table(name: str, rows: Sequence[Finding], tasks: Sequence[Task]) -> Listing:
     """Findings, worst first within a task."""
-    table = Table(title=f"Findings of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("task", "check", "evidence"):
-        table.add_column(column, overflow="fold")
+    table = Listing(("task", "check", "evidence"), f"Findings of {name}")
     for task in tasks:
         own = [row for row in rows if row.task_id == task.task_id and row.check != SCREENED]
-        first = f"{escape(task.task_id)}\n[dim]{escape(task.title[:50])}[/]"
+        first = Text.assemble(task.task_id, "\n", (task.title, "dim"))
         for row in own:
-            about = f"[dim]{escape(row.subject[-60:])}[/] " if row.subject and row.subject not in row.evidence else ""
-            colour = _COLOURS[row.severity]
-            table.add_row(first, f"[{colour}]{row.check}[/]", about + escape(" ".join(row.evidence.split())))
-            first = ""
+            about = f"{row.subject} " if row.subject and row.subject not in row.evidence else ""
+            evidence = Text.assemble((about, "dim"), " ".join(row.evidence.split()))
+            table.add(first, Text(row.check, _COLOURS[row.severity]), evidence)
+            first = Text()
         if not own:
-            table.add_row(first, "[green]clean[/]", "")
+            table.add(first, Text("clean", "green"), "")
     return table
 
 
@@ -120,7 +114,7 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     """
     if plans and llm is None:
         raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
-    run, console = opened(options, as_json)
+    run, console = opened(_about(options), as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if llm is not None:
@@ -131,20 +125,40 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
     visible = [row for row in rows if row.setting != "plan"]
     if as_json:
-        print(json.dumps([row.model_dump(mode="json") for row in visible], indent=2))
+        print_json(visible)
         return
     for row in visible:
-        _print_problem(console, row)
+        show(*_problem(row))
     told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
-    console.print(f"{told}; {len(rows) - len(visible)} plans in the table, not shown", highlight=False)
+    show(f"{told}; {len(rows) - len(visible)} plans in the table, not shown")
 
 
-def _print_problem(console: Console, row: Problem) -> None:
-    head = f"{row.task_id}  {row.setting} by {row.author}"
-    console.rule(escape(head), align="left")
+def _about(options: Options) -> Options:
+    """The options of one task's repository and head, where a task is named instead of a repository.
+
+    Raises:
+        InputError: it is neither.
+    """
+    home = Home(Path(options.home))
+    try:
+        repository_of(home, options.repo, options.source)
+        return options
+    except UnknownRepository as error:
+        try:
+            _, task = find_task(home, options.repo)
+        except UnknownTask as none:
+            raise InputError(f"{error}; nor is it a task: `perfquarry tasks REPO` lists them") from none
+    if options.changes:
+        raise InputError("--changes goes with a repository: a task has its own, such as perfquarry problems TASK")
+    place = task.repo if task.repo in names() or not task.url else task.url
+    return options.model_copy(update={"repo": place, "changes": (task.head_sha,)})
+
+
+def _problem(row: Problem) -> Iterator[RenderableType]:
+    yield Text(f"── {row.task_id}  {row.setting} by {row.author}", "bold")
     if row.leaks:
-        console.print(f"[red]rejected:[/] {escape('; '.join(row.leaks))}")
-    console.print(row.text, markup=False, highlight=False, soft_wrap=True)
+        yield Text.assemble(("rejected: ", "red"), "; ".join(row.leaks))
+    yield row.text
 
 
 def report_statistics(options: Options, *, as_json: bool) -> None:
@@ -153,7 +167,7 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
     Raises:
         InputError: the repository has no task.
     """
-    run, console = opened(options, as_json)
+    run, _ = opened(options, as_json)
     tasks = accepted(run)
     changes = {task.task_id: run.change_of(task) for task in tasks}
     depths = {
@@ -172,21 +186,17 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
             "overview": [line.model_dump() for line in lines],
             "tasks": [one.model_dump() for one in profiles],
         }
-        print(json.dumps(facts, indent=2))
+        print_json(facts)
         return
-    console.print(_overview_table(run.name, lines))
+    show(_overview_table(run.name, lines))
 
 
-def _overview_table(name: str, lines: Sequence[Line]) -> Table:
-    table = Table(title=f"Tasks of {escape(name)}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("category")
-    table.add_column("metric")
-    for column in ("mean", "median", "min", "max"):
-        table.add_column(column, justify="right", no_wrap=True)
+def _overview_table(name: str, lines: Sequence[Line]) -> Listing:
+    table = Listing(("category", "metric", ">mean", ">median", ">min", ">max"), f"Tasks of {name}")
     category = ""
     for line in lines:
         figures = [_figure(value) for value in (line.mean, line.median, line.low, line.high)]
-        table.add_row("" if line.category == category else line.category, line.metric, *figures)
+        table.add("" if line.category == category else line.category, line.metric, *figures)
         category = line.category
     return table
 

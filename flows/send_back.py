@@ -21,8 +21,9 @@ from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
 from perfquarry.data.records import Renewal, Task, Timing
 from perfquarry.flows.decisions import newest_tasks
+from perfquarry.flows.homes import home_of
 from perfquarry.flows.names import repository_of
-from perfquarry.flows.options import Options, home_of
+from perfquarry.flows.options import Options
 from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
 from perfquarry.flows.sources import SOURCES

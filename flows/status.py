@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from pydantic import Field
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from perfquarry.data.funnel import StageCount, funnel
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Record
 from perfquarry.data.store import TableStore
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.runs import RunRecord, repositories, runs_of
 
 REFRESH_SECONDS = 2.0
@@ -70,10 +69,9 @@ def report(home: Home, *, once: bool, as_json: bool) -> None:
     statuses = Statuses(home)
     console = Console()
     if as_json:
-        facts = [one.model_dump(mode="json", by_alias=True) | {"waiting": one.waiting} for one in statuses.now()]
-        print(json.dumps(facts, indent=2))
+        print_json([one.model_dump(mode="json", by_alias=True) | {"waiting": one.waiting} for one in statuses.now()])
     elif once or not console.is_terminal:
-        console.print(status_table(statuses.now()))
+        show(status_table(statuses.now()))
     else:
         with Live(status_table(statuses.now()), console=console, auto_refresh=False) as live:
             while True:
@@ -84,35 +82,30 @@ def report(home: Home, *, once: bool, as_json: bool) -> None:
 def status_table(statuses: list[RepositoryStatus]) -> Group:
     """A row a repository: done changes by stage, those to do in yellow. Below, its runs and what is waited for."""
     if not statuses:
-        return Group("nothing was run in this home yet")
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption="changes done +still to do", caption_justify="left")
-    table.add_column("repository", overflow="fold")
-    for stage in statuses[0].stages:
-        table.add_column(stage.stage, justify="right", no_wrap=True)
-    runs = Table.grid(padding=(0, 2))
+        return Group("nothing was run in this home yet: `perfquarry curate demo` begins")
+    table = Listing(("repository", *(f">{stage.stage}" for stage in statuses[0].stages)))
+    runs = Listing(("repository", "runs"), head=False)
     for one in statuses:
-        table.add_row(one.repository, *map(_cell, one.stages))
-        runs.add_row(one.repository, _runs(one))
-    return Group(table, "", runs)
+        table.add(one.repository, *map(_cell, one.stages))
+        runs.add(one.repository, Text("\n").join(_runs(one)))
+    return Group(table, Text("changes done +still to do", "dim"), "", runs)
 
 
-def _cell(stage: StageCount) -> str:
+def _cell(stage: StageCount) -> Text:
     done = stage.kept + sum(stage.rejected.values())
-    return f"{done} [yellow]+{stage.pending}[/]" if stage.pending else str(done)
+    return Text.assemble(str(done), (f" +{stage.pending}" if stage.pending else "", "yellow"))
 
 
-def _runs(one: RepositoryStatus) -> str:
-    lines = []
+def _runs(one: RepositoryStatus) -> Iterator[Text]:
     for run in one.running:
         of = f"{run.done} of {run.total}" if run.total else str(run.done)
-        lines.append(f"[green]{run.stage or 'begins'}[/] {of} {escape(run.note)} ({_age(run.began)})")
+        yield Text.assemble((run.stage or "begins", "green"), f" {of} {run.note} ({_age(run.began)})")
     if one.last:
         ended = one.last.ended or one.last.began
         colour = "dim" if one.last.outcome in ("done", "nothing new") else "red"
-        lines.append(f"[{colour}]{one.last.outcome}[/] {_age(ended)} ago")
+        yield Text.assemble((one.last.outcome, colour), f" {_age(ended)} ago")
     if one.waiting:
-        lines.append(f"[yellow]{escape(one.waiting)}[/]")
-    return "\n".join(lines)
+        yield Text(one.waiting, "yellow")
 
 
 def _age(since: datetime) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 import os
 import time
@@ -21,14 +20,16 @@ from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
 from perfquarry.flows.decisions import accepted_tasks
-from perfquarry.flows.display import current, showing
+from perfquarry.flows.display import current, showing, waiting
+from perfquarry.flows.facts import without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
-from perfquarry.flows.options import Options
-from perfquarry.flows.reports import explain, funnel_table, task_row, tasks_table
+from perfquarry.flows.options import Options, as_given
+from perfquarry.flows.output import print_json, show
+from perfquarry.flows.reports import funnel_table, reasons_table, task_row, tasks_table
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
@@ -36,6 +37,7 @@ from perfquarry.flows.server import LocalServer, local_server, quiet
 from perfquarry.flows.sources import check_sources, sources_of
 from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
+from perfquarry.miners.clone import is_local
 from perfquarry.miners.judge import spec_of
 
 _log = logging.getLogger("perfquarry.flows")
@@ -97,6 +99,7 @@ def perform(
         span("run", run=name, repository=run.name),
     ):
         run.options.settings.notify.address()  # a wrong one is told before the work
+        _check_names(run, stages)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():
             tell_new_tasks(run)
@@ -107,9 +110,9 @@ def perform(
             return mark.funnel
         try:
             with executor as execute:
-                if not silent and not run.is_cloned:
-                    console.print(f"clone     {escape(run.source)}", highlight=False, soft_wrap=True)
-                _check(run, stages)
+                doing = "fetch" if run.is_cloned else "clone"
+                with waiting(console, doing, run.source, silent=silent):
+                    _check(run, stages)
                 _check_before(run, stages)
                 watermark.begin()
                 tidy(run)
@@ -133,6 +136,7 @@ def _with_server(run: Run) -> Iterator[Execute]:
         if server:
             if not server.answers:
                 current().tell("server", "Prefect's server of this home starts; --no-server goes without")
+                current().stage("server", None)
             os.environ["PREFECT_API_URL"] = server.promised()
         from perfquarry.flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
 
@@ -142,6 +146,8 @@ def _with_server(run: Run) -> Iterator[Execute]:
             raise ServerUnavailable(
                 "the local Prefect server was replaced while it started; run the same command again"
             )
+        if server:
+            current().finish("answers")
         run_with_prefect(run, stages)
 
     server: LocalServer | None = None
@@ -165,16 +171,26 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
         run.close()
 
 
+def _check_names(run: Run, stages: Sequence[str]) -> None:
+    """Looks at what the options name, before a server is started or anything is cloned over the network.
+
+    Raises:
+        InputError: a judge, a source of workloads or a local repository is none.
+    """
+    check_sources(run.options.settings.generate.sources)
+    spec_of(run.options.settings.judge)
+    if "generate" in stages:
+        sources_of(run)
+    if run.name != "demo" and is_local(as_given(run.source)):
+        run.newest_commit()  # takes milliseconds where nothing is fetched
+
+
 def _check(run: Run, stages: Sequence[str]) -> None:
     """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
 
     Raises:
-        InputError: the judge or source of workloads is unknown, or a change is not in the clone.
+        InputError: the repository has no commit, or a change is not in the clone.
     """
-    check_sources(run.options.settings.generate.sources)
-    if "generate" in stages:
-        sources_of(run)
-    spec_of(run.options.settings.judge)
     run.newest_commit()
     if "judge" in stages:
         with judging(run):  # whoever answers is there
@@ -222,42 +238,18 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
             "tables": str(run.home.tables),
             "seconds": round(seconds, 1),
         }
-        print(json.dumps(facts, indent=2))
+        print_json(facts)
         return
-    console.print()
-    console.print(funnel_table(counts))
-    explain(console, counts.reasons)
-    console.print()
-    if accepted:
-        console.print(tasks_table(accepted, ratios_of(run.store, run.name, accepted), intents))
-    else:
-        console.print(_without_tasks(run, counts), highlight=False, markup=False, soft_wrap=True)
+    show("", funnel_table(counts), "", reasons_table(counts.reasons), "", console=console)
+    place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
+    if not accepted:
+        show(without_tasks(counts, run.options.repo), place, console=console)
         return
-    console.print(
-        f"\nParquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)\n"
+    show(tasks_table(accepted, ratios_of(run.store, run.name, accepted), intents), "", place, console=console)
+    show(
         f"One task in full: perfquarry show TASK. One file: perfquarry export {run.options.repo} --to tasks.parquet",
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
+        console=console,
     )
-
-
-def _without_tasks(run: Run, counts: Funnel) -> str:
-    """What to do where no task was accepted."""
-    rejected = [(number, stage.stage, reason) for stage in counts.stages for reason, number in stage.rejected.items()]
-    late = [one for one in rejected if one[1] not in ("mine", "judge")] or rejected
-    pending = sum(stage.pending for stage in counts.stages)
-    parts = []
-    if pending:
-        again = f"perfquarry curate {run.options.repo}"
-        parts.append(
-            f"{pending} changes wait for their next stage: `{again}` goes on (without --limit, or a larger one)"
-        )
-    if late:
-        number, stage, reason = max(late)
-        parts.append(f"most frequent reason of rejection: {reason}, at {stage} ({number} changes)")
-    said = "No task was accepted" if counts.stages[-1].entered else "No task yet"
-    return f"{said}. {'; '.join(parts) or 'Nothing was rejected'}. Parquet: {run.home.tables}/<table>/repo={run.name}/"
 
 
 def serve(home: Home) -> None:

@@ -50,9 +50,14 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     return destination
 
 
+def is_local(source: str) -> bool:
+    """Whether a source is on this machine, or is at least no URL."""
+    return not _URL.match(source)
+
+
 def _local(source: str | Path) -> GitFolders | None:
     """The git folders of a local source; None for a URL."""
-    if isinstance(source, str) and _URL.match(source):
+    if isinstance(source, str) and not is_local(source):
         return None
     if str(source).startswith("file://"):
         source = unquote(urlsplit(str(source)).path)

@@ -15,7 +15,8 @@ Status = Literal["kept", "rejected"]
 class Record(BaseModel):
     """A value with named, typed, documented fields; immutable, unknown fields refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # most commands use few of the models: each is built when it is first used
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Row(Record):

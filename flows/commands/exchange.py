@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.flows.commands.shared import Json
+
 Folder = Annotated[Path, typer.Argument(help="DIR of --llm exchange:DIR.", file_okay=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
 exchange = typer.Typer(no_args_is_help=True, help="Requests and answers in the folder of --llm exchange:DIR.")
 
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 @exchange.command()
-def status(folder: Folder, as_json: JsonOption = False) -> None:
+def status(folder: Folder, as_json: Json = False) -> None:
     """Show how many requests are answered, by form and file, and how many wait."""
     from perfquarry.flows.exchange import status as report
 
@@ -30,16 +31,16 @@ def status(folder: Folder, as_json: JsonOption = False) -> None:
 def show_next(
     folder: Folder,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="So many of those that wait.")] = 1,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Print the next request that waits as the model reads it, and where its answer belongs."""
-    from perfquarry.flows.exchange import show
+    from perfquarry.flows.exchange import next_waiting
 
-    show(folder, number, as_json=as_json)
+    next_waiting(folder, number, as_json=as_json)
 
 
 @exchange.command()
-def check(folder: Folder, as_json: JsonOption = False) -> None:
+def check(folder: Folder, as_json: Json = False) -> None:
     """Check each answer against the form asked for; exit code 1 and the place of each that does not fit."""
     from perfquarry.flows.exchange import check as report
 

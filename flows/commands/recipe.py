@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.flows.commands.shared import HomeFolder, Repo, options_of
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -14,17 +16,15 @@ def register(app: typer.Typer) -> None:
 
 
 def recipe(
-    repo: Annotated[str, typer.Argument(help="Name in the registry, git URL, or local path.")],
+    repo: Repo,
     source: Annotated[
         str | None, typer.Option(help="Clone from this path or URL; REPO may then be a name of your own.")
     ] = None,
     to: Annotated[Path | None, typer.Option(help="File to write.", show_default="HOME/recipes/NAME.toml")] = None,
-    home: Annotated[
-        Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
-    ] = None,
+    home: HomeFolder = None,
 ) -> None:
     """Write a recipe of a repository, to be edited: packages, Python, requirements, build, tests."""
-    from perfquarry.flows.options import Options, default_jobs, home_of
+    options = options_of(repo, source, home=home)
     from perfquarry.flows.recipe import draft
 
-    draft(Options(repo=repo, source=source, home=str(home_of(home).root), jobs=default_jobs()), to)
+    draft(options, to)

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.options import home_of, settings_from
+from perfquarry.flows.commands.shared import Json as JsonOption
+from perfquarry.flows.homes import home_of
 
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -87,6 +87,7 @@ def check(
 ) -> None:
     """Check a release: files, schema, leaks, recipes; every task passes with its patch and fails without."""
     from perfquarry.data.home import Home
+    from perfquarry.flows.options import settings_from
     from perfquarry.flows.release_gate import gate
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-JudgeOption = Annotated[str, typer.Option(help="The judge that the tasks were made with, as given to curate.")]
-WorkloadsOption = Annotated[str, typer.Option(help="Sources that the tasks were made with, as given to curate.")]
-LlmOption = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
-BudgetOption = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
-HomeOption = Annotated[
-    Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
-]
-JobsOption = Annotated[int | None, typer.Option(min=1, help="Builds at once.", show_default="cores")]
-SettingsOption = Annotated[Path | None, typer.Option(help="TOML file with the settings the tasks were made with.")]
+from perfquarry.flows.commands.shared import (
+    Budget,
+    HomeFolder,
+    Jobs,
+    Json,
+    Judge,
+    MadeWith,
+    SettingsFile,
+    options_of,
+)
+from perfquarry.flows.homes import home_of
 
 
 def register(app: typer.Typer) -> None:
@@ -43,28 +45,33 @@ def register(app: typer.Typer) -> None:
         import_from: Annotated[
             Path | None, typer.Option("--import", help="Only add what a file of either kind holds.")
         ] = None,
-        judge: JudgeOption = "heuristic",
-        workloads: WorkloadsOption = "unit-test",
-        llm: LlmOption = None,
-        budget_usd: BudgetOption = None,
-        home: HomeOption = None,
-        jobs: JobsOption = None,
-        settings: SettingsOption = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")] = False,
+        judge: Judge = "heuristic",
+        workloads: MadeWith = "unit-test",
+        llm: Annotated[
+            str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")
+        ] = None,
+        budget_usd: Budget = None,
+        home: HomeFolder = None,
+        jobs: Jobs = None,
+        settings: SettingsFile = None,
+        as_json: Json = False,
     ) -> None:
         """Review candidates in the browser: accept, reject, send back; every decision is logged."""
-        from perfquarry.flows.options import Options, default_jobs, home_of, settings_from
+        place = home_of(home)
         from perfquarry.flows.review import Bind, serve, transfer
 
-        place = home_of(home)
         if export_to or log_to or import_from:
             transfer(place, export_to, log_to, import_from, as_json=as_json)
             return
-        options = Options(
-            repo="",
-            home=str(place.root),
-            jobs=jobs or default_jobs(),
-            settings=settings_from(settings, judge, workloads, budget_usd, llm),
+        options = options_of(
+            "",
+            home=home,
+            settings=settings,
+            jobs=jobs,
+            judge=judge,
+            workloads=workloads,
+            llm=llm,
+            budget_usd=budget_usd,
         )
         given: dict[str, object] = {"--settings": settings, "--judge": judge, "--workloads": workloads}
         given |= {"--llm": llm, "--budget-usd": budget_usd}

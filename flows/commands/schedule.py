@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-NamesArgument = Annotated[list[str] | None, typer.Argument(help="Names in the registry; all without.")]
-HomeOption = Annotated[
-    Path | None, typer.Option(help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var")
+from perfquarry.data.errors import InputError
+from perfquarry.flows.commands.completion import repositories
+from perfquarry.flows.commands.shared import HomeFolder, Json
+from perfquarry.flows.homes import home_of
+
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Names in the registry; all without.", autocompletion=repositories)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
 
 schedule = typer.Typer(
     no_args_is_help=True, help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own."
@@ -25,38 +28,34 @@ def register(app: typer.Typer) -> None:
 
 
 @schedule.command("list")
-def show(home: HomeOption = None, as_json: JsonOption = False) -> None:
+def show(home: HomeFolder = None, as_json: Json = False) -> None:
     """List what is deployed, with its next and its last run."""
-    from perfquarry.flows.options import home_of
     from perfquarry.flows.schedules import show as show_deployed
 
     show_deployed(home_of(home), as_json=as_json)
 
 
 @schedule.command()
-def apply(repositories: NamesArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def apply(names: Names = None, home: HomeFolder = None, as_json: Json = False) -> None:
     """Create or update the nightly deployments of repositories of the registry."""
-    from perfquarry.flows.options import home_of
     from perfquarry.flows.schedules import apply as apply_deployments
 
-    apply_deployments(home_of(home), repositories or [], as_json=as_json)
+    apply_deployments(home_of(home), names or [], as_json=as_json)
 
 
 @schedule.command()
 def remove(
-    repositories: NamesArgument = None,
+    names: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    home: HomeFolder = None,
+    as_json: Json = False,
 ) -> None:
     """Remove nightly deployments; runs that are under way go on."""
-    from perfquarry.data.errors import InputError
-    from perfquarry.flows.options import home_of
     from perfquarry.flows.schedules import remove as remove_deployments
 
-    if bool(repositories) == everything:
+    if bool(names) == everything:
         raise InputError("name the repositories whose deployments go, or give --all")
-    remove_deployments(home_of(home), repositories or [], as_json=as_json)
+    remove_deployments(home_of(home), names or [], as_json=as_json)
 
 
 @schedule.command("yaml")
@@ -71,10 +70,9 @@ def worker(
     limit: Annotated[int, typer.Option(min=1, help="Runs at once; their timings wait for each other anyway.")] = 1,
     name: Annotated[str | None, typer.Option(help="The worker's name on the page.", show_default="host's")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings file of runs that name none.")] = None,
-    home: HomeOption = None,
+    home: HomeFolder = None,
 ) -> None:
     """Do the runs of the deployments in this home, until Ctrl-C: a process worker of Prefect."""
-    from perfquarry.flows.options import home_of
     from perfquarry.flows.schedules import work
 
     work(home_of(home), limit, name, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import click
@@ -10,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from perfquarry.flows.cli import GROUPS, app
+from perfquarry.flows.commands.examples import EXAMPLES
 
 WHOLE = typer.main.get_command(app)
 
@@ -41,3 +43,23 @@ def test_help_swallows_nothing_in_brackets(path: tuple[str, ...]) -> None:
         for word in text.replace("\\[", "[").split():
             if "[" in word:
                 assert word in output.output, f"{word} of {text!r} is missing"
+
+
+@pytest.mark.parametrize("path", list(commands(WHOLE)), ids=" ".join)
+def test_each_command_shows_an_example_that_parses(path: tuple[str, ...]) -> None:
+    example = EXAMPLES[" ".join(path)]
+    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).output
+    assert f"Example: {example}" in shown
+    words = shlex.split(example)
+    assert words[0] == "perfquarry"
+    command, arguments = WHOLE, words[1:]
+    context = command.make_context("perfquarry", arguments.copy(), resilient_parsing=False)
+    while (below := getattr(command, "commands", {})) and arguments and arguments[0] in below:
+        command, arguments = below[arguments[0]], arguments[1:]
+        context = command.make_context(words[1], arguments.copy(), parent=context)
+    assert context.command is command and command is not WHOLE
+
+
+def test_no_example_is_of_a_command_that_is_not_there() -> None:
+    known = {" ".join(path) for path in commands(WHOLE)}
+    assert set(EXAMPLES) - known <= {"release page"}

@@ -136,9 +136,9 @@ def test_doctor_names_every_check(tmp_path: Path, facts: Facts) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ((), "This machine is ready."),
-        (("load", "docker"), "This machine is ready. 2 of 4 could be better: load, docker."),
-        (("load", "git"), "This machine cannot curate yet. Missing: git."),
+        ((), "ready"),
+        (("load", "docker"), "works, with 2 things missing: load, docker"),
+        (("load", "git"), "cannot work: git missing"),
     ],
 )
 def test_doctor_begins_with_a_verdict(wrong: tuple[str, ...], said: str) -> None:
@@ -150,6 +150,6 @@ def test_doctor_breaks_no_word_at_80_columns(tmp_path: Path) -> None:
     shown = subprocess.run(
         command(tmp_path, "doctor"), capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"}
     ).stdout
-    assert shown.startswith("This machine ") and all(len(line) <= 80 for line in shown.splitlines())
+    assert shown.startswith(("ready\n", "works, with ")) and all(len(line) <= 80 for line in shown.splitlines())
     facts = [check.found for check in examine(Home(tmp_path)) if check.name in ("git", "docker", "interpreters")]
     assert all(word in shown for found in facts for word in found.split())

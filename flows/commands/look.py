@@ -1,0 +1,131 @@
+"""The commands that show what a home holds, and write tasks to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perfquarry.curation import Format, Mode
+from perfquarry.data.errors import InputError
+from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId
+from perfquarry.flows.homes import home_of
+from perfquarry.llm import By
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (tasks, show, funnel, workloads, export, stability, costs, sampling, image):
+        app.command()(command)
+
+
+def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+    """List the accepted tasks of a repository."""
+    from perfquarry.flows import facts
+
+    facts.tasks(home_of(home), repo, as_json=as_json)
+
+
+def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> None:
+    """Show one task: targets, workloads, timings, and the decision in words."""
+    from perfquarry.flows.task_reports import report
+
+    report(home_of(home), task_id, as_json=as_json)
+
+
+def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+    """Show how many changes each stage kept, and why the rest were rejected."""
+    from perfquarry.flows import facts
+
+    facts.funnel(home_of(home), repo, as_json=as_json)
+
+
+def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+    """Show how many workloads each source gave, and why the rest were rejected."""
+    from perfquarry.flows import facts
+
+    facts.workloads(home_of(home), repo, as_json=as_json)
+
+
+def export(
+    repo: Repo,
+    to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
+    form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: one folder per task.")] = "native",
+    network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
+    base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
+    reviews: Annotated[
+        Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
+    ] = None,
+    setting: Annotated[
+        str,
+        typer.Option(
+            help="harbor: problem text. oracle: functions to change; realistic: functions that users call; "
+            "gso: a script; fuzzy: a user's report.",
+            show_default="realistic",
+        ),
+    ] = "",
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
+    if (network or base_image or reviews or setting) and form != "harbor":
+        raise InputError("--network, --base, --reviews and --setting are for --format harbor")
+    if network not in ("", "no-network", "public"):
+        raise InputError(f"unknown network {network!r}: no-network or public")
+    from perfquarry.flows import exporting
+
+    exporting.export(
+        home_of(home),
+        repo,
+        to,
+        form,
+        as_json=as_json,
+        network=network,
+        base_image=base_image,
+        reviews=reviews,
+        setting=setting or "realistic",
+    )
+
+
+def stability(
+    file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
+    mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
+    as_json: Json = False,
+) -> None:
+    """Apply the stability filters to anybody's timings."""
+    from perfquarry.flows.stability import report
+
+    report(file, mode, as_json=as_json)
+
+
+def costs(
+    repo: SomeRepo = None,
+    by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Show what models were asked, the tokens and the USD; of all repositories without a name."""
+    from perfquarry.flows.costs import report
+
+    report(home_of(home), repo, by, as_json=as_json)
+
+
+def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
+    from perfquarry.flows.sampling import report
+
+    report(home_of(home), repo, as_json=as_json)
+
+
+def image(
+    task_id: TaskId,
+    to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],
+    base_image: Annotated[str, typer.Option("--base", help="Image to build on.", show_default="our own")] = "",
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Write the container image of a task's base to a file, and note its digest in the task."""
+    from perfquarry.flows.images import export as export_image
+
+    export_image(home_of(home), task_id, to, base_image, as_json=as_json)

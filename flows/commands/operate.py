@@ -1,0 +1,55 @@
+"""The commands that look after the machine and the home."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfquarry.flows.commands.shared import HomeFolder, Json
+from perfquarry.flows.homes import home_of
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (doctor, gc, ui, status):
+        app.command()(command)
+
+
+def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
+    """Check what this machine lacks, and what that costs; exit code 1 where it cannot curate."""
+    from perfquarry.flows.doctor import report
+
+    if not report(home_of(home), as_json=as_json):
+        raise typer.Exit(1)
+
+
+def gc(
+    home: HomeFolder = None,
+    keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Keep nothing but what is in use.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""
+    from perfquarry.flows.gc import collect
+
+    collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
+
+
+def ui(home: HomeFolder = None) -> None:
+    """Open the local Prefect server's page, until Ctrl-C."""
+    from perfquarry.flows.work import serve
+
+    serve(home_of(home))
+
+
+def status(
+    once: Annotated[bool, typer.Option("--once", help="Print the table once instead of keeping it fresh.")] = False,
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Show each repository's stages, what runs now, the last run, and what is waited for."""
+    from perfquarry.flows.status import report
+
+    report(home_of(home), once=once, as_json=as_json)

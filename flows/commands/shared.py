@@ -1,0 +1,150 @@
+"""Arguments and options that commands share, and how their texts are read. Nothing here imports what takes long."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perfquarry.data.errors import InputError
+from perfquarry.flows.commands.completion import repositories, tasks
+from perfquarry.flows.homes import home_of
+
+if TYPE_CHECKING:
+    from perfquarry.flows.options import Options
+
+_REPO = typer.Argument(help="Name in the registry, git URL, or local path.", autocompletion=repositories)
+_TASK = typer.Argument(help="Task id, or the start of one, or of a head's hash.", autocompletion=tasks)
+
+Repo = Annotated[str, _REPO]
+SomeRepo = Annotated[str | None, _REPO]
+TaskId = Annotated[str, _TASK]
+Source = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
+Clone = Annotated[str | None, typer.Option("--source", help="Clone from this path or URL.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Changes that reached the branch at or after it: 2024-01-31.")
+]
+Until = Annotated[str | None, typer.Option(metavar="DATE", help="Changes that reached the branch before this date.")]
+Changes = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
+OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID (starts will do).")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="This run is about the N most probable changes that are not finished.")
+]
+Judge = Annotated[
+    str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
+]
+Llm = Annotated[
+    str | None,
+    typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
+]
+Workloads = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
+MadeWith = Annotated[
+    str, typer.Option("--workloads", help="The sources with which the tasks were made, as given to curate.")
+]
+Budget = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
+HomeFolder = Annotated[
+    Path | None,
+    typer.Option("--home", help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var"),
+]
+Jobs = Annotated[int | None, typer.Option(min=1, max=1024, help="Builds and selections at once.", show_default="cores")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--settings", help="TOML file with settings: \\[resources], one table per stage.")
+]
+Server = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
+Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].+)?")
+
+
+def date_of(option: str, text: str | None) -> datetime | None:
+    """The date of an option, in UTC where it names no zone.
+
+    Raises:
+        InputError: it is no date.
+    """
+    if text is None:
+        return None
+    try:
+        if not _DATE.fullmatch(text.strip()):
+            raise ValueError
+        date = datetime.fromisoformat(text.strip())
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{option} {text!r} is no date: give one such as 2024-01-31, or 2024-01-31T12:00Z") from error
+
+
+def dates_of(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    """Both dates.
+
+    Raises:
+        InputError: one is no date, or no change can lie between them.
+    """
+    begin, end = date_of("--since", since), date_of("--until", until)
+    if begin and begin > datetime.now(UTC):
+        raise InputError(f"--since {begin:%Y-%m-%d} is in the future: give a date of the past, such as 2024-01-31")
+    if begin and end and begin >= end:
+        raise InputError(
+            f"--since {begin:%Y-%m-%d} is not before --until {end:%Y-%m-%d}: no change lies between them; "
+            "give an earlier --since, such as 2020-01-31"
+        )
+    return begin, end
+
+
+def parts_of(option: str, text: str | None) -> tuple[str, ...]:
+    """The parts of a text with commas; none where it was not given.
+
+    Raises:
+        InputError: it was given and has none.
+    """
+    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if text is not None and not found:
+        raise InputError(f"{option} is empty: give parts with commas between them, such as a1b2c3d,e4f5a6b")
+    return found
+
+
+def options_of(
+    repo: str,
+    source: str | None = None,
+    *,
+    home: Path | None,
+    settings: Path | None = None,
+    jobs: int | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    changes: str | None = None,
+    limit: int | None = None,
+    seconds: str | None = None,
+    tasks: int | None = None,
+    judge: str = "heuristic",
+    workloads: str = "unit-test",
+    llm: str | None = None,
+    budget_usd: float | None = None,
+) -> Options:
+    """The options of a command, resolved.
+
+    Raises:
+        InputError: one of them cannot be.
+    """
+    for text in (repo, source or ""):
+        if not text.isprintable():
+            raise InputError(f"{text!r} has bytes that are no text: give a name, an address or a path such as numpy")
+    begin, end = dates_of(since, until)
+    heads, place = parts_of("--changes", changes), home_of(home)
+    from perfquarry.flows.options import Options, default_jobs, seconds_of, settings_from
+
+    return Options(
+        repo=repo,
+        source=source,
+        since=begin,
+        until=end,
+        changes=heads,
+        limit=limit,
+        home=str(place.root),
+        jobs=jobs or default_jobs(),
+        seconds=seconds_of(seconds) if seconds is not None else None,
+        tasks=tasks,
+        settings=settings_from(settings, judge, workloads, budget_usd, llm),
+    )

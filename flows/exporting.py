@@ -1,0 +1,64 @@
+"""`perfquarry export`: accepted tasks as one Parquet file, or as folders for Harbor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfquarry.curation import Format
+from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.problems.texts import WRITTEN
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.records import Setting
+from perfquarry.flows.decisions import accepted_tasks
+from perfquarry.flows.facts import known
+from perfquarry.flows.output import print_json, say
+
+
+def export(
+    home: Home,
+    repo: str,
+    to: Path,
+    form: Format,
+    *,
+    as_json: bool,
+    network: str = "",
+    base_image: str = "",
+    reviews: Path | None = None,
+    setting: str = "realistic",
+) -> None:
+    """Accepted tasks as one Parquet file, or as folders for Harbor."""
+    store, name = known(home, repo)
+    accepted = accepted_tasks(store, name)
+    if form == "harbor":
+        from perfquarry.curation.harbor import Network
+        from perfquarry.curation.release.selection import read_reviews
+        from perfquarry.flows import harbor  # needs the harness, which the other formats do not
+
+        mode: Network = "public" if network == "public" else "no-network"
+        decisions = read_reviews(reviews) if reviews else {}
+        folders, left_out = harbor.export(home, store, accepted, to, base_image, mode, decisions, _setting(setting))
+        earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
+        if as_json:
+            names = [folder.name for folder in folders]
+            facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
+            print_json(facts)
+            return
+        say(f"{len(folders)} task(s) written to {to}")
+        for task_id, why in left_out.items():
+            say(f"left out: {task_id}: {why}")
+        for folder in earlier:
+            say(f"{to / folder} is of an earlier export: remove it, or `harbor run` runs it, too")
+        return
+    rows = export_tasks(accepted, to, form)
+    if as_json:
+        print_json({"file": str(to), "format": form, "rows": rows})
+    else:
+        others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
+        say(f"{rows} task(s) written to {to}{others}")
+
+
+def _setting(name: str) -> Setting:
+    if name not in WRITTEN:
+        raise InputError(f"unknown setting {name!r}: give one of {', '.join(WRITTEN)}, such as --setting realistic")
+    return name

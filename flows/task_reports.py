@@ -1,0 +1,148 @@
+"""`perfquarry show`: one task with the timings of its workloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from perfquarry.curation.blocks import Session, runs_of
+from perfquarry.curation.counts import counts_of
+from perfquarry.curation.intents import intents_of
+from perfquarry.data.home import Home
+from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, SessionStatistics, Task, Timing, Workload
+from perfquarry.data.store import TableStore
+from perfquarry.flows.count_lines import count_lines, facts_of
+from perfquarry.flows.facts import find_task
+from perfquarry.flows.intents import curated, with_curators
+from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.reports import intent_in_words, times
+
+PLOT_WIDTH = 48
+
+
+def report(home: Home, task_id: str, *, as_json: bool) -> None:
+    """One task, accepted or not, found by the start of its id or head.
+
+    Raises:
+        UnknownTask: there is none, or there are several.
+    """
+    store, task = find_task(home, task_id)
+    own = pc.field("change_id") == task.change_id
+    evidence = list(store.records(Evidence, task.repo, config_hash=task.config_hash, where=own))
+    counts = counts_of(store, task.repo)
+    intent = with_curators(intents_of(store, task.repo, [task]), curated(home)).get(task.task_id)
+    if as_json:
+        kept = {row.workload_id for row in evidence if row.status == "kept"}
+        kept |= {one.workload_id for one in task.workloads}
+        about = [row for row in counts.values() if row.change_id == task.change_id]
+        rows = [facts_of(row, faster=row.workload_id in kept) for row in about]
+        print_json({"task": task, "intent": intent, "evidence": evidence, "counts": rows})
+        return
+    timings, names = list(store.records(Timing, task.repo, where=own)), _names(store, task)
+    show(task_head(task, intent))
+    for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
+        measured = [timing for timing in timings if timing.workload_id == row.workload_id]
+        show("", *evidence_lines(row, names.get(row.workload_id, row.workload_id), measured))
+        show(*_counted(counts.get(row.workload_id), row))
+
+
+def _names(store: TableStore, task: Task) -> dict[str, str]:
+    """What to call each workload of a task's change."""
+    rows = store.records(Workload, task.repo, where=pc.field("change_id") == task.change_id)
+    return {row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node for row in rows}
+
+
+def _counted(count: Count | None, evidence: Evidence) -> list[Text]:
+    return [Text.from_markup(line) for line in count_lines(count, evidence)] if count else []
+
+
+def evidence_lines(evidence: Evidence, code: str, timings: Sequence[Timing]) -> Iterator[RenderableType]:
+    """One workload: the decision in words and the plots of its sessions.
+
+    Args:
+        evidence: the decision.
+        code: what the workload is called.
+        timings: all of it, of whatever machines and settings.
+    """
+    mark = ("✓", "green") if evidence.status == "kept" else (f"✗ {evidence.reason}", "red")
+    yield Text.assemble(mark, " ", (code, "bold"))
+    yield f"  {evidence.detail}"
+    for one in evidence.sessions:
+        yield (
+            f"  session {one.session}: {times(one.speedup)} [{times(one.low)}, {times(one.high)}], "
+            f"δ {one.delta:.3f}, p {one.p_value:.2g}"
+        )
+        session = measured_session(one, timings)
+        yield session_plot(session) if session else "    its timings are no longer in this home"
+
+
+def measured_session(statistics: SessionStatistics, timings: Sequence[Timing]) -> Session | None:
+    """The session that the statistics are of: one machine's, under one configuration.
+
+    The same workload may be measured on several machines, and again with other settings.
+    """
+    origins: dict[tuple[str, str], list[Timing]] = {}
+    for row in timings:
+        origins.setdefault((row.stage_version, row.config_hash), []).append(row)
+    found = [
+        session
+        for rows in origins.values()
+        for run in runs_of(rows)
+        for session in run.sessions
+        if session.number == statistics.session and session.plain
+    ]
+    found.sort(key=lambda one: (len(one.plain) != statistics.n_base, _apart(one, statistics)))
+    return found[0] if found else None
+
+
+def _apart(session: Session, statistics: SessionStatistics) -> float:
+    return abs(float(np.median(session.base)) - statistics.base_median)
+
+
+def session_plot(session: Session) -> RenderableType:
+    """Speedups of the pairs of one session on one log axis, and of base against base below: strips of marks."""
+    strips = {"pairs": session.logs.tolist(), "A/A": session.aa_logs.tolist()}
+    every = [value for values in strips.values() for value in values]
+    low, high = min([*every, 0.0]), max([*every, 0.0])
+    table = Table.grid(padding=(0, 1))
+    for name, colour in (("pairs", "green"), ("A/A", "yellow")):
+        counts = [0] * PLOT_WIDTH
+        for value in strips[name]:
+            counts[min(PLOT_WIDTH - 1, int(PLOT_WIDTH * (value - low) / (high - low))) if high > low else 0] += 1
+        strip = "".join(" ▁▂▃▄▅▆▇█"[min(8, count)] for count in counts)
+        table.add_row(name, Text(strip, style=colour), f"{len(strips[name])} values")
+    begin, end = (f"{math.exp(value):.3g}×" for value in (low, high))
+    table.add_row("", Text(f"{begin:<{PLOT_WIDTH - 10}}{end:>10}", style="dim"), "")
+    return table
+
+
+def task_head(task: Task, intent: Intent | None = None) -> Listing:
+    """A task in words, without its workloads."""
+    table = Listing(("what", ""), head=False)
+    low, high = times(task.low), times(task.high)
+    overall = f"{times(task.overall_speedup)} [{times(task.overall_low)}, {times(task.overall_high)}]"
+    rows = {
+        "title": task.title,
+        "base": task.base_sha,
+        "head": task.head_sha,
+        "merged": f"{task.created_at_commit:%Y-%m-%d}",
+        "decision": f"accepted: {times(task.speedup)} [{low}, {high}], δ {task.delta or 0:.3f}"
+        if task.status == "kept"
+        else f"rejected: {task.reason} ({MEANING[Reason(task.reason or Reason.NO_GAIN)]})",
+        "overall": f"{overall} over all {task.timed_workloads} workloads timed" if task.timed_workloads else "",
+        "intent": "\n".join([intent_in_words(intent), *intent.evidence]) if intent else "",
+        "python": task.python,
+        "oracle targets": "\n".join(task.oracle_targets),
+        "realistic targets": "\n".join(task.realistic_targets),
+        "detail": task.detail,
+    }
+    for name, value in rows.items():
+        if value:
+            table.add(Text(name, "dim"), value)
+    return table

@@ -1,0 +1,41 @@
+"""What the command imports before it has anything to do: `--help` and `tasks` are quick on any machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SLOW = {"matplotlib", "scipy", "pandas", "prefect", "sqlalchemy", "git", "fastapi", "uvicorn", "openai", "anthropic"}
+PROGRAM = """
+import json, sys
+sys.argv[1:] = {arguments}
+from perfquarry.flows.cli import main
+try:
+    main()
+except SystemExit:
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded(*arguments: str) -> set[str]:
+    program = PROGRAM.format(arguments=list(arguments))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("tasks", "--help"), ("curate", "--help"), ("--version",)])
+def test_help_imports_no_room(arguments: tuple[str, ...]) -> None:
+    found = loaded(*arguments)
+    assert not found & (SLOW | {"pyarrow", "numpy"})
+    assert not {"perfquarry.flows.options", "perfquarry.data.records"} & found  # typer itself may import pydantic
+
+
+def test_tasks_imports_only_what_reads_tables(tmp_path: Path) -> None:
+    found = loaded("tasks", "demo", "--home", str(tmp_path))
+    assert "perfquarry.flows.facts" in found and not found & SLOW
+    assert not {name for name in found if name.startswith(("perfquarry.harness", "perfquarry.miners"))}
+    assert "perfquarry.flows.options" not in found

@@ -1,0 +1,151 @@
+"""What people meet on the terminal: width, completion, pipes, homes that are empty or too new, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.system.commands import command, heed_interrupts
+from tests.system.conftest import Curated
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def words(home: Path, columns: int, *arguments: str) -> list[str]:
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    done = subprocess.run(command(home, *arguments), capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "name", ["tasks", "funnel", "workloads", "sampling", "statistics", "costs", "screen", "show", "problems", "gc"]
+)
+def test_no_word_is_broken_at_80_columns(curated: Curated, name: str) -> None:
+    task = curated.printed["tasks"][0]["task_id"]
+    arguments = {"show": ["show", task], "problems": ["problems", task], "gc": ["gc", "--all", "--dry-run"]}
+    asked = arguments.get(name, [name, "demo"])
+    narrow, wide = (words(curated.home, columns, *asked) for columns in (80, 400))
+    rules = set("─")
+    plots = set(" ▁▂▃▄▅▆▇█")
+    lost = {word for word in wide if not set(word) <= rules | plots and "s)" not in word and "(" not in word}
+    assert lost <= set(narrow)
+
+
+def test_problems_of_one_task(curated: Curated, perfquarry: Program) -> None:
+    task = curated.printed["tasks"][0]["task_id"]
+    assert perfquarry(curated.home, "problems", task[:-3]).stdout == perfquarry(curated.home, "problems", task).stdout
+    assert task in perfquarry(curated.home, "problems", task).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("tasks", "demo"), 2, "perfquarry curate demo"),
+        (("funnel", "demo"), 2, "perfquarry curate demo"),
+        (("workloads", "demo"), 2, "perfquarry curate demo"),
+        (("screen", "demo"), 2, "perfquarry curate demo"),
+        (("sampling", "demo"), 0, "perfquarry curate demo"),
+        (("costs",), 0, "perfquarry curate"),
+        (("status", "--once"), 0, "perfquarry curate demo"),
+    ],
+)
+def test_an_empty_home_says_what_comes_next(
+    tmp_path: Path, perfquarry: Program, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = perfquarry(tmp_path, *arguments, code=code)
+    assert said in done.stdout + done.stderr
+
+
+def completed(home: Path, line: str) -> list[str]:
+    """What bash is told for a line that is not finished."""
+    environment = {**os.environ, "_PERFQUARRY_COMPLETE": "complete_bash", "PERFQUARRY_HOME": str(home)}
+    environment |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    program = "import sys; sys.argv[0] = 'perfquarry'; from perfquarry.flows.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.split()
+
+
+def test_shells_complete_commands_repositories_and_recipes(tmp_path: Path) -> None:
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "of-mine.toml").touch()
+    assert completed(tmp_path, "perfquarry lead") == ["leaderboard"]
+    assert completed(tmp_path, "perfquarry curate nump") == ["numpy"]
+    assert completed(tmp_path, "perfquarry curate of-") == ["of-mine"]
+    assert "exchange" not in completed(tmp_path, "perfquarry tasks ex")
+
+
+def test_shells_complete_tasks_of_the_home(curated: Curated, tmp_path: Path) -> None:
+    task = curated.printed["tasks"][0]["task_id"]
+    assert completed(curated.home, f"perfquarry show {task[:-4]}") == [task]
+    assert task in completed(curated.home, "perfquarry problems perf")
+    assert completed(tmp_path, "perfquarry show perf") == []
+
+
+def test_show_completion_prints_a_script(perfquarry: Program) -> None:
+    assert "--install-completion" in perfquarry(None, "--help").stdout
+
+
+@pytest.mark.parametrize("ending", ["| head -1", "| true", ">&-"])
+def test_nobody_has_to_read_all_of_it(tmp_path: Path, ending: str) -> None:
+    line = f"{sys.executable} -m perfquarry --help {ending}; {sys.executable} -m perfquarry status --json {ending}"
+    environment = {**os.environ, "PERFQUARRY_HOME": str(tmp_path)}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
+    assert done.stderr == ""
+
+
+def test_a_home_of_a_newer_version(curated: Curated, tmp_path: Path, perfquarry: Program) -> None:
+    part = next((curated.home / "tables" / "tasks" / "repo=demo").glob("*.parquet"))
+    for table in ("tasks", "changes"):
+        source = next((curated.home / "tables" / table / "repo=demo").glob("*.parquet"))
+        rows = pq.read_table(source)
+        metadata = {**(rows.schema.metadata or {}), b"perfquarry.schema_version": b"99"}
+        place = tmp_path / "tables" / table / "repo=demo" / part.name
+        place.parent.mkdir(parents=True)
+        pq.write_table(rows.replace_schema_metadata(metadata), place)
+    done = perfquarry(tmp_path, "tasks", "demo", code=2)
+    assert "newer" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def interrupted(arguments: list[str], ready: Callable[[], bool]) -> tuple[int, str]:
+    """Exit code and stderr of a program that gets Ctrl-C once it is ready."""
+    process = subprocess.Popen(
+        arguments,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
+    )
+    try:
+        while process.poll() is None and not ready():
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("seen", ["logs", "tables/builds"])
+def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str) -> None:
+    arguments = command(tmp_path, "curate", "demo", "--no-server")
+    code, said = interrupted(arguments, lambda: (tmp_path / seen).exists())
+    assert code == 130 and "Traceback" not in said
+    assert "perfquarry curate demo --no-server --home" in said
+
+
+def test_ctrl_c_in_revalidate_says_how_to_go_on(curated: Curated) -> None:
+    began = time.monotonic()
+    code, said = interrupted(command(curated.home, "revalidate", "demo"), lambda: time.monotonic() - began > 6)
+    assert code == 130 and "Traceback" not in said and "perfquarry revalidate demo" in said
