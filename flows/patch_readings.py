@@ -49,7 +49,7 @@ def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settin
             with open_client(llm, home, TableStore(home.tables), stamp, settings.llm) as client:
                 try:
                     for row in read_patches(mine, tasks, client.ask_all, votes, author, stamp):
-                        found.append(row)  # noqa: PERF402 - those before an error count
+                        found.append(row)
                 except AnswersAwaited as error:
                     awaited.append(error)
     finally:
