@@ -228,12 +228,18 @@ def git_for_remotes(folder: Path | None = None, *, protocols: str, anonymous: bo
     return Git(folder or Path("/"), variables | where | {"GIT_ALLOW_PROTOCOL": protocols})
 
 
-def git_in_tree(tree: Path, **variables: str) -> Git:
-    """git on a new repository of ours whose files are those of a folder; the folder must have no `.git`."""
-    folder = tree / ".git"
+def git_in_tree(tree: Path, variables: Mapping[str, str] | None = None, folder: Path | None = None) -> Git:
+    """git on a new repository of ours whose files are those of a folder; the folder must have no `.git`.
+
+    Args:
+        tree: the files.
+        variables: more of git's environment.
+        folder: where the repository is made; None: `.git` in the tree.
+    """
+    folder = folder or tree / ".git"
     make_ours(folder, bare=False)
     own = {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(tree)}
-    return Git(tree, environment() | _ALWAYS | _ISOLATED | own | variables, inside=tree)
+    return Git(tree, environment() | _ALWAYS | _ISOLATED | own | dict(variables or {}), inside=tree)
 
 
 def commit_of(repository: Path, name: str) -> str:

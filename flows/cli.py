@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look": ("tasks", "show", "funnel", "workloads", "sampling", "statistics", "costs", "status", "ui"),
     "Review": ("review", "problems"),
     "Release": ("release", "export", "image", "revalidate", "stability"),
-    "Evaluate": ("evaluate", "leaderboard"),
+    "Evaluate": ("solve", "evaluate", "analyse", "leaderboard"),
     "Operate": ("doctor", "gc", "schedule", "worker"),
 }
 """Commands as `--help` lists them."""

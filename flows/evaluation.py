@@ -17,7 +17,15 @@ from rich.console import Console
 from perfquarry.curation.evaluation.metrics import Score
 from perfquarry.curation.evaluation.outcomes import THRESHOLD, graded, ungraded
 from perfquarry.curation.evaluation.predictions import Prediction, read_predictions
-from perfquarry.curation.evaluation.report import EvaluationReport, merged, report_of, shown_duels, write_report
+from perfquarry.curation.evaluation.report import (
+    EvaluationReport,
+    merged,
+    read_readings,
+    report_of,
+    shown_duels,
+    write_readings,
+    write_report,
+)
 from perfquarry.curation.harbor import time_limit
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import EnvironmentFailed, GitFailed, InputError
@@ -113,6 +121,7 @@ def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> N
     report, rows = merged(folders)
     if to:
         to.mkdir(parents=True, exist_ok=True)
+        write_readings([row for folder in folders for row in read_readings(folder)], to)
         write_report(report, rows, to)
     show(report, Console(stderr=as_json), to, as_json=as_json)
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,15 +19,17 @@ from perfquarry.curation.evaluation.outcomes import seconds_of
 from perfquarry.curation.release.templates import render
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError, StoreError
-from perfquarry.data.records import MEANING, Grade, Record, Task
+from perfquarry.data.records import MEANING, Grade, PatchReading, Record, Task
 from perfquarry.data.records.inputs import told
+from perfquarry.data.records.row import Row
 from perfquarry.data.schema import from_table, to_table
 
-FILE, GRADES = "report.json", "grades.parquet"
+FILE, GRADES, READINGS = "report.json", "grades.parquet", "readings.parquet"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
 """Okabe and Ito's, which people with any colour vision can tell apart."""
 MOST_MODELS = 6
 """Of more, not each is compared with each on the page."""
+R = TypeVar("R", bound=Row)
 _WIDTH, _CURVE_HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _ROW = 12.0, 12.0, 22.0
 
@@ -134,15 +136,36 @@ def read_grades(folder: Path) -> list[Grade]:
     Raises:
         InputError: there are none.
     """
-    file = folder / GRADES
+    return _rows(Grade, folder / GRADES)
+
+
+def read_readings(folder: Path) -> list[PatchReading]:
+    """What models said of a report's patches (`perfquarry analyse`); empty where none was asked.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    return _rows(PatchReading, folder / READINGS) if (folder / READINGS).exists() else []
+
+
+def write_readings(rows: Sequence[PatchReading], folder: Path) -> None:
+    """Keeps what models said beside the grades."""
+    if rows:
+        pq.write_table(to_table(rows, PatchReading), folder / READINGS)
+
+
+def _rows(model: type[R], file: Path) -> list[R]:
     try:
-        return list(from_table(Grade, pq.ParquetFile(file).read()))
+        return list(from_table(model, pq.ParquetFile(file).read()))
     except (OSError, pa.ArrowException, StoreError) as error:
-        raise InputError(f"cannot read the grades in {file}: {error}") from error
+        raise InputError(f"cannot read {file}: {error}") from error
 
 
 def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> None:
-    """Writes `grades.parquet`, `report.json` and `report.html`."""
+    """Writes `grades.parquet`, `report.json` and `report.html`; the page shows the folder's readings, too."""
+    readings: dict[tuple[str, str], list[PatchReading]] = {}
+    for one in read_readings(to):
+        readings.setdefault((one.task_id, one.patch_id), []).append(one)
     pq.write_table(to_table(rows, Grade), to / GRADES)
     (to / FILE).write_text(report.model_dump_json(indent=2), encoding="utf-8")
     colours = {one.model: COLOURS[number % len(COLOURS)] for number, one in enumerate(report.scores)}
@@ -153,6 +176,7 @@ def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> N
         curve=_curve(report, colours),
         duels=shown_duels(report),
         tasks=[_task(name, rows, report, colours) for name in report.experts],
+        readings=readings,
         meaning={str(reason): text for reason, text in MEANING.items()},
         shown=visible,
         shown_lines=lambda text: "\n".join(map(visible, text.split("\n"))),

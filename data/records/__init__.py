@@ -11,6 +11,7 @@ from perfquarry.data.records.intent import Effect, Intent, IntentClass
 from perfquarry.data.records.late import LATE, MOST_TRIES, is_late
 from perfquarry.data.records.llm_call import CallMode, LlmCall
 from perfquarry.data.records.notice import Notice
+from perfquarry.data.records.patch_reading import PatchReading
 from perfquarry.data.records.problem import Problem, Setting
 from perfquarry.data.records.pull import (
     RESOLVING,
@@ -66,6 +67,7 @@ __all__ = [
     "LlmCall",
     "Machine",
     "Notice",
+    "PatchReading",
     "Policy",
     "Problem",
     "Pull",

@@ -1,20 +1,81 @@
-"""`perfquarry evaluate` and `perfquarry leaderboard`."""
+"""`perfquarry solve`, `evaluate`, `analyse` and `leaderboard`: from tasks to compared models."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
+from perfquarry.data.errors import InputError
+from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
 from perfquarry.flows.homes import home_of
+
+Dataset = Annotated[
+    str, typer.Option("--dataset", help="Folder of a release, Parquet file of tasks, or a home's repository.")
+]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    app.command()(evaluate)
-    app.command()(leaderboard)
+    for command in (solve, evaluate, analyse, leaderboard):
+        app.command()(command)
+
+
+def solve(
+    dataset: Dataset,
+    to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); what it lacks is added.")],
+    llm: Annotated[
+        str | None, typer.Option(help="A model that edits: openai:MODEL, anthropic:MODEL, exchange:DIR, …")
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="Or a command that edits {workspace} as the file {instructions} says; also {python}, {task}."
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="oracle: the functions to change are named; locate: they are found first.")
+    ] = "oracle",
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts at each task.")] = 1,
+    name: Annotated[
+        str | None, typer.Option(help="model_name_or_path of the predictions.", show_default="the model or agent")
+    ] = None,
+    passed: Annotated[
+        str | None, typer.Option("--env", help="--agent: variables of this environment that it gets: NAME,NAME.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, max=10_000, help="--agent: time of one attempt.")] = 30.0,
+    budget_usd: Budget = None,
+    clone: Clone = None,
+    tasks: OnlyTasks = "",
+    settings: SettingsFile = None,
+    home: HomeFolder = None,
+) -> None:
+    """Make predictions by a baseline: a model with one prompt, or an agent of yours."""
+    if (llm is None) == (agent is None):
+        raise InputError("give who solves: --llm openai:MODEL, or --agent 'COMMAND {workspace} {instructions}'")
+    if method not in ("oracle", "locate"):
+        raise InputError(f"--method {method}: give oracle or locate, such as --method oracle")
+    variables = parts_of("--env", passed)
+    if missing := [one for one in variables if one not in os.environ]:
+        raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
+    place, only = home_of(home), parts_of("--tasks", tasks or None)
+    from perfquarry.flows.options import settings_from
+    from perfquarry.flows.solving import Solver
+    from perfquarry.flows.solving import solve as solve_all
+
+    solver = Solver(
+        name=name or llm or str(agent).split()[0],
+        attempts=attempts,
+        method="oracle" if method == "oracle" else "locate",
+        llm=llm or "",
+        agent=agent or "",
+        passed=variables,
+        minutes=minutes,
+    )
+    chosen = settings_from(settings, "heuristic", "unit-test", budget_usd)
+    solve_all(place, dataset, clone, only, to, solver, chosen)
 
 
 def evaluate(
@@ -24,7 +85,7 @@ def evaluate(
             help="Files (.jsonl, .json) of instance_id, model_name_or_path, model_patch; or expert, half, nop."
         ),
     ],
-    dataset: Annotated[str, typer.Option(help="Folder of a release, Parquet file of tasks, or a home's repository.")],
+    dataset: Dataset,
     to: Annotated[Path, typer.Option(help="Folder of the report; an evaluation that was ended goes on there.")],
     clone: Clone = None,
     tasks: OnlyTasks = "",
@@ -43,6 +104,25 @@ def evaluate(
 
     chosen = settings_from(settings, "heuristic", "unit-test")
     grade_all(place, predictions, dataset, clone, to, only, chosen, jobs=jobs, retries=retries, as_json=as_json)
+
+
+def analyse(
+    report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
+    dataset: Dataset,
+    llm: Annotated[str, typer.Option(help="Who is asked: openai:MODEL, anthropic:MODEL, exchange:DIR, …")],
+    votes: Annotated[int, typer.Option(min=1, max=25, help="Answers of the hack judge for each patch.")] = 3,
+    budget_usd: Budget = None,
+    settings: SettingsFile = None,
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Let a model read a report's patches: hacks, and what the expert did otherwise. Grades stay as they are."""
+    place = home_of(home)
+    from perfquarry.flows.options import settings_from
+    from perfquarry.flows.patch_readings import analyse as read_all
+
+    chosen = settings_from(settings, "heuristic", "unit-test", budget_usd)
+    read_all(place, report, dataset, llm, votes, chosen, as_json=as_json)
 
 
 def leaderboard(

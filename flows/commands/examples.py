@@ -35,6 +35,8 @@ EXAMPLES = {
     "image": "perfquarry image perfquarry__demo-23b2933d37 --to task.tar",
     "revalidate": "perfquarry revalidate dataset",
     "stability": "perfquarry stability timings.json --mode sweperf",
+    "solve": "perfquarry solve --dataset dataset --llm openai:MODEL --to predictions.jsonl",
+    "analyse": "perfquarry analyse report --dataset dataset --llm openai:MODEL",
     "evaluate": "perfquarry evaluate predictions.jsonl --dataset dataset --to report",
     "leaderboard": "perfquarry leaderboard report-a report-b",
     "doctor": "perfquarry doctor",

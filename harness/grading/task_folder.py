@@ -45,7 +45,7 @@ def pack_repository(tree: Path, made: datetime, to: Path) -> None:
         shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         who = {"NAME": "perfquarry", "EMAIL": "perfquarry@localhost", "DATE": f"{int(made.timestamp())} +0000"}
         env = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in who.items()}
-        git = git_in_tree(copy, **env)
+        git = git_in_tree(copy, env)
         for command in (["add", "-A", "-f"], ["commit", "-q", "-m", "Base"], ["pack-refs", "--all"]):
             git.output(*command, doing=f"exporting a task: git {command[0]}")
         for name in ("logs", "COMMIT_EDITMSG"):

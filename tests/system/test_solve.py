@@ -1,0 +1,96 @@
+"""`perfquarry solve` and `analyse` on a task of the demo: a real agent's process, and answers through exchange."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfquarry.data.home import Home
+from perfquarry.data.records import Task
+from perfquarry.data.store import TableStore
+from tests.system.conftest import Curated
+
+AGENT = """
+import os, pathlib, sys
+workspace, instructions = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+assert os.getcwd() == str(workspace) and os.environ["MODEL_KEY"] == "k" and "OTHER" not in os.environ
+assert len(instructions.read_text()) > 40
+path = next(workspace.rglob("*.py"))
+path.write_text(path.read_text() + "# seen\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def task(curated: Curated) -> Task:
+    (found,) = [one for one in TableStore(Home(curated.home).tables).records(Task, "demo") if one.status == "kept"]
+    return found
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_agents_work_becomes_predictions_and_no_attempt_is_made_twice(
+    curated: Curated, task: Task, perfquarry: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, to = tmp_path / "agent.py", tmp_path / "made.jsonl"
+    agent.write_text(AGENT)
+    monkeypatch.setenv("MODEL_KEY", "k")
+    monkeypatch.setenv("OTHER", "o")
+    words = ("solve", "--dataset", "demo", "--to", str(to), "--name", "mine", "--env", "MODEL_KEY", "--agent")
+    command = f"{sys.executable} {agent} {{workspace}} {{instructions}}"
+    perfquarry(curated.home, *words, command)
+    (made,) = lines(to)
+    assert (made["instance_id"], made["model_name_or_path"], made["note"]) == (task.task_id, "mine", "")
+    assert "+# seen" in made["model_patch"]
+    perfquarry(curated.home, *words, command, "--attempts", "2")
+    assert [row["attempt"] for row in lines(to)] == [1, 2]
+    slow = perfquarry(curated.home, *words[:6], "slow", "--minutes", "0.02", "--agent", "echo x > new.txt; sleep 60")
+    assert "time" in slow.stderr and "new.txt" in lines(to)[-1]["model_patch"], "what was done in time counts"
+
+
+def test_a_model_solves_through_exchange_and_its_patches_are_read(
+    curated: Curated, task: Task, perfquarry: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Canned answers, written by hand."""
+    to, folder = tmp_path / "made.jsonl", tmp_path / "exchange"
+    words = ("solve", "--dataset", "demo", "--to", str(to), "--llm", f"exchange:{folder}", "--name", "m")
+    asked = perfquarry(curated.home, *words, code=1)
+    assert "Traceback" not in asked.stderr and not to.exists()
+    (path,) = [target.partition(":")[0] for target in task.oracle_targets[:1]]
+    answer(folder, {"plan": "none", "edits": [{"path": path, "search": "no such line", "replace": ""}]})
+    perfquarry(curated.home, *words)
+    (made,) = lines(to)
+    assert made["model_patch"] == "" and "stands 0 times" in made["note"], "a model's failure, not ours"
+
+
+def answer(folder: Path, value: dict[str, Any]) -> None:
+    """Answers the one request of an exchange folder."""
+    (file,) = folder.glob("*requests*.jsonl")
+    (request,) = lines(file)
+    (folder / "answers").mkdir(exist_ok=True)
+    (folder / "answers" / f"{request['custom_id']}.json").write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give who solves"),
+        (("--llm", "openai:x", "--agent", "true"), "give who solves"),
+        (("--llm", "mars:x"), "names no model"),
+        (("--agent", "true {nothing}"), "it may name {workspace}"),
+        (("--agent", "true", "--env", "NO_SUCH_NAME"), "which is not set here"),
+        (("--agent", "no-such-program"), "cannot be run"),
+        (("--llm", "openai:x", "--method", "guess"), "it is oracle or locate"),
+    ],
+)
+def test_bad_usage(
+    curated: Curated, perfquarry: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = perfquarry(curated.home, "solve", "--dataset", "demo", "--to", str(tmp_path / "p.jsonl"), *arguments, code=2)
+    assert said in " ".join(done.stderr.split()) and "Traceback" not in done.stderr
