@@ -94,6 +94,19 @@ def funnel(store: TableStore, repo: str, *provenances: Provenance) -> Funnel:
     return Funnel(repository=repo, stages=stages)
 
 
+def reached(store: TableStore, repo: str) -> dict[str, str]:
+    """By change the stage that rejected it or has not come to it; 'kept' for those that all stages kept.
+
+    Raises:
+        StoreError: a table cannot be read.
+    """
+    by_stage = _outcomes(_Reader(store, repo, Provenance()))
+    return {
+        change: next((stage for stage, outcomes in by_stage.items() if outcomes.get(change) != KEPT), KEPT)
+        for change in by_stage["mine"]
+    }
+
+
 def _outcomes(read: _Reader) -> dict[str, Outcomes]:
     return {stage: outcomes_of(read) for stage, outcomes_of in _STAGES.items()}
 

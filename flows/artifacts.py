@@ -1,4 +1,4 @@
-"""What a run leaves on Prefect's page: the funnel, the accepted tasks and their timings. Only within a flow run."""
+"""What a run leaves on Prefect's page: the funnel and the accepted tasks, with plots. Only within a flow run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from prefect.exceptions import PrefectException
 
 from perfquarry.data.funnel import Funnel
 from perfquarry.flows.decisions import newest_tasks
-from perfquarry.flows.plots import timing_plot
+from perfquarry.flows.plots import repository_plots
 from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
 
+PLOTS = {
+    "funnel": "Share of the changes that each stage keeps, with the reasons for the others",
+    "history": "Tasks by speedup, and the other candidates, by the day of the merge",
+    "speedups": "Speedups of the accepted tasks with their 95 % intervals",
+    "noise": "Noise of the machine over the run",
+}
+"""By name of a plot what it shows."""
 _log = logging.getLogger("perfquarry.artifacts")
 
 
 def publish(run: Run, counts: Funnel) -> None:
-    """Creates the artifacts `funnel-REPO`, `tasks-REPO` and, with timings, `timings-REPO`.
+    """Creates the artifacts `funnel-REPO`, `tasks-REPO` and of each plot `NAME-plot-REPO`.
 
     A server that refuses them costs a warning: the tables have it all.
     """
@@ -35,8 +42,9 @@ def publish(run: Run, counts: Funnel) -> None:
                 {
                     "task": task.task_id,
                     "title": task.title,
-                    "speedup": times(task.speedup),
-                    "interval": f"[{times(task.low)}, {times(task.high)}]",
+                    "speedup, kept workloads": f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]",
+                    "speedup, all decided": f"{times(task.overall_speedup)} [{times(task.overall_low)}, "
+                    f"{times(task.overall_high)}]",
                     "δ": round(task.delta or 0, 3),
                     "workloads": len(task.workloads),
                 }
@@ -44,13 +52,12 @@ def publish(run: Run, counts: Funnel) -> None:
             ],
             description=f"{len(accepted)} accepted task(s) of {run.name}",
         )
-        if plot := timing_plot(run.name, tasks):
+        for name, plot in repository_plots(run.store, run.name, counts, tasks).items():
             image = base64.b64encode(plot.encode()).decode()
             create_markdown_artifact(
-                key=f"timings-{suffix}",
-                markdown=f"![Timings of base and head](data:image/svg+xml;base64,{image})",
-                description=f"The fastest tasks of {run.name}: of each the workload with the largest gain (shown), "
-                "beside the task's speedup",
+                key=f"{name}-plot-{suffix}",
+                markdown=f"![{PLOTS[name]}](data:image/svg+xml;base64,{image})",
+                description=f"{PLOTS[name]}, {run.name}",
             )
     except (PrefectException, httpx.HTTPError) as error:
         _log.warning("the artifacts of %s could not be stored: %s", run.name, error)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jinja2 import Environment, FileSystemLoader
 from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -21,13 +20,12 @@ from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.data.records import Record
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
+from perfquarry.flows.plots import judge_plot
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import ModelJudge
 from perfquarry.miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
-
-TEMPLATES = Path(__file__).with_name("templates")
 
 
 class LabelRow(Record):
@@ -109,11 +107,8 @@ def read_labels(file: Path) -> list[LabelRow]:
 
 
 def draw(scores: Scores, title: str, path: Path) -> None:
-    """Writes the reliability plot as SVG."""
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
-    text = environment.get_template("reliability.svg.jinja").render(
-        title=title, labels=scores.labels, brier=scores.brier, bins=scores.bins
-    )
+    """Writes the plot of a judge as SVG."""
+    text = judge_plot(scores, title)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -11,11 +11,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from markupsafe import Markup
 from pydantic import Field, ValidationError
 
 from perfquarry.curation.evaluation.discrimination import orders
 from perfquarry.curation.evaluation.metrics import PS, Duel, Score, best_known, duels, scores
 from perfquarry.curation.evaluation.outcomes import seconds_of
+from perfquarry.curation.plots.lines import line_plot
+from perfquarry.curation.plots.palette import SERIES
 from perfquarry.curation.release.templates import render
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError, StoreError
@@ -25,12 +28,11 @@ from perfquarry.data.records.row import Row
 from perfquarry.data.schema import from_table, to_table
 
 FILE, GRADES, READINGS = "report.json", "grades.parquet", "readings.parquet"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999")
-"""Okabe and Ito's, which people with any colour vision can tell apart."""
+COLOURS = tuple(one.light for one in SERIES)
 MOST_MODELS = 6
 """Of more, not each is compared with each on the page."""
 R = TypeVar("R", bound=Row)
-_WIDTH, _CURVE_HEIGHT = 640.0, 300.0
+_WIDTH = 640.0
 _LEFT, _RIGHT, _ROW = 12.0, 12.0, 22.0
 
 
@@ -168,12 +170,13 @@ def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> N
         readings.setdefault((one.task_id, one.patch_id), []).append(one)
     pq.write_table(to_table(rows, Grade), to / GRADES)
     (to / FILE).write_text(report.model_dump_json(indent=2), encoding="utf-8")
-    colours = {one.model: COLOURS[number % len(COLOURS)] for number, one in enumerate(report.scores)}
+    ordered = sorted(report.scores, key=lambda one: not one.tasks)
+    colours = {one.model: COLOURS[number % len(COLOURS)] for number, one in enumerate(ordered)}
     text = render(
         "evaluation.html.jinja",
         report=report,
         colours=colours,
-        curve=_curve(report, colours),
+        curve=Markup(_curve(report)),  # noqa: S704 - texts in it are escaped
         duels=shown_duels(report),
         tasks=[_task(name, rows, report, colours) for name in report.experts],
         readings=readings,
@@ -184,34 +187,14 @@ def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> N
     (to / "report.html").write_text(text, encoding="utf-8")
 
 
-def _curve(report: EvaluationReport, colours: Mapping[str, str]) -> dict[str, Any]:
-    """Opt_p@1 over p."""
-    left, right, top, bottom = 48.0, _WIDTH - 16, 16.0, _CURVE_HEIGHT - 36
-
-    def x(p: float) -> float:
-        return left + p * (right - left)
-
-    def y(share: float) -> float:
-        return bottom - share * (bottom - top)
-
-    lines = [
-        {
-            "model": one.model,
-            "colour": colours[one.model],
-            "points": " ".join(f"{x(p):.1f},{y(one.opt_curve[p]):.1f}" for p in PS),
-        }
-        for one in report.scores
-        if one.tasks
-    ]
+def _curve(report: EvaluationReport) -> str:
+    """Opt_p@1 over p, as SVG."""
+    series = {one.model: [(p, one.opt_curve[p]) for p in PS] for one in report.scores if one.tasks}
+    axes = "p: part of the expert's speedup that is reached", "share of tasks, %"
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
-    return {
-        "width": _WIDTH,
-        "height": _CURVE_HEIGHT,
-        "lines": lines,
-        "x": [(x(p), f"{p:g}") for p in (*ticks[:-1], 0.95)],
-        "y": [(y(share), f"{share:.0%}") for share in ticks],
-        "ends": {"left": left, "right": right, "top": top, "bottom": bottom},
-    }
+    return line_plot(
+        "Opt by threshold", series, axes, ([0.0, 0.25, 0.5, 0.75, 0.95], ticks), percent=True, headline=False
+    )
 
 
 def _task(name: str, rows: Sequence[Grade], report: EvaluationReport, colours: Mapping[str, str]) -> dict[str, Any]:

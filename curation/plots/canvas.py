@@ -94,7 +94,7 @@ class Drawing:
     def marks(
         self,
         axis: Axes,
-        across: Sequence[float],
+        across: Sequence[Any],
         up: Sequence[float],
         colour: Colour,
         name: str,
@@ -105,7 +105,7 @@ class Drawing:
 
         Args:
             axis: where.
-            across: x of each.
+            across: x of each, numbers or times.
             up: y of each.
             colour: of all.
             name: a word.
@@ -125,7 +125,7 @@ class Drawing:
             known |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in known}
         if known:
             how = {"ncols": 3, "handletextpad": 0.5, "columnspacing": 1.4} | how
-            self.figure.legend(list(known.values()), list(known), loc="outside lower left", **how)
+            self.figure.legend(list(known.values()), [*map(visible, known)], loc="outside lower left", **how)
 
     def svg(self) -> str:
         """The plot as a text; the same figure gives the same bytes."""

@@ -99,7 +99,7 @@ def _workload(task: ReleasedTask, row: ReleasedWorkload, sessions: Sequence[Sess
         "row": row,
         "label": row.node.partition("::")[2] or row.node,
         "svg": inline(pairs_plot(title, drawn, narrow=True, headline=False)) if drawn else "",
-        "sessions": [{"number": one.session, "statistics": one} for one in statistics],
+        "sessions": statistics,
         "witness": _witness(row),
         "code": row.code if row.source != "unit-test" else "",
     }

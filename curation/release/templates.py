@@ -1,4 +1,4 @@
-"""The texts and plots of a release are jinja templates in `curation/templates`."""
+"""The texts of a release are jinja templates in `curation/templates`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FOLDER = Path(__file__).parents[1] / "templates"
 
 
 def render(name: str, **values: Any) -> str:
-    """A template filled in: text is escaped in SVG and HTML; `cell` keeps it in one line and cell of a table."""
+    """A template filled in: text is escaped in HTML; `cell` keeps it in one line and cell of a table."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
-        autoescape=name.endswith((".svg.jinja", ".html.jinja")),
+        autoescape=name.endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

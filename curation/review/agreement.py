@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 
 from perfquarry.curation.review.database import opinions
 from perfquarry.data.records import Record
@@ -60,3 +60,13 @@ def agreements_in(engine: Engine) -> list[Agreement]:
     with engine.connect() as connection:
         rows = connection.execute(query.where(opinions.c.action.in_(["accept", "reject"])))
         return agreements((task_id, reviewer, action) for task_id, reviewer, action in rows)
+
+
+def progress_in(engine: Engine) -> dict[str, int]:
+    """By reviewer the candidates that they accepted or rejected, the busiest first."""
+    query = select(opinions.c.reviewer, func.count()).where(opinions.c.action.in_(["accept", "reject"]))
+    with engine.connect() as connection:
+        rows = connection.execute(
+            query.group_by(opinions.c.reviewer).order_by(func.count().desc(), opinions.c.reviewer)
+        )
+        return {reviewer: number for reviewer, number in rows}  # noqa: C416 - rows are no pairs for mypy

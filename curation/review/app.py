@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from threading import Thread
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
+from perfquarry.curation.plots.pairs import pairs_plot
 from perfquarry.curation.review.decisions import MOST_EVENTS, Conflict
 from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.guard import COOKIE, Gate, Guard
@@ -38,6 +40,7 @@ def create_app(desk: ReviewDesk, guard: Guard) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        Thread(target=pairs_plot, args=("", ()), daemon=True).start()  # the first plot imports matplotlib
         yield
         desk.close()
 
@@ -104,6 +107,12 @@ def evidence(pages: PagesHere, reviewer: Reviewer, task_id: str) -> Response:
     return pages.evidence(task_id)
 
 
+@router.get("/tasks/{task_id}/plots/{workload_id}.svg")
+def plot(pages: PagesHere, reviewer: Reviewer, task_id: str, workload_id: str, narrow: bool = False) -> Response:
+    """The pairs of one workload."""
+    return pages.plot(task_id, workload_id, narrow=narrow)
+
+
 @router.get("/tasks/{task_id}/runs")
 def runs(pages: PagesHere, reviewer: Reviewer, task_id: str) -> Response:
     """How its flows fare."""
@@ -138,6 +147,10 @@ def decide(
         )
     except Conflict as conflict:
         answer = pages.task(request, reviewer, wanted, task_id, conflict=conflict, draft=(action, reason, note))
+        answer.headers["hx-push-url"] = _place(task_id, wanted)
+        return answer
+    except InputError as error:
+        answer = pages.task(request, reviewer, wanted, task_id, error=str(error), draft=(action, reason, note))
         answer.headers["hx-push-url"] = _place(task_id, wanted)
         return answer
     if event.action in SENT_BACK or event.action == "note":

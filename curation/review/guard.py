@@ -44,6 +44,12 @@ _HEADERS = {
 }
 
 
+_OF_PLOTS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+}
+"""A plot has its colours for dark pages inside, and nothing else that acts."""
+
+
 def secret_of(path: Path) -> bytes:
     """The secret of a home, made when it is first needed; deleting the file makes all tokens invalid."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +147,7 @@ class Gate:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
+                headers |= _OF_PLOTS if headers.get("content-type", "").startswith("image/svg") else {}
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import secrets
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
-from perfquarry.curation.review.agreement import agreements_in
+from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
+from perfquarry.curation.problems.texts import texts_for_solvers
+from perfquarry.curation.review.agreement import agreements_in, progress_in
 from perfquarry.curation.review.decisions import Conflict, counts
 from perfquarry.curation.review.desk import ReviewDesk
-from perfquarry.curation.review.diff import side_by_side
+from perfquarry.curation.review.diff import ShownDiff, side_by_side
 from perfquarry.curation.review.guard import COOKIE, Guard
-from perfquarry.curation.review.plots import forest, pair_plots
+from perfquarry.curation.review.plots import forest, strips
 from perfquarry.curation.review.queue import PAGE, Filter
 from perfquarry.curation.review.rendering import render
 from perfquarry.curation.review.tables import Details
 from perfquarry.curation.review.vocabulary import OUTCOMES
 from perfquarry.curation.review.witness import witness_of
+from perfquarry.data.errors import UnknownTask
+from perfquarry.data.records import Task
 
 LOG_LINES = 500
 
@@ -38,17 +44,19 @@ class Pages:
         """The list of candidates."""
         queue = self._desk.queue(reviewer)
         total, numbers = queue.count(wanted), queue.counts()
+        entries = queue.page(wanted)
         return self._page(
             request,
             "queue.html.jinja",
             reviewer,
             wanted,
-            entries=queue.page(wanted),
+            entries=list(zip(entries, strips([one.model_dump() for one in entries]), strict=True)),
             total=total,
             counts={outcome: numbers.get(outcome, 0) for outcome in OUTCOMES},
             repositories=self._desk.index.repositories(),
             pages=max(1, -(-total // PAGE)),
             agreements=agreements_in(self._desk.index.engine),
+            progress=progress_in(self._desk.index.engine),
         )
 
     def task(
@@ -59,8 +67,9 @@ class Pages:
         task_id: str,
         conflict: Conflict | None = None,
         draft: tuple[str, str, str] = ("", "", ""),
+        error: str = "",
     ) -> Response:
-        """One candidate in full; after a conflict with what others did, and what was to be written."""
+        """One candidate in full; after a conflict or an error with what happened, and what was to be written."""
         version = self._desk.decisions.version(task_id)  # first: whatever comes later is a conflict
         details = self._desk.details(task_id)
         fingerprint = self._desk.find(task_id).fingerprint
@@ -72,7 +81,7 @@ class Pages:
             "task.html.jinja",
             reviewer,
             wanted,
-            409 if conflict else 200,
+            409 if conflict else 422 if error else 200,
             details=details,
             task=details.task,
             version=version,
@@ -90,6 +99,9 @@ class Pages:
             evidence=self._evidence(details) if self._desk.tables.has_sessions(details.task) else None,
             conflict=conflict,
             draft=draft,
+            error=error,
+            texts=[(name, _folded(text)) for name, text in _texts(details).items()],
+            twins=self._twins(details),
         )
 
     def evidence(self, task_id: str) -> Response:
@@ -106,17 +118,41 @@ class Pages:
         log, total = self._desk.decisions.newest(LOG_LINES)
         return self._page(request, "log.html.jinja", reviewer, Filter(), events=log, total=total)
 
+    def plot(self, task_id: str, workload_id: str, *, narrow: bool) -> Response:
+        """The pairs of one workload as SVG.
+
+        Raises:
+            UnknownTask: there is no such candidate, or no such workload.
+        """
+        details = self._desk.details(task_id)
+        one = next((one for one in details.workloads if one.workload_id == workload_id), None)
+        if one is None:
+            raise UnknownTask(f"{task_id} has no workload {workload_id!r}")
+        sessions = self._desk.tables.sessions(details.task).get(workload_id, ())
+        text = pairs_plot(one.name, pair_sessions(sessions, one.evidence.sessions), narrow=narrow, headline=False)
+        return Response(text, media_type="image/svg+xml")
+
     def _evidence(self, details: Details) -> list[dict[str, Any]]:
         sessions = self._desk.tables.sessions(details.task)
         return [
             {
                 "tried": one,
-                "plots": pair_plots(sessions.get(one.workload_id, ()), one.evidence),
+                "sessions": pair_sessions(sessions.get(one.workload_id, ()), one.evidence.sessions),
                 "witness": witness_of(count, one.evidence) if (count := details.counts.get(one.workload_id)) else None,
                 "code": one.code if one.source != "unit-test" else self._desk.tables.test_code(details.task, one.code),
             }
             for one in details.workloads
         ]
+
+    def _twins(self, details: Details) -> list[tuple[Task, ShownDiff]]:
+        """Other candidates that screening finds alike, with their patches."""
+        names = dict.fromkeys(one.subject for one in details.findings if one.subject != details.task.task_id)
+        found = []
+        for name in names:
+            with contextlib.suppress(UnknownTask):
+                task = self._desk.details(name).task
+                found.append((task, side_by_side(task.patch, task.oracle_targets)))
+        return found
 
     def _page(
         self, request: Request, template: str, reviewer: str, wanted: Filter, status: int = 200, **context: Any
@@ -138,3 +174,16 @@ class Pages:
         if fresh:
             answer.set_cookie(COOKIE, fresh, httponly=True, samesite="lax")
         return answer
+
+
+def _texts(details: Details) -> dict[str, str]:
+    """By setting the problem texts that a solver may read, without those that tell the fix."""
+    templates = {"realistic": details.task.problem_realistic, "oracle": details.task.problem_oracle}
+    texts = texts_for_solvers(details.task, details.problems) or templates
+    return {name: texts[name] for name in ("realistic", "oracle", "gso") if texts.get(name)}
+
+
+def _folded(text: str) -> list[tuple[str, str]]:
+    """Prose and blocks of code of a problem text, in their order: ('prose' or 'code', text)."""
+    parts = re.split(r"^```\w*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [("code" if number % 2 else "prose", part.strip()) for number, part in enumerate(parts) if part.strip()]

@@ -12,9 +12,10 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from perfquarry.curation.plots.canvas import times
 from perfquarry.curation.review.colours import code_html, visible
-from perfquarry.curation.review.plots import BOTTOM, HEIGHT, LABELS, TOP, seconds, share, times
-from perfquarry.curation.review.vocabulary import INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT
+from perfquarry.curation.review.plots import seconds, share
+from perfquarry.curation.review.vocabulary import FINDINGS, INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT, TERMS
 from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
@@ -73,8 +74,8 @@ def environment() -> Environment:
         "meaning": _meaning, "share": share,
     }  # fmt: skip
     made.globals |= {
-        "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT, "HEIGHT": HEIGHT,
-        "INTENTS": INTENT_TEXT, "TOP": TOP, "BOTTOM": BOTTOM, "LABELS": LABELS,
+        "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT,
+        "INTENTS": INTENT_TEXT, "TERMS": TERMS, "FINDINGS": FINDINGS,
     }  # fmt: skip
     return made
 

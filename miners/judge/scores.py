@@ -15,6 +15,7 @@ from perfquarry.data.records import Record, Verdict
 Floats = NDArray[np.float64]
 BINS = tuple(number / 10 for number in range(11))
 FOLDS = 5
+MOST_THRESHOLDS = 60
 _CLIP = 1e-4
 
 
@@ -48,6 +49,22 @@ class Bin(Record):
     """Mean."""
     share: float
     """Of improvements."""
+    share_low: float
+    """95 % interval of `share` (Wilson 1927; of weighted labels with Kish's number of equal ones)."""
+    share_high: float
+
+
+class Threshold(Record):
+    """Changes whose probability is `probability` or more, taken as improvements."""
+
+    probability: float
+    precision: float
+    precision_low: float
+    """95 % interval, as of `Bin.share_low`."""
+    precision_high: float
+    recall: float
+    recall_low: float
+    recall_high: float
 
 
 class Calibration(Record):
@@ -71,6 +88,8 @@ class Scores(Record):
     brier: float
     """Mean squared distance of probability and truth: 0 is perfect, 0.25 a coin toss."""
     bins: list[Bin]
+    curve: list[Threshold]
+    """By falling probability: each that a verdict has, at most `MOST_THRESHOLDS`."""
     rejected: dict[str, int]
     """Changes by reason."""
 
@@ -86,6 +105,7 @@ def score(rows: Sequence[Judged]) -> Scores:
         yes=_choice(rows, lambda verdict: verdict.is_performance == "yes"),
         brier=_brier(probabilities, truth, weights),
         bins=_bins(probabilities, truth, weights),
+        curve=_curve(probabilities, truth, weights),
         rejected={reason: reasons.count(reason) for reason in sorted(set(reasons))},
     )
 
@@ -160,5 +180,43 @@ def _bins(probabilities: Floats, truth: Floats, weights: Floats) -> list[Bin]:
             mean = float(np.average(probabilities[here], weights=weights[here]))
             share = float(np.average(truth[here], weights=weights[here]))
             low, high = BINS[at], BINS[at + 1]
-            bins.append(Bin(low=low, high=high, labels=int(here.sum()), probability=mean, share=share))
+            ends = _wilson(share, weights[here])
+            facts = {"labels": int(here.sum()), "probability": mean, "share": share}
+            bins.append(Bin(low=low, high=high, **facts, share_low=ends[0], share_high=ends[1]))
     return bins
+
+
+def _curve(probabilities: Floats, truth: Floats, weights: Floats) -> list[Threshold]:
+    """Empty without improvements."""
+    improvements = truth > 0
+    levels = np.unique(probabilities)[::-1]
+    if len(levels) > MOST_THRESHOLDS:
+        levels = levels[np.linspace(0, len(levels) - 1, MOST_THRESHOLDS).astype(int)]
+    curve = []
+    for level in levels if improvements.any() else ():
+        chosen = probabilities >= level
+        precision = float(np.average(truth[chosen], weights=weights[chosen]))
+        recall = float(np.average(chosen[improvements], weights=weights[improvements]))
+        low, high = _wilson(precision, weights[chosen])
+        least, most = _wilson(recall, weights[improvements])
+        curve.append(
+            Threshold(
+                probability=float(level),
+                precision=precision,
+                precision_low=low,
+                precision_high=high,
+                recall=recall,
+                recall_low=least,
+                recall_high=most,
+            )
+        )
+    return curve
+
+
+def _wilson(share: float, weights: Floats) -> tuple[float, float]:
+    """95 % interval of a weighted share."""
+    n = float(weights.sum() ** 2 / (weights**2).sum())
+    z = 1.959964
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    return max(0.0, middle - half), min(1.0, middle + half)

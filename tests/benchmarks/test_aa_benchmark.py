@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 from benchmarks.aa_packages import GAINS, KINDS, SIZES, known_nodes, with_known_gains
 from benchmarks.charts import line_plot
 from benchmarks.report import table
 from perfquarry.harness.contracts import BuiltSide
+from tests.drawn import Drawn
 
 
 def built(tree: Path) -> BuiltSide:
@@ -44,8 +44,9 @@ def test_only_the_head_does_less_and_exactly_so_much(tmp_path: Path) -> None:
 def test_a_plot_has_a_line_for_each_series(tmp_path: Path) -> None:
     shown = line_plot("p", "Title", {"a": [(0, 0), (1, 1)], "b": [(0, 1)]}, ("x", "y"), ([0, 1], [0, 1]), tmp_path)
     assert shown == "![Title](plots/p.svg)"
-    lines = ElementTree.parse(tmp_path / "p.svg").getroot().findall("{http://www.w3.org/2000/svg}polyline")
-    assert [line.get("points", "").count(",") for line in lines] == [2, 1]
+    plot = Drawn((tmp_path / "p.svg").read_text())
+    assert [len(plot.marks(name)) for name in ("line-1", "line-2")] == [2, 1]
+    assert {"Title", "x", "y", "a", "b", "0", "1"} <= set(plot.texts)
 
 
 def test_a_table_is_markdown() -> None:

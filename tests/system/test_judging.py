@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, Verdict
 from perfquarry.data.store import TableStore
 from perfquarry.flows.judge_evaluation import read_labels
+from tests.drawn import Drawn
 
 CASSETTES = Path(__file__).parents[2] / "data" / "demo" / "cassettes" / "judge"
 Program = Callable[..., Any]
@@ -120,8 +120,14 @@ def test_a_judge_is_compared_with_labels(tmp_path: Path, perfquarry: Program) ->
     assert scores["goes_on"] == {"chosen": 18, "found": 8, "missed": 0, "precision": pytest.approx(8 / 18), "recall": 1}
     assert 0 < scores["brier"] < 0.3 and scores["calibration"]["slope"] > 0
     assert sum(one["labels"] for one in scores["bins"]) == 32
-    drawn = ElementTree.parse(plot).getroot()
-    assert len(drawn.findall("{http://www.w3.org/2000/svg}circle")) == len(scores["bins"])
+    drawn = Drawn(plot.read_text())
+    assert len(drawn.marks("bin")) == len(drawn.group("interval")) == len(scores["bins"])
+    assert len(drawn.marks("threshold")) == len(scores["curve"]) and len(drawn.marks("choice")) == 2
+    assert {"recall, %", "precision, %", "probability, %"} <= set(drawn.texts)
+    for one in scores["curve"]:
+        assert one["precision_low"] <= one["precision"] <= one["precision_high"]
+        assert one["recall_low"] <= one["recall"] <= one["recall_high"]
+    assert (scores["curve"][-1]["recall"], scores["curve"][-1]["precision"]) == (1.0, 0.25)
     assert not (tmp_path / "home" / "tables" / "verdicts").exists()
 
     heuristic = perfquarry(tmp_path / "home", "judge", "--evaluate", str(file)).stdout

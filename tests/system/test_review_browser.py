@@ -168,7 +168,7 @@ def test_filters_and_deep_links(queue: tuple[str, ReviewDesk, list[str]], visit:
     page.goto(f"{address}/tasks/{ids[0]}?sort=-speedup#p1R4")
     expect(page.locator("td:target")).to_have_text("4")
     expect(page.locator(".findings")).to_contain_text("a memo on count() goes unnoticed")
-    expect(page.locator("svg.pairs")).to_have_count(2)
+    expect(page.locator("a.plot img")).to_have_count(1)
     page.keyboard.press("k")
     page.wait_for_url(f"**/tasks/{ids[1]}?sort=-speedup")
     assert desk.queue("ann").count(Filter(sort="-speedup")) == NUMBER
@@ -188,7 +188,7 @@ def test_what_was_sent_back_is_started_and_its_progress_shown(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_nothing(
     queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page], scheme: str, width: int
 ) -> None:
@@ -199,7 +199,11 @@ def test_axe_finds_nothing(
     for place, keys in (("/?state=all", ""), (f"/tasks/{ids[0]}", ""), (f"/tasks/{ids[0]}", "r"), ("/log", "?")):
         page.goto(address + place)
         if place.startswith("/tasks"):
-            expect(page.locator("svg.pairs").first).to_be_visible()
+            expect(page.locator("a.plot img").first).to_be_visible()
+            expect(page.locator("a.plot img").first).to_have_js_property("complete", True)
+            assert page.locator("a.plot img").first.evaluate("image => image.naturalWidth") == (
+                640 if width > 600 else 340
+            )
         for key in keys:
             page.keyboard.press(key)
             expect(page.locator("dialog[open]")).to_be_visible()
@@ -207,3 +211,18 @@ def test_axe_finds_nothing(
         assert not [(one["id"], [node["html"] for node in one["nodes"]]) for one in found], place
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wider <= 0, f"{place} is {wider} pixels wider than the window"
+
+
+def test_the_first_screen_has_patch_and_evidence_side_by_side_or_below_each_other(
+    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page]
+) -> None:
+    address, _, ids = queue
+    for width, beside in ((1440, True), (390, False)):
+        page = visit(f"{address}/tasks/{ids[0]}", viewport={"width": width, "height": 900})
+        boxes = [page.locator(place).bounding_box() for place in ("#patch", "#workloads", ".forest", "a.plot img")]
+        patch, workloads, forest, _ = (box or {} for box in boxes)
+        assert (workloads["x"] > patch["x"] + 300) == beside
+        if beside:
+            assert max(patch["y"], forest["y"] + forest["height"]) < 900
+    expect(page.locator(".findings")).to_contain_text("remembered results pass the workload")
+    expect(page.locator(".findings")).to_contain_text("more tests: t")
