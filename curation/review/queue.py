@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from sqlalchemy import ColumnElement, Engine, Select, and_, exists, func, or_, select, tuple_
 
 from perfquarry.curation.review.database import candidates, heads, opinions
@@ -25,6 +25,7 @@ _OUTCOME = func.coalesce(heads.c.outcome, "open")
 class Filter(Record):
     """What is looked for; its fields are the parameters of every address, so that links keep it."""
 
+    model_config = ConfigDict(defer_build=False)  # FastAPI reads its schema while the page is made
     q: str = Field(default="", max_length=200, description="Words that all must occur.")
     state: State = "todo"
     repo: str = Field(default="", max_length=200)
