@@ -14,6 +14,7 @@ from rich.table import Table
 from perfquarry.curation import Format, Mode
 from perfquarry.curation.counts import counts_of, ratios_of
 from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.in_force import accepted_tasks, newest_tasks
 from perfquarry.curation.samples import analyse, read_cases
 from perfquarry.data import funnel as funnels
 from perfquarry.data.errors import InputError, UnknownTask
@@ -21,7 +22,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Evidence, Task, Timing, Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.count_lines import count_lines, facts_of
-from perfquarry.flows.decisions import accepted_tasks, newest_tasks
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.reports import (
     evidence_panel,

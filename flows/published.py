@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.release.folder import read_tasks as read_released
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.selection import as_task
@@ -16,7 +17,6 @@ from perfquarry.data.records import Machine, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.gold import GoldRuns
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run

@@ -24,7 +24,6 @@ from perfquarry.curation.review.transfer import export_decisions, export_log, im
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force
 from perfquarry.flows.options import Options
 from perfquarry.flows.send_back import SendBackRunner
 
@@ -102,7 +101,7 @@ def serve(
 def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> ReviewDesk:
     """The queue of a home, in step with its tables."""
     engine, store = database_of(home), TableStore(home.tables)
-    index = Index(engine, store, in_force, near=near)
+    index = Index(engine, store, near=near)
     return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter)
 
 

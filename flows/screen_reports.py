@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Finding, Problem, Task
-from perfquarry.flows.decisions import newest_findings, newest_problems
 from perfquarry.flows.display import showing
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options

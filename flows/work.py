@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from perfquarry.curation.counts import ratios_of
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
-from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.display import current, showing
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
@@ -27,6 +27,7 @@ from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options
 from perfquarry.flows.reports import explain, funnel_table, task_row, tasks_table
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
@@ -120,7 +121,7 @@ def perform(
         tell_new_tasks(run)
         watermark.finish()
         record.set(outcome="done")
-        return funnel(run.store, run.name, run.provenance)
+        return funnel(run.store, run.name, provenance(run))
 
 
 @contextmanager

@@ -39,7 +39,6 @@ from perfquarry.data.records import (
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force
 
 REPO = "sample"
 STAMP = Stamp(repo=REPO, stage_version="1", config_hash="c0ffee")
@@ -204,7 +203,7 @@ def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: fl
     """The desk of a home with a database of its own."""
     engine = open_database(url or f"sqlite:///{home.root}/review/reviews.db")
     store = TableStore(home.tables)
-    index = Index(engine, store, in_force, near=near)
+    index = Index(engine, store, near=near)
     return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
 
 
