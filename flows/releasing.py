@@ -22,10 +22,10 @@ from perfquarry.curation.in_force import (
 )
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed
-from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
+from perfquarry.curation.release.writing import write_release
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError, UnknownRepository
 from perfquarry.data.funnel import funnel
@@ -90,7 +90,7 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    return make(to, manifest, selection, timings, clones, previous, again)
+    return write_release(to, manifest, selection, timings, clones, previous, again)
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:

@@ -258,7 +258,7 @@ def _measure(run: Run, keys: Batch) -> None:
         left = rows_of_run.undecided(run, run.begun).get(key)
         workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
-        def told(done: int, planned: int, title: str = change.title) -> None:
+        def advance(done: int, planned: int, title: str = change.title) -> None:
             current().note(f"pair {done} of at most {planned}: {title}")
 
         with measurement_lock(on_wait=waiting_for_core) as core:
@@ -274,7 +274,7 @@ def _measure(run: Run, keys: Batch) -> None:
                 run.stamp("measure"),
                 core=core,
                 first_session=left.next_session if left else 1,
-                progress=told,
+                progress=advance,
             )
         if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
             _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)

@@ -20,7 +20,7 @@ from perfquarry.curation.release.templates import render
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.records import MEANING, Grade, Record, Task
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.schema import from_table, to_table
 
 FILE, GRADES = "report.json", "grades.parquet"
@@ -120,7 +120,7 @@ def _read(folder: Path) -> EvaluationReport:
     except OSError as error:
         raise InputError(f"{folder} holds no report ({FILE}): give the --to of perfquarry evaluate") from error
     except ValidationError as error:
-        raise InputError(f"{folder / FILE} is no report: {told(error)}") from error
+        raise InputError(f"{folder / FILE} is no report: {validation_message(error)}") from error
 
 
 def read_grades(folder: Path) -> list[Grade]:

@@ -18,7 +18,7 @@ from perfquarry.curation.release.leaks import changed_text, fix_in
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Build, Count, Finding, Problem, ReleasedRecipe, ReleasedTask, Task, change_id_of
-from perfquarry.data.records.inputs import public_address, told
+from perfquarry.data.records.inputs import public_address, validation_message
 from perfquarry.data.records.task import TaskWorkload
 
 ACCEPTED = "accept"
@@ -71,7 +71,7 @@ def select(candidates: Iterable[ReleaseCandidate], reviews: Mapping[str, bool], 
         try:
             row = None if why else _row(candidate, task, reviewed=review is not None)
         except ValidationError as error:
-            row, why = None, f"nobody could read it: {told(error)}"
+            row, why = None, f"nobody could read it: {validation_message(error)}"
         if row is None:
             selection.left_out.append(LeftOut(task_id=task.task_id, why=why))
         else:
