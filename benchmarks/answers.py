@@ -26,8 +26,8 @@ from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import case_of
 from perfquarry.llm.client import Client
-from perfquarry.llm.desk import ReplyDesk
 from perfquarry.llm.recordings import Recording, write_whole
+from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Request
 from perfquarry.testgen.generated import Generated
 
@@ -43,7 +43,7 @@ class ByName:
         self.where = str(folder)
         self._stem, self._round = str(folder / head[:DIGITS]), 0
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Yields the answer of the next round, or of the same one to its second request."""
         for request in requests:
             self._round += not request.repair
@@ -70,8 +70,8 @@ def address(folder: Path, options: Options) -> None:
         change = run.change(key)
         if change.head_sha[:DIGITS] not in heads:
             continue
-        desk = ReplyDesk(run.home, run.store, run.stamp("generate"), "cassette", str(folder), LlmSettings())
-        with Client(ByName(folder, change.head_sha), desk, "any") as client:
+        reply_store = ReplyStore(run.home, run.store, run.stamp("generate"), "cassette", str(folder), LlmSettings())
+        with Client(ByName(folder, change.head_sha), reply_store, "any") as client:
             for row in Generated(client.ask).workloads(case_of(run, key)):
                 said = "" if row.reason is None else row.detail.strip().rpartition("\n")[2][:150]
                 took = f"{row.seconds * 1e3:.1f} ms" if row.seconds else ""

@@ -17,7 +17,7 @@ from perfquarry.curation.blocks import MeasuredWorkload, durations_of, runs_of
 from perfquarry.curation.summary import excluded, lasting, summarise
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.records.release import InputTask
 from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.data.records.task import TaskWorkload
@@ -57,7 +57,7 @@ def _checked(row: Task, file: Path) -> Task:
     try:
         InputTask.model_validate(row.model_dump())
     except ValidationError as error:
-        raise InputError(f"{file}: {row.task_id[:100]!r} is refused: {told(error)}") from error
+        raise InputError(f"{file}: {row.task_id[:100]!r} is refused: {validation_message(error)}") from error
     return row
 
 

@@ -16,7 +16,7 @@ from perfquarry.curation.patch import files_of
 from perfquarry.data.records import Change, Record, Task
 
 
-class Size(Protocol):
+class SourceSize(Protocol):
     """Source files of a tree and their lines."""
 
     @property
@@ -60,7 +60,7 @@ class Line(Record):
     high: float | None = None
 
 
-def profile_of(task: Task, change: Change, size: Size, depth: int | None = None) -> TaskFigures:
+def profile_of(task: Task, change: Change, size: SourceSize, depth: int | None = None) -> TaskFigures:
     """Figures of an accepted task; `size` is that of its base."""
     sources = [file for file in change.files if file.role == "source"]
     languages = [file.language for file in sources if file.language]

@@ -8,9 +8,9 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
-from perfquarry.curation.renewals import renewed
+from perfquarry.curation.in_force import renewed
 from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Row, Timing, Workload, is_late
-from perfquarry.flows import renewing
+from perfquarry.flows import rows_of_run
 from perfquarry.flows.run import Run
 
 WISHED_BY = "a time limit"
@@ -47,7 +47,7 @@ def left(run: Run, stages: Sequence[str]) -> bool:
     """Whether the next run will have something to try again."""
     late = {change for stage in _TABLES if stage in stages for change in waiting(run, stage)}
     if "measure" in stages:
-        late |= {wish.change_id for wish in _wishes_of_late(run)} | renewing.undecided(run).keys()
+        late |= {wish.change_id for wish in _wishes_of_late(run)} | rows_of_run.undecided(run).keys()
     return not late.isdisjoint(run.in_scope()) if late else False
 
 

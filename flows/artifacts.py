@@ -10,8 +10,8 @@ import httpx
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.exceptions import PrefectException
 
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.funnel import Funnel
-from perfquarry.flows.decisions import newest_tasks
 from perfquarry.flows.plots import repository_plots
 from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow.compute as pc
 
 from perfquarry.curation.counts import row_of
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import EnvironmentFailed, InputError
 from perfquarry.data.records import Build, Count, Evidence, Task, Workload, node_of
-from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import failed, run_stage
@@ -37,7 +37,7 @@ def run_counts(run: Run, tasks: Sequence[Task]) -> None:
 
     if todo(run) and Callgrind.find() is None:
         raise InputError(f"instructions are counted by valgrind, which is not installed here: {REMEDY}")
-    failures = run_stage(run, Stage("count", todo, work, alone=True, summary=summary, writes=(Count,)))
+    failures = run_stage(run, Stage("count", todo, work, alone=True, summary=summary, writes=(Count,), keys="task"))
     if failures:
         raise failed(failures)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from perfquarry.curation import Format
 from perfquarry.curation.formats import export as export_tasks
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Setting
-from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.facts import known
 from perfquarry.flows.output import print_json, say
 

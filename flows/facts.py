@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfquarry.curation.in_force import accepted_tasks, newest_tasks
+from perfquarry.data import funnel as funnels
 from perfquarry.data.errors import InputError, UnknownTask
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import accepted_tasks, newest_tasks
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.output import print_json, show
 
@@ -69,7 +70,6 @@ def without_tasks(counts: Funnel, repo: str) -> str:
 
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
     """Funnel of a repository."""
-    from perfquarry.data import funnel as funnels
     from perfquarry.flows.reports import funnel_table, reasons_table
 
     store, name = known(home, repo)
@@ -82,7 +82,6 @@ def funnel(home: Home, repo: str, *, as_json: bool) -> None:
 
 def workloads(home: Home, repo: str, *, as_json: bool) -> None:
     """Workloads of a repository by source."""
-    from perfquarry.data import funnel as funnels
     from perfquarry.flows.reports import reasons_table, sources_table
 
     store, name = known(home, repo)

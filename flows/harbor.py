@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from perfquarry.curation import harbor
+from perfquarry.curation.in_force import made_of, newest_findings_of
 from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.selection import kept_from_solvers
 from perfquarry.curation.revalidation import fallen
@@ -20,7 +21,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import made_of, newest_findings_of
 from perfquarry.flows.images import reopen
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader, pack_repository

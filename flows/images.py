@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from perfquarry.curation.in_force import made_of
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import BuildSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import made_of
 from perfquarry.flows.facts import find_task
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.reports import size

@@ -11,10 +11,10 @@ import httpx
 from filelock import FileLock
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.records import Notice, Task, content_id
 from perfquarry.data.settings import NotifySettings
-from perfquarry.flows.decisions import newest_tasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
 

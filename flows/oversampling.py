@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from perfquarry.curation.in_force import newest_findings, newest_tasks
 from perfquarry.curation.screening.demands import Demand, demands
-from perfquarry.flows.decisions import newest_findings, newest_tasks
 from perfquarry.flows.run import Run
 
 

@@ -28,6 +28,7 @@ from perfquarry.data.alive import lives
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.artifacts import publish
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
 from perfquarry.flows.stages import STAGES, Batch, Stage
@@ -94,7 +95,7 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
     """The named stages of one repository, in order; failed if some batches could not be done."""
     run = Run.open(options)
     state = do_stages(run, stages)
-    publish(run, funnel(run.store, run.name, run.provenance))
+    publish(run, funnel(run.store, run.name, provenance(run)))
     return state
 
 

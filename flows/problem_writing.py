@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfquarry.curation.in_force import newest_problems
 from perfquarry.curation.problems import is_current
 from perfquarry.curation.problems.written import plan, write
 from perfquarry.data.records import Task
-from perfquarry.flows.decisions import newest_problems
 from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
 from perfquarry.flows.screening import fix_of, stamp_of

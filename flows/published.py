@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.release.folder import read_tasks as read_released
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.selection import as_task
@@ -16,8 +17,7 @@ from perfquarry.data.records import Machine, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import accepted_tasks
-from perfquarry.flows.gold import GoldRuns
+from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.harness.building.builder import STAGE_VERSION
@@ -45,7 +45,7 @@ class PublishedTasks:
     _home: Home
     _clone_from: str | None
     _settings: Settings
-    _gold: GoldRuns
+    _gold: ExpertRuns
 
     @classmethod
     def open(
@@ -73,7 +73,7 @@ class PublishedTasks:
             raise InputError("--source is of no use: a release holds the files of its tasks")
         if clone_from and len({task.repo for task in tasks}) > 1:
             raise InputError("--source is one repository, and these tasks are of several: give --tasks of one of them")
-        return cls(tasks, released, home, clone_from, settings, GoldRuns(folder, home, settings))
+        return cls(tasks, released, home, clone_from, settings, ExpertRuns(folder, home, settings))
 
     def make(self, task: Task) -> MadeTask:
         """Both sides of a task, in an environment made from its recipe.

@@ -13,7 +13,7 @@ from rich.table import Table
 from perfquarry.curation.release.check import GoldRun, check, passed
 from perfquarry.data.home import Home
 from perfquarry.data.settings import Settings
-from perfquarry.flows.gold import GoldRuns
+from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.reports import times
 
 
@@ -25,7 +25,7 @@ def gate(folder: Path, home: Home, settings: Settings, *, run: bool, as_json: bo
         InfrastructureError: the machine's own fault while tasks were run.
     """
     console = Console(stderr=as_json, highlight=False)
-    runner = GoldRuns(folder, home, settings) if run else None
+    runner = ExpertRuns(folder, home, settings) if run else None
     checks, runs = check(folder, runner, lambda one: console.print(_line(one), soft_wrap=True))
     if as_json:
         facts = {

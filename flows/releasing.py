@@ -10,18 +10,26 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from perfquarry.curation import renewals
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.in_force import (
+    accepted_tasks,
+    decisions_in_force,
+    made_of,
+    newest_findings_of,
+    provenance_of,
+    renewed,
+    without_replaced,
+)
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed
-from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_intents, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
+from perfquarry.curation.release.writing import write_release
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError, UnknownRepository
-from perfquarry.data.funnel import Provenance, funnel
+from perfquarry.data.funnel import funnel
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
     Build,
@@ -33,12 +41,10 @@ from perfquarry.data.records import (
     Revalidation,
     Task,
     Timing,
-    Verdict,
     Workload,
 )
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
 from perfquarry.flows.intents import with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.trees.checkouts import Checkouts
@@ -88,7 +94,7 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    return make(to, manifest, selection, timings, clones, previous, again)
+    return write_release(to, manifest, selection, timings, clones, previous, again)
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
@@ -139,8 +145,8 @@ def _candidates(
 
 
 def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
-    first, decisions = accepted[0], in_force(store, repo)
-    origins = [_provenance(store, repo, decisions, decision) for decision in dict.fromkeys(decisions.values())]
+    first, decisions = accepted[0], decisions_in_force(store, repo)
+    origins = [provenance_of(store, repo, decisions, decision) for decision in dict.fromkeys(decisions.values())]
     dates = store.scan(Change, repo, columns=["merged_at"])["merged_at"]
     return Source(
         repo=repo,
@@ -154,24 +160,11 @@ def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
     )
 
 
-def _provenance(store: TableStore, repo: str, decisions: Mapping[str, str], decision: str) -> Provenance:
-    """Which rows a decision was made of: a run with other settings may have written newer ones since."""
-    made = store.scan(Task, repo, columns=["created_at"], config_hash=decision)
-    about = pc.field("change_id").isin([change for change, its in decisions.items() if its == decision])
-    about &= pc.field("created_at") <= pc.max(made["created_at"])
-    origins: dict[str, tuple[str, str]] = {}
-    for model in (Change, Verdict, Build, Workload, Timing, Task):
-        rows = store.scan(model, repo, columns=["stage_version", "config_hash", "created_at"], where=about)
-        for row in rows.sort_by([("created_at", "descending")]).slice(0, 1).to_pylist():
-            origins[model.TABLE] = row["stage_version"], row["config_hash"]
-    return Provenance(tables=origins)
-
-
 def _timings(store: TableStore, repo: str, tasks: Sequence[Task]) -> Iterator[ReleasedTiming]:
     """Of the released workloads, on the machine whose figures are published."""
     mine = [task for task in tasks if task.repo == repo]
     owners = {workload.workload_id: task for task in mine for workload in task.workloads}
-    for timing in renewals.in_force(made_of(store, Timing, repo, mine), renewals.renewed(store, repo, "measure")):
+    for timing in without_replaced(made_of(store, Timing, repo, mine), renewed(store, repo, "measure")):
         owner = owners.get(timing.workload_id)
         if owner and timing.machine.machine_id == owner.machine_id:
             same = set(ReleasedTiming.model_fields) & set(Timing.model_fields)

@@ -16,15 +16,14 @@ from sqlalchemy import Engine
 from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import open_database
 from perfquarry.curation.review.decisions import Decisions
-from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
 from perfquarry.curation.review.index import Index
+from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.tables import Tables
 from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force
 from perfquarry.flows.options import Options
 from perfquarry.flows.send_back import SendBackRunner
 
@@ -105,11 +104,11 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> ReviewDesk:
+def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> ReviewService:
     """The queue of a home, in step with its tables."""
     engine, store = database_of(home), TableStore(home.tables)
-    index = Index(engine, store, in_force, near=near)
-    return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter)
+    index = Index(engine, store, near=near)
+    return ReviewService(index, Decisions(engine, required), Tables(home, store), starter)
 
 
 def guard_of(home: Home, bind: Bind) -> Guard:

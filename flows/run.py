@@ -16,27 +16,21 @@ from filelock import FileLock
 from perfquarry.data.claims import Claims
 from perfquarry.data.demo import build_demo
 from perfquarry.data.errors import GitFailed, InputError
-from perfquarry.data.funnel import Provenance
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
     Attempt,
     Build,
     Change,
-    Evidence,
     Machine,
-    Row,
     Side,
     Stamp,
     Task,
-    Timing,
     Verdict,
-    Workload,
     content_id,
 )
 from perfquarry.data.registry import Repository
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import newest_decision
 from perfquarry.flows.layouts import places_of
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options, as_given
@@ -275,21 +269,6 @@ class Run:
     def where(self, stage: str) -> dict[str, str]:
         """Arguments that restrict a reader to the rows of this run's configuration."""
         return {"stage_version": VERSIONS[stage], "config_hash": self.hashes[stage]}
-
-    @property
-    def provenance(self) -> Provenance:
-        """Which rows of each table belong to this run's configuration."""
-        stages: list[tuple[type[Row], str]] = [
-            (Change, "mine"),
-            (Verdict, "judge"),
-            (Build, "build"),
-            (Workload, "generate"),
-            (Timing, "measure"),
-        ]
-        tables = {model.TABLE: (VERSIONS[stage], self.hashes[stage]) for model, stage in stages}
-        if newest := newest_decision(self.store, self.name):
-            tables |= {Evidence.TABLE: (VERSIONS["select"], newest), Task.TABLE: (VERSIONS["select"], newest)}
-        return Provenance(tables=tables)
 
     def change(self, change_id: str) -> Change:
         """The change of an id.

@@ -16,6 +16,7 @@ from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, Infrastructur
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.display import current
 from perfquarry.flows.logs import bound
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.spans import span, span_failed
 from perfquarry.flows.stages import Batch, Stage
@@ -26,8 +27,6 @@ log = logging.getLogger("perfquarry.flows")
 
 WAITING = (AnswersAwaited, BudgetExceeded)
 """Errors after which nothing is broken: the batch goes on once answers or money are there."""
-_OF_ALL = ("mine", "select")
-"""Stages whose batches are no changes."""
 ATTEMPTS = 3
 """Times a batch is tried when our machinery, not the code under test, fails."""
 
@@ -94,8 +93,8 @@ def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         since: the claims' time when the batch was found to be still to do.
     """
     ids = {"repository": run.name, "stage": stage.name}
-    if len(batch) == 1 and stage.name not in _OF_ALL:
-        ids["change"] = batch[0]
+    if len(batch) == 1 and stage.keys:
+        ids[stage.keys] = batch[0]
     with bound(**ids), span("batch", keys=len(batch), **ids):
         began = time.monotonic()
         outcome = _attempt(run, stage, batch, since)
@@ -238,7 +237,7 @@ def run_stages(run: Run, names: Sequence[str]) -> None:
 def _summary(run: Run, stage: Stage) -> str:
     if stage.summary:
         return stage.summary(run)
-    counts = {count.stage: count for count in funnel(run.store, run.name, run.provenance).stages}
+    counts = {count.stage: count for count in funnel(run.store, run.name, provenance(run)).stages}
     count = counts[stage.name]
     fallen = sum(count.rejected.values())
     return f"{count.kept} kept, {fallen} rejected" + (f", {count.pending} to do" if count.pending else "")

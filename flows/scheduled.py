@@ -22,6 +22,7 @@ from perfquarry.flows.homes import home_of
 from perfquarry.flows.hooks import tell_failure
 from perfquarry.flows.options import Options, default_jobs, settings_file, settings_from
 from perfquarry.flows.prefect_flows import do_stages, error_of, outcome_of
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.runs import runs_of, settle
@@ -85,7 +86,7 @@ def nightly(
     try:
         counts = perform(run, names, nullcontext(execute), Console(file=sys.stderr), flow_run=str(flow_run.id))
     except RunFailed as error:
-        counts, state = funnel(run.store, run.name, run.provenance), outcome_of(error)
+        counts, state = funnel(run.store, run.name, provenance(run)), outcome_of(error)
     publish(run, counts)
     return state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfquarry.data.records import Build, Row, Timing, Workload
-from perfquarry.flows import again, renewing
+from perfquarry.flows import again, rows_of_run
 from perfquarry.flows.run import Run
 
 _TABLES: dict[str, type[Row]] = {"build": Build, "generate": Workload, "measure": Timing}
@@ -26,7 +26,7 @@ def open_changes(run: Run, ranked: Sequence[str]) -> list[str]:
     first, last = order.index(named[0]), order.index(named[-1])
     seen = {name: _seen(run, name) for name in order[: last + 1]}
     ended = seen[named[-1]][0].union(*(touched - kept for touched, kept in seen.values()))
-    ended -= again.waiting(run, "build") | again.waiting(run, "generate") | renewing.undecided(run).keys()
+    ended -= again.waiting(run, "build") | again.waiting(run, "generate") | rows_of_run.undecided(run).keys()
     ready = seen[order[first - 1]][1] if first else set(ranked)
     return [one for one in ranked if one in ready and one not in ended]
 

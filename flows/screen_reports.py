@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
@@ -19,7 +20,6 @@ from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.data.registry import names
-from perfquarry.flows.decisions import newest_findings, newest_problems
 from perfquarry.flows.display import showing
 from perfquarry.flows.facts import find_task
 from perfquarry.flows.intents import ask_intents, curated, with_curators

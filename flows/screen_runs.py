@@ -32,7 +32,7 @@ def run_checks(run: Run, tasks: Sequence[Task]) -> None:
         for name in batch:
             _check(run, by_id[name])
 
-    failures = run_stage(run, Stage("screen-run", todo, work, alone=True, summary=summary))
+    failures = run_stage(run, Stage("screen-run", todo, work, alone=True, summary=summary, keys="task"))
     if failures:
         raise failed(failures)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.in_force import decisions_in_force, newest_findings, newest_tasks
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import Fix, templates
 from perfquarry.curation.screening import Subject, carried, look, rows_of
@@ -15,7 +16,6 @@ from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.screening.sources import test_source
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force, newest_findings, newest_tasks
 from perfquarry.flows.intents import intents_in_words, without_intent, write_intents
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.miners.vocabulary import content_at, only_at_head
@@ -28,7 +28,7 @@ def accepted(run: Run) -> list[Task]:
 
 def stamp_of(run: Run) -> Stamp:
     """Of findings and problem texts of the accepted tasks under the run's settings."""
-    decisions = sorted(in_force(run.store, run.name).items())
+    decisions = sorted(decisions_in_force(run.store, run.name).items())
     config = content_id(run.options.settings.screen.config_hash(), decisions)
     return Stamp(repo=run.name, stage_version=VERSIONS["screen"], config_hash=config)
 

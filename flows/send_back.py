@@ -17,10 +17,10 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
 from perfquarry.data.records import Renewal, Task, Timing
-from perfquarry.flows.decisions import newest_tasks
 from perfquarry.flows.homes import home_of
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options

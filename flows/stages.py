@@ -11,13 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import pyarrow.compute as pc
 
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
-from perfquarry.curation.renewals import extra_sources
+from perfquarry.curation.in_force import extra_sources
 from perfquarry.curation.sessions import measure
 from perfquarry.data.records import (
     Attempt,
@@ -33,7 +33,7 @@ from perfquarry.data.records import (
     Verdict,
     Workload,
 )  # fmt: skip
-from perfquarry.flows import again, renewing, screening
+from perfquarry.flows import again, rows_of_run, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined
@@ -88,6 +88,8 @@ class Stage:
     """What is said of it in the end; None: its line of the funnel."""
     writes: tuple[type[Row], ...] = ()
     """Its tables."""
+    keys: Literal["change", "task", ""] = ""
+    """What a key of its batches names, for logs and spans; empty: nothing that a reader would look for."""
 
     def workers(self, run: Run) -> int:
         """How many batches run at once."""
@@ -214,7 +216,7 @@ def _builds(run: Run, change_id: str) -> list[Build]:
 
 
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _built(run), renewing.done(run, Workload, "generate") - again.due(run, "generate"))
+    return _one_by_one(run, _built(run), rows_of_run.done(run, Workload, "generate") - again.due(run, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
@@ -244,7 +246,7 @@ def _workloads(run: Run, change_id: str) -> list[Workload]:
 
 
 def _measure_todo(run: Run) -> list[Batch]:
-    done = renewing.done(run, Timing, "measure") - set(renewing.undecided(run, run.begun))
+    done = rows_of_run.done(run, Timing, "measure") - set(rows_of_run.undecided(run, run.begun))
     return _one_by_one(run, _kept(run, Workload, "generate"), done)
 
 
@@ -253,10 +255,10 @@ def _measure(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         base, head = run.builder.reopen(_builds(run, key))
-        left = renewing.undecided(run, run.begun).get(key)
+        left = rows_of_run.undecided(run, run.begun).get(key)
         workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
-        def told(done: int, planned: int, title: str = change.title) -> None:
+        def advance(done: int, planned: int, title: str = change.title) -> None:
             current().note(f"pair {done} of at most {planned}: {title}")
 
         with measurement_lock(on_wait=waiting_for_core) as core:
@@ -272,7 +274,7 @@ def _measure(run: Run, keys: Batch) -> None:
                 run.stamp("measure"),
                 core=core,
                 first_session=left.next_session if left else 1,
-                progress=told,
+                progress=advance,
             )
         if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
             _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)
@@ -287,7 +289,7 @@ def _select_todo(run: Run) -> list[Batch]:
     changes = sorted(_done(run, Timing, "measure"))
     if not changes:
         return []
-    family = renewing.family(run, changes)
+    family = rows_of_run.family(run, changes)
     written = run.store.scan(Task, run.name, columns=["config_hash"])
     return [] if family in set(written["config_hash"].to_pylist()) else [(family,)]
 
@@ -295,7 +297,7 @@ def _select_todo(run: Run) -> list[Batch]:
 def _select(run: Run, keys: Batch) -> None:
     settings = run.options.settings.select
     stamp = run.stamp("select").model_copy(update={"config_hash": keys[0]})
-    timings = renewing.timings_in_force(run)
+    timings = rows_of_run.timings_in_force(run)
     evidence = decide(timings, settings, stamp)
     by_change: dict[str, list[Evidence]] = {}
     for row in evidence:
@@ -351,10 +353,18 @@ def _count_summary(run: Run) -> str:
 
 STAGES: tuple[Stage, ...] = (
     Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
-    Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,)),
-    Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build)),
-    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Verdict, Workload)),
-    Stage("measure", _measure_todo, _measure, of_changes=True, begin=again.wish_late_measurements, writes=(Timing,)),
+    Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,), keys="change"),
+    Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build), keys="change"),
+    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Verdict, Workload), keys="change"),
+    Stage(
+        "measure",
+        _measure_todo,
+        _measure,
+        of_changes=True,
+        begin=again.wish_late_measurements,
+        writes=(Timing,),
+        keys="change",
+    ),
     Stage("select", _select_todo, _select, alone=True, decides=True, writes=(Evidence, Task)),
     Stage(
         "screen",
@@ -365,6 +375,6 @@ STAGES: tuple[Stage, ...] = (
         summary=screening.summary,
         writes=(Finding, Problem),
     ),
-    Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,)),
+    Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,), keys="task"),
 )
 """In the order in which data walks through them."""

@@ -18,6 +18,7 @@ from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.records import Record, content_id
 from perfquarry.flows import again
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.flows.scope import open_changes
 from perfquarry.flows.stages import STAGES
@@ -77,7 +78,7 @@ class Watermark:
             return
         if again.left(run, [stage.name for stage in self._stages]):
             return
-        mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, run.provenance))
+        mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
         self._path.parent.mkdir(parents=True, exist_ok=True)
         whole = self._path.with_suffix(".tmp")
         whole.write_text(mark.model_dump_json(), encoding="utf-8")

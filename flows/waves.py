@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.git import git_of
 from perfquarry.data.records import Build, Change, Reason, Verdict, Workload
-from perfquarry.flows.decisions import newest_tasks
 from perfquarry.flows.display import current
 from perfquarry.flows.reports import size as bytes_of
 from perfquarry.flows.reports import times

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from perfquarry.curation.counts import ratios_of
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.intents import intents_of
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
-from perfquarry.flows.decisions import accepted_tasks
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import without_tasks
 from perfquarry.flows.gc import tidy
@@ -30,6 +30,7 @@ from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import print_json, show
 from perfquarry.flows.reports import funnel_table, reasons_table, task_row, tasks_table
+from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
@@ -125,7 +126,7 @@ def perform(
         tell_new_tasks(run)
         watermark.finish()
         record.set(outcome="done")
-        return funnel(run.store, run.name, run.provenance)
+        return funnel(run.store, run.name, provenance(run))
 
 
 @contextmanager

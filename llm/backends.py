@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from perfquarry.data.errors import BudgetExceeded, ModelFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record, content_id
-from perfquarry.llm.desk import ReplyDesk
 from perfquarry.llm.pace import Pace
 from perfquarry.llm.recordings import write_whole
+from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Provider, Reply, Request
 from perfquarry.llm.tokens import about_tokens
 
@@ -34,11 +34,11 @@ class Live:
         self._provider, self._pace = provider, pace
         self.name, self.where = provider.name, provider.where
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Replies as they come. After the first failure those under way are awaited, then it is raised."""
         failure: BaseException | None = None
         with ThreadPoolExecutor(self._pace.concurrency, "llm") as pool:
-            futures: list[Future[Got]] = [pool.submit(self._ask, request, desk) for request in requests]
+            futures: list[Future[Got]] = [pool.submit(self._ask, request, reply_store) for request in requests]
             try:
                 for future in as_completed(futures):
                     if future.cancelled():
@@ -58,15 +58,15 @@ class Live:
         """Closes the connections."""
         self._provider.close()
 
-    def _ask(self, request: Request[Any], desk: ReplyDesk) -> Got:
-        with desk.turn(request):
-            if (kept := desk.cached(request)) is not None:  # another process was faster
-                desk.note([kept], "cache")
+    def _ask(self, request: Request[Any], reply_store: ReplyStore) -> Got:
+        with reply_store.turn(request):
+            if (kept := reply_store.cached(request)) is not None:  # another process was faster
+                reply_store.note([kept], "cache")
                 return kept
-            most = desk.prices.most(request)
+            most = reply_store.prices.most(request)
             tokens = about_tokens(request.text) + request.max_tokens
-            with desk.budget.held(most, request.model) as costs, self._pace.slot(tokens):
-                (got,) = desk.keep([(request, self._provider.send(request))], "live")
+            with reply_store.budget.held(most, request.model) as costs, self._pace.slot(tokens):
+                (got,) = reply_store.keep([(request, self._provider.send(request))], "live")
                 costs.append(got.cost_usd)
             return got
 
@@ -94,7 +94,7 @@ class Batch:
         self._folder = home.llm / "batches" / scope
         self._lock = home.locks / f"llm-batch-{scope}.lock"
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Replies batch by batch, after those of batches of earlier runs."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock.parent.mkdir(parents=True, exist_ok=True)
@@ -102,14 +102,14 @@ class Batch:
         failures: list[str] = []
         with FileLock(self._lock):
             for request in requests:  # another process may have held the lock
-                if (kept := desk.cached(request)) is not None:
+                if (kept := reply_store.cached(request)) is not None:
                     del left[request.address]
                     yield kept
             for path in sorted(self._folder.glob("*.json")):
-                yield from self._finish(path, left, desk, failures)
-            submitted, over = self._submit(list(left.values()), desk)
+                yield from self._finish(path, left, reply_store, failures)
+            submitted, over = self._submit(list(left.values()), reply_store)
             for path in submitted:
-                yield from self._finish(path, left, desk, failures)
+                yield from self._finish(path, left, reply_store, failures)
         if over:
             raise over
         if failures:
@@ -121,13 +121,15 @@ class Batch:
         """Closes the connections."""
         self._provider.close()
 
-    def _submit(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> tuple[list[Path], BudgetExceeded | None]:
+    def _submit(
+        self, requests: Sequence[Request[Any]], reply_store: ReplyStore
+    ) -> tuple[list[Path], BudgetExceeded | None]:
         """Submits what the budget bears, in as many batches as it takes."""
         over: BudgetExceeded | None = None
         bearable = []
         for request in requests:
             try:
-                desk.budget.reserve(desk.prices.most(request, batch=True), request.model)
+                reply_store.budget.reserve(reply_store.prices.most(request, batch=True), request.model)
             except BudgetExceeded as error:
                 over = error
                 break
@@ -140,7 +142,9 @@ class Batch:
         write_whole(path, Pending(batch=batch, addresses=[one.address for one in requests]).model_dump_json(indent=1))
         return path
 
-    def _finish(self, path: Path, left: dict[str, Request[Any]], desk: ReplyDesk, failures: list[str]) -> Iterator[Got]:
+    def _finish(
+        self, path: Path, left: dict[str, Request[Any]], reply_store: ReplyStore, failures: list[str]
+    ) -> Iterator[Got]:
         """Waits for a batch and keeps its replies; those to other questions stay noted in the file."""
         try:
             pending = Pending.model_validate_json(path.read_bytes())
@@ -159,11 +163,11 @@ class Batch:
             else:
                 failures.append(result)
             # reserved money is put back when the reply is known, or will never be
-        gots = desk.keep(pairs, "batch")
+        gots = reply_store.keep(pairs, "batch")
         for address in ours:
-            desk.budget.release(desk.prices.most(left.pop(address), batch=True) or 0.0, None)
+            reply_store.budget.release(reply_store.prices.most(left.pop(address), batch=True) or 0.0, None)
         for got in gots:
-            desk.budget.release(0.0, got.cost_usd)
+            reply_store.budget.release(0.0, got.cost_usd)
         if rest := [address for address in pending.addresses if address not in set(ours)]:
             write_whole(path, Pending(batch=pending.batch, addresses=rest).model_dump_json(indent=1))
         else:

@@ -16,8 +16,8 @@ from perfquarry.data.records import Stamp
 from perfquarry.data.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.answers import Reading, read, repaired
-from perfquarry.llm.desk import ReplyDesk
 from perfquarry.llm.pace import Pace
+from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Answer, Backend, Got, Request, Usage
 from perfquarry.llm.spec import ModelSpec
 
@@ -49,8 +49,8 @@ class _Task(Generic[T]):
 class Client:
     """Asks one model on behalf of one run of one stage. Close it, or use it as a context manager."""
 
-    def __init__(self, backend: Backend, desk: ReplyDesk, model: str) -> None:
-        self._backend, self._desk, self.model = backend, desk, model
+    def __init__(self, backend: Backend, reply_store: ReplyStore, model: str) -> None:
+        self._backend, self._reply_store, self.model = backend, reply_store, model
 
     def __enter__(self) -> Client:
         return self
@@ -109,15 +109,15 @@ class Client:
         rest: list[Request[T]] = []
         kept: list[Got] = []
         for request in requests:
-            got = self._desk.cached(request) if self._backend.caches else None
+            got = self._reply_store.cached(request) if self._backend.caches else None
             if got is None:
                 rest.append(request)
             else:
                 kept.append(got)
-        self._desk.note(kept, "cache")
+        self._reply_store.note(kept, "cache")
         yield from kept
         if rest:
-            yield from self._backend.collect(rest, self._desk)
+            yield from self._backend.collect(rest, self._reply_store)
 
 
 def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings: LlmSettings | None = None) -> Client:
@@ -142,7 +142,7 @@ def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings
     else:
         form = _form("anthropic" if kind == "exchange-anthropic" else "openai")
         backend, model = Exchange(Path(rest).expanduser().resolve(), form), settings.model
-    return Client(backend, ReplyDesk(home, store, stamp, backend.name, backend.where, settings), model)
+    return Client(backend, ReplyStore(home, store, stamp, backend.name, backend.where, settings), model)
 
 
 def _form(provider: str) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 
 from perfquarry.data.errors import AnswerMissing, AnswersAwaited
 from perfquarry.llm.anthropic_provider import AnthropicProvider
-from perfquarry.llm.desk import ReplyDesk
 from perfquarry.llm.exchange_folder import ExchangeFolder, result_of
 from perfquarry.llm.openai_provider import OpenAIProvider
 from perfquarry.llm.recordings import Cassette
+from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Reply, Request
 
 _SHOWN = 5
@@ -34,7 +34,7 @@ class Exchange:
         self._folder, self._form = ExchangeFolder(folder), form
         self.where = str(folder)
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Yields what is answered; writes down the rest and raises AnswersAwaited."""
         folder = self._folder
         with folder.locked():
@@ -50,7 +50,7 @@ class Exchange:
         for note in notes:
             _log.warning("%s: %s", folder.path, note)
         gots = [Got(one, replies[one.address], False, None) for one in requests if one.address in replies]
-        desk.note(gots, "exchange")
+        reply_store.note(gots, "exchange")
         yield from gots
         if missing:
             asked = {request.address for request in missing}
@@ -93,11 +93,11 @@ class CassetteReplay:
         self._folder = folder
         self.where = str(folder)
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Yields what the cassettes hold; raises AnswerMissing for the rest."""
         found = [(request, self._cassette.get(request.address)) for request in requests]
         gots = [Got(request, reply, True, 0.0) for request, reply in found if reply is not None]
-        desk.note(gots, "cassette")
+        reply_store.note(gots, "cassette")
         yield from gots
         if missing := [request for request, reply in found if reply is None]:
             about = [f"{one.address} ({' '.join(filter(None, _about(one)))})" for one in missing]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from perfquarry.data.records import Record
 
 if TYPE_CHECKING:
-    from perfquarry.llm.desk import ReplyDesk
+    from perfquarry.llm.reply_store import ReplyStore
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -166,8 +166,8 @@ class Backend(Protocol):
     caches: bool
     """Whether replies are worth a cache."""
 
-    def collect(self, requests: Sequence[Request[Any]], desk: ReplyDesk) -> Iterator[Got]:
-        """Yields each reply once `desk` keeps it. Raises at the end when some could not be had."""
+    def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
+        """Yields each reply once `reply_store` keeps it. Raises at the end when some could not be had."""
 
     def close(self) -> None:
         """Closes the connections."""

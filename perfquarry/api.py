@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from perfquarry.curation.blocks import Block, Session
+from perfquarry.curation.in_force import accepted_tasks, made_of
 from perfquarry.curation.release import folder as release_folder
 from perfquarry.curation.summary import excluded, gains, lasting, slower, summarise
 from perfquarry.data import records
@@ -31,7 +32,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, ReleasedTiming, Row, Task, Timing
 from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import accepted_tasks, made_of
 from perfquarry.flows.facts import find_task
 
 Verdict = Literal["gain", "no_gain", "slower", "undecided"]

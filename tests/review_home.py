@@ -16,9 +16,9 @@ from perfquarry.curation.evidence import decide
 from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import open_database
 from perfquarry.curation.review.decisions import Decisions
-from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.guard import Guard, names_of, secret_of
 from perfquarry.curation.review.index import Index
+from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.tables import Tables
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
@@ -39,7 +39,6 @@ from perfquarry.data.records import (
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force
 
 REPO = "sample"
 STAMP = Stamp(repo=REPO, stage_version="1", config_hash="c0ffee")
@@ -200,16 +199,16 @@ class NoFlows:
         pass
 
 
-def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: float | None = None) -> ReviewDesk:
+def desk_of(home: Home, url: str = "", required: int = 1, starter=None, near: float | None = None) -> ReviewService:
     """The desk of a home with a database of its own."""
     engine = open_database(url or f"sqlite:///{home.root}/review/reviews.db")
     store = TableStore(home.tables)
-    index = Index(engine, store, in_force, near=near)
-    return ReviewDesk(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
+    index = Index(engine, store, near=near)
+    return ReviewService(index, Decisions(engine, required), Tables(home, store), starter or NoFlows())
 
 
 @contextmanager
-def serving(desk: ReviewDesk, home: Home, reviewers: Sequence[str] = ("ann",), sign_in: bool = False):
+def serving(desk: ReviewService, home: Home, reviewers: Sequence[str] = ("ann",), sign_in: bool = False):
     """A real server on a free port in a thread; yields its address and its guard."""
     guard = Guard(
         secret_of(Path(home.root) / "review" / "secret"),

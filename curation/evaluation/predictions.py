@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from perfquarry.curation.evaluation.known import EXPERT, HALF, NOP, half_of
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record, Task, content_id
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 
 LARGEST = 1024**3
 """Bytes of a file."""
@@ -132,4 +132,4 @@ def _entry(raw: Any, place: str) -> _Entry:
         return _Entry.model_validate(raw)
     except ValidationError as error:
         example = '{"instance_id": "…", "model_name_or_path": "…", "model_patch": "diff --git …"}'
-        raise InputError(f"{place}: {told(error)}; a prediction is {example}") from error
+        raise InputError(f"{place}: {validation_message(error)}; a prediction is {example}") from error

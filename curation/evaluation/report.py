@@ -23,7 +23,7 @@ from perfquarry.curation.release.templates import render
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.records import MEANING, Grade, PatchReading, Record, Task
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.records.row import Row
 from perfquarry.data.schema import from_table, to_table
 
@@ -129,7 +129,7 @@ def read_report(folder: Path) -> EvaluationReport:
     except OSError as error:
         raise InputError(f"{folder} holds no report ({FILE}): give the --to of perfquarry evaluate") from error
     except ValidationError as error:
-        raise InputError(f"{folder / FILE} is no report: {told(error)}") from error
+        raise InputError(f"{folder / FILE} is no report: {validation_message(error)}") from error
 
 
 def read_grades(folder: Path) -> list[Grade]:

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.schema import arrow_schema, to_table
 
 R = TypeVar("R", bound=Record)
@@ -133,7 +133,8 @@ def as_records(table: pa.Table, model: type[R], file: Path) -> list[R]:
             found.append(model.model_validate(_known(row, known)))
     except ValidationError as error:
         raise InputError(
-            f"{file}: {name[:100]!r} is refused: {told(error)}: fetch the release anew, from somebody you trust"
+            f"{file}: {name[:100]!r} is refused: {validation_message(error)}: "
+            "fetch the release anew, from somebody you trust"
         ) from error
     except pa.ArrowException as error:
         raise InputError(f"cannot read {file}: {error}") from error

@@ -12,7 +12,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.funnel import Funnel
 from perfquarry.data.git import plain_text
 from perfquarry.data.records import Evidence, Machine, Record
-from perfquarry.data.records.inputs import Address, Codebase, Name, told
+from perfquarry.data.records.inputs import Address, Codebase, Name, validation_message
 
 FILE = "release.json"
 LARGEST = 64 * 1024 * 1024
@@ -119,4 +119,4 @@ class Manifest(Record):
         try:
             return cls.model_validate_json(text, extra="ignore")
         except ValidationError as error:
-            raise InputError(f"{folder / FILE} is damaged: {told(error)}") from error
+            raise InputError(f"{folder / FILE} is damaged: {validation_message(error)}") from error

@@ -29,7 +29,7 @@ from perfquarry.data.records import (
     Task,
     change_id_of,
 )
-from perfquarry.data.records.inputs import public_address, told
+from perfquarry.data.records.inputs import public_address, validation_message
 from perfquarry.data.records.release import ReleasedCount
 from perfquarry.data.records.task import TaskWorkload
 
@@ -85,7 +85,7 @@ def select(candidates: Iterable[ReleaseCandidate], reviews: Mapping[str, bool], 
         try:
             row = None if why else _row(candidate, task, reviewed=review is not None)
         except ValidationError as error:
-            row, why = None, f"nobody could read it: {told(error)}"
+            row, why = None, f"nobody could read it: {validation_message(error)}"
         if row is None:
             selection.left_out.append(LeftOut(task_id=task.task_id, why=why))
         else:

@@ -16,11 +16,11 @@ from starlette.staticfiles import StaticFiles
 
 from perfquarry.curation.plots.pairs import pairs_plot
 from perfquarry.curation.review.decisions import MOST_EVENTS, Conflict
-from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.guard import COOKIE, Gate, Guard
 from perfquarry.curation.review.pages import Pages
 from perfquarry.curation.review.queue import Filter
 from perfquarry.curation.review.rendering import STATIC, render, warm
+from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.vocabulary import SENT_BACK, Action
 from perfquarry.data.errors import InputError, UnknownTask
 from perfquarry.data.records import IntentClass
@@ -30,7 +30,7 @@ class NotSignedIn(Exception):
     """Who asks has no valid token."""
 
 
-def create_app(desk: ReviewDesk, guard: Guard) -> FastAPI:
+def create_app(desk: ReviewService, guard: Guard) -> FastAPI:
     """The review queue of a home.
 
     Args:
@@ -67,7 +67,7 @@ def _pages(request: Request) -> Any:
     return request.app.state.pages
 
 
-DeskHere = Annotated[ReviewDesk, Depends(_desk)]
+DeskHere = Annotated[ReviewService, Depends(_desk)]
 GuardHere = Annotated[Guard, Depends(_guard)]
 PagesHere = Annotated[Pages, Depends(_pages)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,14 +11,12 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine, delete, insert, select, text
 
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.in_force import decisions_in_force
 from perfquarry.curation.review.database import candidates
 from perfquarry.curation.review.witness import decided, doubts
 from perfquarry.curation.screening.found import SCREENED, newest_screening
 from perfquarry.data.records import Count, Evidence, Finding, Reason, Task, content_id
 from perfquarry.data.store import TableStore
-
-InForce = Callable[[TableStore, str], dict[str, str]]
-"""By change of a repository the configuration hash of the newest decision on it."""
 
 NEAR = frozenset(
     {
@@ -47,13 +45,12 @@ class Index:
     Args:
         engine: of `open_database`.
         store: the tables.
-        in_force: tells the decisions of a repository that count.
         near: whether rejected candidates near the threshold belong to the queue, and from which δ on those without
             an accepted gain do; None: only accepted ones.
     """
 
-    def __init__(self, engine: Engine, store: TableStore, in_force: InForce, *, near: float | None = None) -> None:
-        self.engine, self.store, self.in_force, self.near = engine, store, in_force, near
+    def __init__(self, engine: Engine, store: TableStore, *, near: float | None = None) -> None:
+        self.engine, self.store, self.near = engine, store, near
 
     def refresh(self, repo: str | None = None) -> int:
         """Reads the tables of one repository, or of all, again; returns the number of its candidates."""
@@ -77,7 +74,7 @@ class Index:
             return list(connection.scalars(select(candidates.c.repo).distinct().order_by(candidates.c.repo)))
 
     def _rows(self, repo: str) -> Iterator[dict[str, Any]]:
-        decisions = self.in_force(self.store, repo)
+        decisions = decisions_in_force(self.store, repo)
         found = self._findings(repo)
         counts: dict[str, list[Count]] = defaultdict(list)
         for row in counts_of(self.store, repo).values():

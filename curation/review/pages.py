@@ -14,12 +14,12 @@ from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
 from perfquarry.curation.problems.texts import texts_for_solvers
 from perfquarry.curation.review.agreement import agreements_in, progress_in
 from perfquarry.curation.review.decisions import Conflict, counts
-from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.diff import ShownDiff, side_by_side
 from perfquarry.curation.review.guard import COOKIE, Guard
 from perfquarry.curation.review.plots import forest, strips
 from perfquarry.curation.review.queue import PAGE, Filter
 from perfquarry.curation.review.rendering import render
+from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.tables import Details
 from perfquarry.curation.review.vocabulary import OUTCOMES
 from perfquarry.curation.review.witness import witness_of
@@ -37,7 +37,7 @@ class Pages:
         guard: for the tokens of forms.
     """
 
-    def __init__(self, desk: ReviewDesk, guard: Guard) -> None:
+    def __init__(self, desk: ReviewService, guard: Guard) -> None:
         self._desk, self._guard = desk, guard
 
     def queue(self, request: Request, reviewer: str, wanted: Filter) -> Response:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.blocks import Session, runs_of
 from perfquarry.curation.counts import counts_of
+from perfquarry.curation.in_force import renewed, without_replaced
 from perfquarry.curation.intents import intents_of
-from perfquarry.curation.renewals import in_force, renewed
 from perfquarry.curation.review.witness import decided, doubts
 from perfquarry.curation.screening.found import SCREENED, newest_screening
 from perfquarry.data.errors import GitFailed
@@ -133,7 +133,7 @@ class Tables:
         known: dict[str, tuple[Session, ...]] | None = self._timings.get(key)
         if known is None:
             where = pc.field("change_id") == task.change_id
-            rows = in_force(
+            rows = without_replaced(
                 self.store.records(Timing, task.repo, where=where), renewed(self.store, task.repo, "measure")
             )
             known = {}

@@ -111,7 +111,7 @@ def public_address(url: str) -> str:
     return url if _is_address(url) else ""
 
 
-def told(error: ValidationError) -> str:
+def validation_message(error: ValidationError) -> str:
     """What does not fit, and why, in one line."""
     found = [f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in error.errors()]
     more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""

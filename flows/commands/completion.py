@@ -27,9 +27,9 @@ def repositories(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     """Ids of the accepted tasks of the home; by the start of a head's hash, too."""
+    from perfquarry.curation.in_force import accepted_tasks
     from perfquarry.data.records import Task
     from perfquarry.data.store import TableStore
-    from perfquarry.flows.decisions import accepted_tasks
 
     try:
         store = TableStore(_home(ctx).tables)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from perfquarry.data.errors import EnvironmentFailed, InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Amendment, Attempt, Build, Change, Reason, Side, Stamp, Step, content_id
-from perfquarry.data.records.inputs import told
+from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.records.release import Runnable
 from perfquarry.data.registry import Repository
 from perfquarry.data.settings import BuildSettings
@@ -209,7 +209,9 @@ class Builder:
             try:
                 Runnable.model_validate(row.model_dump(include=set(Runnable.model_fields)))
             except ValidationError as error:
-                raise InputError(f"the build of {row.change_id} cannot be made again: {told(error)}") from error
+                raise InputError(
+                    f"the build of {row.change_id} cannot be made again: {validation_message(error)}"
+                ) from error
         return self._reopen(by_side["base"]), self._reopen(by_side["head"])
 
     def _reopen(self, row: Build) -> BuiltSide:

@@ -31,10 +31,10 @@ sys.path[:0] = [_HERE, os.path.join(os.path.dirname(_HERE), "alternation")]
 from candidate import make_sides  # noqa: E402
 from guard import reasons  # noqa: E402
 from launch import FOLDERS, Launcher  # noqa: E402
-from pairs import Failed, Session  # noqa: E402
+from pairs import Failed, GradingSession  # noqa: E402
 from twins import Twins  # noqa: E402
 from users import Trouble  # noqa: E402
-from verdict import Verdict  # noqa: E402
+from verdict import RewardRules  # noqa: E402
 
 TRIES = 2
 """Times that a test may fail before it counts."""
@@ -157,8 +157,8 @@ class Grading(object):
 
     def _speed(self):
         schedule = self._task["schedule"]
-        session = Session(self._task, self._launcher, {node: self._twins.nodes[node] for node in self._fail})
-        verdict = Verdict(session, self._hidden, self._task["threshold"], self._facts)
+        session = GradingSession(self._task, self._launcher, {node: self._twins.nodes[node] for node in self._fail})
+        verdict = RewardRules(session, self._hidden, self._task["threshold"], self._facts)
         try:
             session.add(schedule["pairs"])
             while len(session.pairs) < schedule["most_pairs"] and not verdict.is_clear():

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from partner import Partner
+from partner import SideProcess
 from processes import parent_of, user_of
 from stored import content_of
 from tree_limit import TreeLimit
@@ -84,12 +84,12 @@ class Launcher(object):
             self.end([folder])
 
     def open(self, role, wanted):
-        """A process on a side that calls workloads on request: a `Partner`, not ready yet."""
+        """A process on a side that calls workloads on request: a `SideProcess`, not ready yet."""
         folder, out = self._folder(role)
         request = self._request(role, "turns", wanted, folder, out)
         channel = os.path.join(folder, "ask"), os.path.join(out, "answer")
         request["channel"] = dict(zip(("ask", "answer"), channel))
-        return Partner(self, role, folder, request, self._task["wall_seconds"] * (1 + len(self._task["workloads"])))
+        return SideProcess(self, role, folder, request, self._task["wall_seconds"] * (1 + len(self._task["workloads"])))
 
     def end(self, folders=()):
         """Kills what is left of all sides, and removes what they left; what the dead have used, as `reap`."""

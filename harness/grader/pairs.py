@@ -44,7 +44,7 @@ class Failed(Exception):
         self.code = code
 
 
-class Turns(object):
+class SideTurns(object):
     """What the turns of one workload in one pair took on one side, in seconds, one value a turn."""
 
     def __init__(self, calls, cpu, first, untimed):
@@ -145,7 +145,7 @@ class Pair(object):
         return log_harmonic([one[node].first for node in nodes], [other[node].first for node in nodes])
 
 
-class Session(object):
+class GradingSession(object):
     """The timings of one task on this machine.
 
     Args:
@@ -295,7 +295,7 @@ class Session(object):
                     break
                 look = 2 * len(found[0])
         for partner, calls in zip(partners, found):
-            pair.turns[partner.role][node] = Turns(calls, partner.cpu[:], first[partner.role][:2], untimed)
+            pair.turns[partner.role][node] = SideTurns(calls, partner.cpu[:], first[partner.role][:2], untimed)
             partner.on_one_core(node)
         for role in pair.order:
             pair.turns[role][node].bounded(pair.turns["base"][node])

@@ -48,7 +48,7 @@ class Draw(object):
         self.seeds = seeds
 
 
-class Partner(object):
+class SideProcess(object):
     """Implements the partner of `turns.alternate`, by a process that starts with `load`."""
 
     def __init__(self, launcher, role, folder, request, seconds):

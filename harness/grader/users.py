@@ -49,7 +49,8 @@ class Warden(object):
 
         `kill(-1)` is atomic: what forks at this moment is stopped with its child, and with the signal pending no
         process comes back from the kernel to its own code. What runs on another core learns it microseconds later.
-        Whoever wakes others again and again may win that race: `Partner` looks who runs, and at their processor time.
+        Whoever wakes others again and again may win that race: `SideProcess` looks who runs, and at their processor
+        time.
         """
         self._tell(b"s")
 

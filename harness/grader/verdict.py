@@ -12,7 +12,7 @@ AA_LIMIT = 0.02
 CLOCKS = WALLS + ("cpu",)
 
 
-class Verdict(object):
+class RewardRules(object):
     """What the pairs of a session say so far.
 
     Args:

@@ -26,7 +26,7 @@ class Unknown(Exception):
     """Arguments that no key can be made of."""
 
 
-class Alteration(object):
+class AlteredFunctions(object):
     """The functions that a request names, altered as soon as their modules are there."""
 
     def __init__(self, request):

@@ -9,7 +9,7 @@ Python 3.6 to 3.14, standard library only.
 
 import os
 
-from perfquarry_inside import Inside
+from perfquarry_inside import InsideCounter
 from perfquarry_items import LONG, Stopwatch, clock, collect_garbage, settle
 from perfquarry_requests import Requests, Unavailable
 
@@ -24,7 +24,7 @@ TAIL = 200  # bytes in which a file's sum stands, at its end
 EMPTY_CALLS = 5  # calls of nothing, the last of which tells what counting itself costs
 
 
-class Count(object):
+class CountMode(object):
     """A mode of the probe; see `probe.Mode`."""
 
     def __init__(self, request, names):
@@ -37,7 +37,7 @@ class Count(object):
         try:
             self._requests = Requests()
             if request["functions"]:
-                self._inside = Inside(self._requests, request, names)
+                self._inside = InsideCounter(self._requests, request, names)
         except (Unavailable, OSError) as error:  # a system may forbid memory that can be written and executed
             self._failure = str(error)
 

@@ -20,7 +20,7 @@ MOST_CALLS = 2000  # in one call of a test or script, of a function outside the 
 LAZY = 0x20 | 0x80 | 0x100 | 0x200  # generators and coroutines, whose code runs after the call
 
 
-class Inside(object):
+class InsideCounter(object):
     """The functions of the request, and those of the tree called from them."""
 
     def __init__(self, requests, request, names):
@@ -90,7 +90,7 @@ class Inside(object):
         self._nested.clear()
 
     def uninstall(self):
-        """Everything as it was; what is known of the counted calls: see `harness.measuring.callgrind.Inside`."""
+        """Everything as it was; what is known of the counted calls: see `harness.contracts.Inside`."""
         for function, code, defaults, named in self._installed.values():
             function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, named
         addresses = {name: self._ways[name][2] for name in self._installed}

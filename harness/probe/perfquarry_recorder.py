@@ -37,7 +37,7 @@ class Call(object):
         self.hits = set()
 
 
-class Record(object):
+class RecordMode(object):
     """A mode of the probe; see `probe.Mode`."""
 
     def __init__(self, request, names):

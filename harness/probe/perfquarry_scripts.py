@@ -7,8 +7,8 @@ has 'references', each result is compared with the stored one by the script's ow
 `check_equivalence`, which must not accept a damaged reference (not tried for data that were drawn).
 
 `setup()` is deterministic: its data come from seeds. Where the request has 'draws' (a number by script, or none), a
-number can be drawn for each call, too (`Script.drawn`). It is added to each seed, so that nobody knows the data of a
-call before.
+number can be drawn for each call, too (`LoadedScript.drawn`). It is added to each seed, so that nobody knows the data
+of a call before.
 """
 
 import ast
@@ -26,7 +26,7 @@ SEEDED = frozenset(["Random", "seed", "default_rng", "RandomState", "SeedSequenc
 DRAW = "__perfquarry_seed__"
 
 
-class Script(object):
+class LoadedScript(object):
     """One script as an item of the loop."""
 
     def __init__(self, name, text):

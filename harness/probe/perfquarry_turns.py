@@ -10,7 +10,7 @@ Requests are lines of the pipe `channel.ask`, answers lines of `channel.answer`,
   clock outside sees `experiment` alone: what comes before it (data, the collector) belongs to the first part;
 - ["end"].
 
-A last number of "warm", "call" and "prepare" is the draw of a script's data (`perfquarry_scripts.Script.drawn`).
+A last number of "warm", "call" and "prepare" is the draw of a script's data (`perfquarry_scripts.LoadedScript.drawn`).
 
 An answer is {"outcome", "message", "seconds": of the timed part of the last call}, that of "warm" has "first", the
 same of the first call, and "busy", seconds of the whole last call, fixtures included; that of "turn" has "samples", the

@@ -15,10 +15,10 @@ import json
 import os
 import sys
 
-from perfquarry_alter import Alteration, Altering
+from perfquarry_alter import AlteredFunctions, Altering
 from perfquarry_items import Journal, Loop, clock, collect_garbage, leave, name_of, settle
 from perfquarry_limits import waited_in_all
-from perfquarry_scripts import Script
+from perfquarry_scripts import LoadedScript
 from perfquarry_tests import run_tests
 from perfquarry_turns import Phased, Turning
 
@@ -86,7 +86,7 @@ class Coverage(Mode):
 
     def run(self, item, execute, left):
         entry = Mode.run(self, item, execute, left)
-        if isinstance(item, Script) and entry["outcome"] == "passed":
+        if isinstance(item, LoadedScript) and entry["outcome"] == "passed":
             self._call = AGAIN
             entry = Mode.run(self, item, execute, left)
             self._call = ""
@@ -107,7 +107,7 @@ class Coverage(Mode):
                 journal.write(lines={"node": node, "file": file, "lines": sorted(lines), "again": bool(again)})
 
 
-class Profile(Mode):
+class ProfileMode(Mode):
     """Functions of the tree called in the call phase of each test, by yappi, in all threads."""
 
     def __init__(self, request):
@@ -185,11 +185,11 @@ class Time(Mode):
         return len(samples) >= self.request["max_calls"] or sum(samples) >= self.request["min_timed_seconds"] > 0
 
 
-class Turns(Phased, Mode):
+class TurnsMode(Phased, Mode):
     """Nothing runs by itself: requests say what is called (`perfquarry_turns.Turning`)."""
 
 
-MODES = {"check": Mode, "coverage": Coverage, "profile": Profile, "time": Time, "turns": Turns}
+MODES = {"check": Mode, "coverage": Coverage, "profile": ProfileMode, "time": Time, "turns": TurnsMode}
 
 
 class Names(object):
@@ -251,13 +251,13 @@ def main(path):
             request = json.load(file)
     journal = Journal(request["result"])
     if request["mode"] == "record":
-        from perfquarry_recorder import Record  # as long as its folder is on sys.path
+        from perfquarry_recorder import RecordMode  # as long as its folder is on sys.path
 
-        MODES["record"] = lambda request: Record(request, Names(request["tree"]))
+        MODES["record"] = lambda request: RecordMode(request, Names(request["tree"]))
     if request["mode"] == "count":
-        from perfquarry_count import Count
+        from perfquarry_count import CountMode
 
-        MODES["count"] = lambda request: Count(request, Names(request["tree"]))
+        MODES["count"] = lambda request: CountMode(request, Names(request["tree"]))
     here = os.path.dirname(os.path.realpath(__file__))
     sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
     os.environ["PYTHONPATH"] = os.pathsep.join(request["source_roots"])  # for processes that tests start
@@ -272,11 +272,11 @@ def main(path):
     if files:
         import pytest  # noqa: F401  # before coverage, which may have other versions of what it needs
 
-    scripts = [Script(name, text) for name, text in request["scripts"].items()]
+    scripts = [LoadedScript(name, text) for name, text in request["scripts"].items()]
     mode = MODES[request["mode"]](request)
     altered = request.get("alteration")  # the grader's requests have none
     kind = Turning if request["mode"] == "turns" else Loop
-    loop = kind(request, journal, Altering(mode, Alteration(request)) if altered else mode, scripts)
+    loop = kind(request, journal, Altering(mode, AlteredFunctions(request)) if altered else mode, scripts)
     status = run_tests(loop, files) if files else 5
     if not loop.ran and (scripts or kind is Turning):
         loop.run([])

@@ -12,10 +12,10 @@ from simulated_timings import MACHINE, STAMP
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.release import check as gate
-from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, Selection, select
 from perfquarry.curation.release.sources import tree_of
+from perfquarry.curation.release.writing import write_release
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import ReleasedTiming, Revalidation, Task, Timing
 from perfquarry.data.settings import SelectSettings
@@ -95,7 +95,7 @@ def sample_release(tmp_path: Path, to: str = "release") -> Path:
         repo=row.repo, stage_version="1", config_hash="1", task_id=row.task_id, change_id=CHANGE.change_id, run_id="r1",
         status="rejected", reason="no_gain", python="3.11.7", machine=MACHINE, seconds=1.0,
     )  # fmt: skip
-    make(tmp_path / to, manifest(), selection, timings_of(selection), {"sample": clone}, None, [again])
+    write_release(tmp_path / to, manifest(), selection, timings_of(selection), {"sample": clone}, None, [again])
     return tmp_path / to
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from perfquarry.curation.in_force import decisions_in_force, made_of, newest_findings_of, newest_tasks
 from perfquarry.curation.release.manifest import Family
 from perfquarry.curation.review.queue import Filter
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Evidence, SessionStatistics
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import in_force, made_of, newest_findings_of, newest_tasks
 from tests.review_home import REPO, STAMP, desk_of, fill, finding, task_of
 
 LATER = {"config_hash": "decade"}
@@ -37,7 +37,7 @@ def test_of_each_change_the_newest_decision_counts(home: Home) -> None:
         task_of(2, 1.0).task_id: ("decade", "rejected"),
         task_of(3, 3.0).task_id: ("decade", "kept"),
     }
-    assert list(dict.fromkeys(in_force(store, REPO).values())) == ["decade", "c0ffee"]
+    assert list(dict.fromkeys(decisions_in_force(store, REPO).values())) == ["decade", "c0ffee"]
     assert newest_tasks(store, "unknown") == []
 
 
@@ -47,7 +47,7 @@ def test_a_decision_made_again_on_old_timings_does_not_replace_one_on_newer_timi
         fill(home, [task_of(0, 2.0, config_hash=config, measured_at=noon + timedelta(hours=hour))])
     fill(home, [task_of(1, 2.0, config_hash="first", measured_at=noon)])
     fill(home, [task_of(1, 2.0, config_hash="first, other thresholds", measured_at=noon)])
-    found = in_force(TableStore(home.tables), REPO)
+    found = decisions_in_force(TableStore(home.tables), REPO)
     assert list(found.values()) == ["other settings", "first, other thresholds"]
 
 

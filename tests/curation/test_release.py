@@ -23,7 +23,6 @@ from perfquarry.curation.release import check as gate
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.card import counted_once, measured_again, schema_page
 from perfquarry.curation.release.changelog import why_changed
-from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Family, Manifest
 from perfquarry.curation.release.selection import (
     ReleaseCandidate,
@@ -34,6 +33,7 @@ from perfquarry.curation.release.selection import (
     select,
 )
 from perfquarry.curation.release.sources import pack, pack_of, patched, tree_of, unpack
+from perfquarry.curation.release.writing import write_release
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Finding, Intent, IntentClass, Problem, Revalidation, Task
 from perfquarry.data.records.revalidation import RevalidatedWorkload
@@ -96,7 +96,7 @@ def test_what_was_not_meant_has_a_configuration_of_its_own(name: IntentClass, tm
     some[1] = replace(some[1], intent=intent_of(other, name))
     selection = select(some, {}, {})
     folder = tmp_path / "release"
-    made, _ = make(folder, manifest(), selection, timings_of(selection), {"sample": clone})
+    made, _ = write_release(folder, manifest(), selection, timings_of(selection), {"sample": clone})
     aside = [] if name == "intended" else [name]
     assert [one for one in files.ASIDE if one in made.rows] == aside
     rows = {one.task_id: one for one in files.read_every_task(folder)}
@@ -351,7 +351,7 @@ def test_changelog_says_what_and_why(tmp_path: Path, task: Task) -> None:
         ours = [one.model_copy(update={"base_sha": base, "patch": patch}) for one in tasks]
         selection = select([candidate(one, tree) for one in ours], reviews, {})
         place = tmp_path / number
-        make(place, manifest(number), selection, timings_of(selection), {"sample": clone}, previous)
+        write_release(place, manifest(number), selection, timings_of(selection), {"sample": clone}, previous)
         return place
 
     other = task.model_copy(update={"task_id": "owner__sample-1"})
@@ -377,10 +377,10 @@ def test_a_folder_that_is_no_release_is_left_alone(tmp_path: Path, task: Task) -
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     selection = select([candidate(task, TREE)], {}, {})
     with pytest.raises(InputError, match="is no release"):
-        make(tmp_path / "mine", manifest(), selection, [], {})
+        write_release(tmp_path / "mine", manifest(), selection, [], {})
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
     with pytest.raises(InputError, match="no task"):
-        make(tmp_path / "new", manifest(), Selection(), [], {})
+        write_release(tmp_path / "new", manifest(), Selection(), [], {})
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

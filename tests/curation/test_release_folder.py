@@ -15,10 +15,10 @@ from simulated_timings import STAMP
 
 from perfquarry.curation.counts import row_of
 from perfquarry.curation.release import folder as files
-from perfquarry.curation.release.making import make
 from perfquarry.curation.release.manifest import Manifest
 from perfquarry.curation.release.selection import as_task, select
 from perfquarry.curation.release.sources import tree_of
+from perfquarry.curation.release.writing import write_release
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Count, ReleasedTiming, SeedCount, Task
 
@@ -32,7 +32,7 @@ def make_version(tmp_path: Path) -> MakeVersion:
     selection = select([task], {}, {})
 
     def made(version: str, to: str = "out", previous: Path | None = None) -> Path:
-        make(tmp_path / to, manifest(version), selection, timings_of(selection), {"sample": clone}, previous)
+        write_release(tmp_path / to, manifest(version), selection, timings_of(selection), {"sample": clone}, previous)
         return tmp_path / to
 
     return made
@@ -139,7 +139,7 @@ def test_counts_stand_in_the_rows_and_in_the_card(tmp_path: Path) -> None:
     for ratio in (None, 1.0, 2.0):
         counts = counted(task, ratio) if ratio else []
         selection = select([candidate(task, tree, counts=counts)], {}, {})
-        make(tmp_path / "out", manifest(f"0.{ratio}"), selection, timings_of(selection), {"sample": clone})
+        write_release(tmp_path / "out", manifest(f"0.{ratio}"), selection, timings_of(selection), {"sample": clone})
         [row] = files.read_tasks(tmp_path / "out")
         found[ratio] = row.instructions_ratio, {one.count_label for one in row.workloads}
         assert [one.count.ratio if one.count else None for one in row.workloads] == [ratio] * len(row.workloads)

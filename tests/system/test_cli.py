@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from perfquarry.curation.in_force import newest_findings
 from perfquarry.data.home import Home
 from perfquarry.data.records import Evidence, Finding, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.decisions import newest_findings
 from perfquarry.flows.doctor import DoctorCheck, examine, verdict
 from tests.system.commands import command
 from tests.system.conftest import Curated

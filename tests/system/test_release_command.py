@@ -20,7 +20,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, Revalidation
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.gold import GoldRuns
+from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.harness.trees.clone_git import git
 from tests.system.conftest import Curated
 
@@ -77,11 +77,11 @@ def test_a_release_is_measured_again_from_its_folder_alone(
 
 
 @pytest.fixture
-def runs(release: Path, elsewhere: Path, quick: Path) -> GoldRuns:
-    return GoldRuns(release, Home(elsewhere), Settings.model_validate(tomllib.loads(quick.read_text())))
+def runs(release: Path, elsewhere: Path, quick: Path) -> ExpertRuns:
+    return ExpertRuns(release, Home(elsewhere), Settings.model_validate(tomllib.loads(quick.read_text())))
 
 
-def edited(runs: GoldRuns, task: ReleasedTask, edit: Callable[[str], str]) -> ReleasedTask:
+def edited(runs: ExpertRuns, task: ReleasedTask, edit: Callable[[str], str]) -> ReleasedTask:
     """The task with another patch: the one file it changes, edited at the base in another way."""
     clone = runs.home.repositories / "demo.git"
     unpack(pack_of(runs.folder, "demo"), clone)
@@ -98,7 +98,7 @@ def edited(runs: GoldRuns, task: ReleasedTask, edit: Callable[[str], str]) -> Re
 
 
 @pytest.mark.slow
-def test_patches_that_gain_nothing_or_break_tests_do_not_pass(runs: GoldRuns, release: Path) -> None:
+def test_patches_that_gain_nothing_or_break_tests_do_not_pass(runs: ExpertRuns, release: Path) -> None:
     (task,) = read_tasks(release)
     idle = runs.run_gold(edited(runs, task, lambda text: f"{text}# nothing of note\n"))
     assert not idle.gold and idle.accepted == 0 and idle.null

@@ -27,7 +27,7 @@ from perfquarry.data.records import (
     Workload,
 )
 from perfquarry.data.store import TableStore
-from perfquarry.flows.renewing import MOST_ROUNDS
+from perfquarry.flows.rows_of_run import MOST_ROUNDS
 from tests.system.commands import command
 from tests.system.conftest import Curated
 

@@ -13,8 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from perfquarry.curation.review.desk import ReviewDesk
 from perfquarry.curation.review.queue import Filter
+from perfquarry.curation.review.service import ReviewService
 from perfquarry.data.home import Home
 from perfquarry.data.records import FunctionCount
 from perfquarry.data.store import TableStore
@@ -61,7 +61,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[tuple[str, ReviewDesk, list[str]]]:
+def queue(tmp_path: Path) -> Iterator[tuple[str, ReviewService, list[str]]]:
     home = Home(tmp_path)
     tasks = [task_of(number, 4 - number / 10) for number in range(NUMBER)]
     noted = [finding(tasks[0], "memo-survives", "a memo on count() goes unnoticed", "blocking")]
@@ -75,7 +75,9 @@ def queue(tmp_path: Path) -> Iterator[tuple[str, ReviewDesk, list[str]]]:
 
 
 def test_a_queue_of_30_is_cleared_by_keyboard_alone(
-    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page], record_property: Callable[[str, object], None]
+    queue: tuple[str, ReviewService, list[str]],
+    visit: Callable[..., Page],
+    record_property: Callable[[str, object], None],
 ) -> None:
     address, desk, ids = queue
     page = visit(address)
@@ -99,7 +101,7 @@ def test_a_queue_of_30_is_cleared_by_keyboard_alone(
 
 
 def test_next_previous_note_undo_help_and_search_by_keyboard(
-    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page]
+    queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page]
 ) -> None:
     address, desk, ids = queue
     page = visit(f"{address}/tasks/{ids[3]}")
@@ -157,7 +159,7 @@ def test_two_simultaneous_reviewers_see_their_conflict(tmp_path: Path, visit: Ca
         assert desk.queue("ann").counts() == {"disputed": 1, "open": 1}
 
 
-def test_filters_and_deep_links(queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page]) -> None:
+def test_filters_and_deep_links(queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page]) -> None:
     address, desk, ids = queue
     page = visit(address)
     page.get_by_label("Findings").select_option("blocking")
@@ -175,7 +177,7 @@ def test_filters_and_deep_links(queue: tuple[str, ReviewDesk, list[str]], visit:
 
 
 def test_what_was_sent_back_is_started_and_its_progress_shown(
-    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page]
+    queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page]
 ) -> None:
     address, desk, ids = queue
     page = visit(f"{address}/tasks/{ids[0]}")
@@ -190,7 +192,7 @@ def test_what_was_sent_back_is_started_and_its_progress_shown(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_nothing(
-    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page], scheme: str, width: int
+    queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page], scheme: str, width: int
 ) -> None:
     address, desk, ids = queue
     for reviewer, action in (("ann", "accept"), ("bob", "reject")):
@@ -214,7 +216,7 @@ def test_axe_finds_nothing(
 
 
 def test_the_first_screen_has_patch_and_evidence_side_by_side_or_below_each_other(
-    queue: tuple[str, ReviewDesk, list[str]], visit: Callable[..., Page]
+    queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page]
 ) -> None:
     address, _, ids = queue
     for width, beside in ((1440, True), (390, False)):

@@ -56,7 +56,7 @@ class Session:
                     cpu = [self.cpu.get(role, seconds[2]) * self._drawn() for _ in range(12)]
                     first = self.first.get(role, seconds[0])
                     cold = (first, max(first, seconds[2]))
-                    turns = pair.turns[role][node] = self._pairs.Turns(calls, cpu, cold, 0)
+                    turns = pair.turns[role][node] = self._pairs.SideTurns(calls, cpu, cold, 0)
                     turns.slope = [one * self._drawn() for one in self.slopes.get(role, ())]
                     if turns.slope:
                         turns.slope[1] += self.apart * float(self._rng.standard_t(3))
@@ -77,7 +77,7 @@ def graded(
 ) -> tuple[str | None, Any, int]:
     """Why there is no reward, what the report says, and the pairs that it took."""
     facts: dict[str, Any] = {}
-    verdict = part("verdict").Verdict(session, hidden, THRESHOLD, facts)
+    verdict = part("verdict").RewardRules(session, hidden, THRESHOLD, facts)
     session.add(6)
     while len(session.pairs) < 12 and not verdict.is_clear():
         session.add()
@@ -172,7 +172,7 @@ def test_clocks_that_differ_for_the_expert_accuse_nobody(part: Any) -> None:
 
 
 def test_no_call_of_a_script_counts_less_than_the_clock_outside_allows(part: Any) -> None:
-    turns = part("pairs").Turns
+    turns = part("pairs").SideTurns
     base = turns([(0.010, 0.0101 + 0.00001 * n, 0.0121 + 0.00001 * n) for n in range(12)], [0.0] * 12, (0.01, 0.011), 0)
     honest = turns([(0.004, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.004, 0.005), 0)
     lies = turns([(0.001, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.001, 0.005), 0)
@@ -192,7 +192,7 @@ def _of_processes(part: Any, after: Sequence[float]) -> list[Any]:
             own = 0.0003 + rng.normal(0, 5e-6)
             runs = [5e-6 + own + abs(rng.normal(0, 40e-6)) for _ in range(24)]
             calls = [(5e-6, run, run + 0.0001 + (more if role == "cand" else 0.0)) for run in runs]
-            pair.turns[role]["a"] = pairs.Turns(calls, [0.0] * 24, (5e-6, 0.0004), 0)
+            pair.turns[role]["a"] = pairs.SideTurns(calls, [0.0] * 24, (5e-6, 0.0004), 0)
         for role in pair.order:
             pair.turns[role]["a"].bounded(pair.turns["base"]["a"])
         found.append(pair)

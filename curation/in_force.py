@@ -1,29 +1,32 @@
-"""Decisions over a repository, made anew whenever timings were added, and what was said of their tasks."""
+"""Which rows of a repository count: there are decisions of several settings, screenings, and changes sent back.
+
+Of each change the decision on its newest timings counts (docs/decisions/0031); everything else follows from it: the
+tasks, the rows these were made of, their findings and problem texts. Changes that were sent back to a stage have
+wishes (docs/decisions/0023): rows from before a fulfilled wish no longer count. What counts for one run and its
+settings is `flows.rows_of_run`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from perfquarry.curation.screening.found import newest_screening
-from perfquarry.data.records import Build, Finding, Problem, Task, Timing, Workload
+from perfquarry.data.funnel import Provenance
+from perfquarry.data.records import Build, Change, Finding, Problem, Renewal, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
 
 R = TypeVar("R", Build, Finding, Timing, Workload)
 
-
-def newest_decision(store: TableStore, repo: str) -> str | None:
-    """Configuration hash that the rows of the newest decision share; None before the first."""
-    table = store.scan(Task, repo, columns=["config_hash", "created_at"])
-    if not table.num_rows:
-        return None
-    return str(table.sort_by([("created_at", "descending")])["config_hash"][0].as_py())
+Renewed = Mapping[str, datetime]
+"""By change_id: since when a stage is wanted once more."""
 
 
-def in_force(store: TableStore, repo: str) -> dict[str, str]:
+def decisions_in_force(store: TableStore, repo: str) -> dict[str, str]:
     """By change the configuration hash of the decision on its newest timings, the newest first (decision 0031)."""
     rows = store.scan(Task, repo, columns=["change_id", "config_hash", "measured_at", "created_at"]).to_pylist()
     rows.sort(key=lambda row: (row["measured_at"] or row["created_at"], row["created_at"]), reverse=True)
@@ -35,7 +38,7 @@ def in_force(store: TableStore, repo: str) -> dict[str, str]:
 
 def newest_tasks(store: TableStore, repo: str) -> list[Task]:
     """Rows of the decisions in force, accepted and rejected: one of each change."""
-    decisions = in_force(store, repo)
+    decisions = decisions_in_force(store, repo)
     rows = store.records(Task, repo, where=pc.field("config_hash").isin(sorted(set(decisions.values()))))
     return [row for row in rows if decisions[row.change_id] == row.config_hash]
 
@@ -64,6 +67,19 @@ def _of_newest_origin(rows: Sequence[R]) -> list[R]:
     return [row for row in rows if (row.stage_version, row.config_hash) == origin]
 
 
+def provenance_of(store: TableStore, repo: str, decisions: Mapping[str, str], decision: str) -> Provenance:
+    """Which rows a decision was made of: a run with other settings may have written newer ones since."""
+    made = store.scan(Task, repo, columns=["created_at"], config_hash=decision)
+    about = pc.field("change_id").isin([change for change, its in decisions.items() if its == decision])
+    about &= pc.field("created_at") <= pc.max(made["created_at"])
+    origins: dict[str, tuple[str, str]] = {}
+    for model in (Change, Verdict, Build, Workload, Timing, Task):
+        rows = store.scan(model, repo, columns=["stage_version", "config_hash", "created_at"], where=about)
+        for row in rows.sort_by([("created_at", "descending")]).slice(0, 1).to_pylist():
+            origins[model.TABLE] = row["stage_version"], row["config_hash"]
+    return Provenance(tables=origins)
+
+
 def newest_findings(store: TableStore, repo: str) -> list[Finding]:
     """Rows of the newest screening; none before the first."""
     screening = newest_screening(store, repo)
@@ -84,3 +100,34 @@ def newest_problems(store: TableStore, repo: str) -> list[Problem]:
     tasks = {task.task_id for task in newest_tasks(store, repo) if task.status == "kept"}
     rows = {(row.task_id, row.setting, row.author): row for row in store.records(Problem, repo)}
     return [row for key, row in rows.items() if key[0] in tasks]
+
+
+def renewed(store: TableStore, repo: str, stage: Literal["generate", "measure"]) -> Renewed:
+    """The newest wish of each change for a stage."""
+    wishes: dict[str, datetime] = {}
+    for row in store.records(Renewal, repo, where=pc.field("stage") == stage):
+        wishes[row.change_id] = max(row.created_at, wishes.get(row.change_id, row.created_at))
+    return wishes
+
+
+def extra_sources(store: TableStore, repo: str, change_id: str) -> list[str]:
+    """Sources of workloads that were wished for a change beside those of the settings."""
+    rows = store.records(Renewal, repo, where=(pc.field("stage") == "generate") & (pc.field("change_id") == change_id))
+    return list(dict.fromkeys(source for row in rows for source in row.sources))
+
+
+def fulfilled(newest: Mapping[str, datetime], wishes: Renewed) -> set[str]:
+    """Changes that need nothing more of a stage.
+
+    Args:
+        newest: by change_id, when the stage wrote its newest row of the change.
+        wishes: of the same stage.
+    """
+    return {change for change, at in newest.items() if change not in wishes or at >= wishes[change]}
+
+
+def without_replaced(timings: Iterable[Timing], wishes: Renewed) -> list[Timing]:
+    """Timings without those that newer ones of a renewed change replace."""
+    rows = list(timings)
+    replaced = {row.change_id for row in rows if row.change_id in wishes and row.created_at >= wishes[row.change_id]}
+    return [row for row in rows if row.change_id not in replaced or row.created_at >= wishes[row.change_id]]

@@ -1,4 +1,4 @@
-"""A curator's desk: the queue, the log, the tables and what is sent back, opened once."""
+"""What the pages of the review work with: the queue, the log, the tables and what is sent back, opened once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CandidatePlace:
     fingerprint: str
 
 
-class ReviewDesk:
+class ReviewService:
     """All that the pages read and write; safe for several threads."""
 
     def __init__(self, index: Index, decisions: Decisions, tables: Tables, starter: Starter) -> None:

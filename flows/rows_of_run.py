@@ -1,4 +1,4 @@
-"""Changes that were sent back: what the stages have to do again, and which of their rows count (decision 0023)."""
+"""Which rows count for one run and its settings, and what its stages have to do again (decisions 0023, 0056)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
-from perfquarry.curation.renewals import fulfilled, in_force, renewed
-from perfquarry.data.records import Evidence, Reason, Row, Timing, Workload, content_id
-from perfquarry.flows.run import Run
+from perfquarry.curation.in_force import fulfilled, renewed, without_replaced
+from perfquarry.data.funnel import Provenance
+from perfquarry.data.records import (
+    Build,
+    Change,
+    Evidence,
+    Reason,
+    Row,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+    content_id,
+)
+from perfquarry.flows.run import VERSIONS, Run
 
 ROUND = 2
 """Sessions of a round: one selects, one confirms."""
@@ -26,7 +38,7 @@ def done(run: Run, model: type[Row], stage: Literal["generate", "measure"]) -> s
 
 def timings_in_force(run: Run) -> list[Timing]:
     """Timings that count: of a change measured again the newer ones, of workloads that are still kept."""
-    timings = in_force(run.store.records(Timing, run.name, **run.where("measure")), _measured_again(run))
+    timings = without_replaced(run.store.records(Timing, run.name, **run.where("measure")), _measured_again(run))
     generated_again = renewed(run.store, run.name, "generate")
     if not generated_again:
         return timings
@@ -43,6 +55,38 @@ def family(run: Run, changes: Sequence[str]) -> str:
     again = {change: wishes[change].isoformat() for change in changes if change in wishes}
     again |= {f"{change} rounds": str(last) for change, last in _last_sessions(run).items() if last > ROUND}
     return content_id(run.hashes["select"], changes, *([again] if again else []))
+
+
+def decision(run: Run) -> str | None:
+    """Configuration hash of the newest decision on timings of this run's settings; None before the first.
+
+    A run with other settings may have decided later. A decision on fewer changes counts until that on all is made.
+    """
+    made = run.store.scan(Task, run.name, columns=["change_id", "config_hash", "created_at"])
+    changes: dict[str, set[str]] = {}
+    for row in made.sort_by([("created_at", "descending")]).to_pylist():
+        changes.setdefault(row["config_hash"], set()).add(row["change_id"])
+    if (now := family(run, sorted(_newest(run, Timing, "measure")))) in changes:
+        return now
+    for one, about in changes.items():
+        ids = sorted(about)
+        if one in (content_id(run.hashes["select"], ids), family(run, ids)):
+            return one
+    return None
+
+
+def provenance(run: Run) -> Provenance:
+    """Which rows of each table belong to the run's settings."""
+    stages: list[tuple[type[Row], str]] = [
+        (Change, "mine"),
+        (Verdict, "judge"),
+        (Build, "build"),
+        (Workload, "generate"),
+        (Timing, "measure"),
+    ]
+    tables = {model.TABLE: (VERSIONS[stage], run.hashes[stage]) for model, stage in stages}
+    of_decision = VERSIONS["select"], decision(run) or "none yet"
+    return Provenance(tables=tables | {Evidence.TABLE: of_decision, Task.TABLE: of_decision})
 
 
 @dataclass(frozen=True)

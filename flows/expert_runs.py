@@ -31,7 +31,7 @@ _SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True)
-class GoldRuns:
+class ExpertRuns:
     """Runs tasks of one release; implements `curation.release.check.GoldRunner`.
 
     Args:

@@ -14,7 +14,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.records import Machine, ReleasedTiming, Revalidation
 
 
-def make(
+def write_release(
     to: Path,
     manifest: Manifest,
     selection: Selection,

@@ -20,7 +20,7 @@ from perfquarry.llm.request import Got, Reply, Request
 from perfquarry.llm.secrets import without_secrets
 
 
-class ReplyDesk:
+class ReplyStore:
     """Keeps replies. All calls may come from several threads.
 
     Args:
