@@ -142,11 +142,8 @@ def text(raw: bytes) -> str:
 def _added_and_deleted(pieces: Sequence[bytes | None], body: bytes) -> tuple[int, int]:
     """Lines added and deleted: the headers of the hunks tell both sides' lines, so that one count tells the rest."""
     lines = body.count(b"\n")
-    return lines - _total(pieces[1::4]), lines - _total(pieces[2::4])
-
-
-def _total(numbers: Sequence[bytes | None]) -> int:
-    return sum(map(int, filter(None, numbers))) + numbers.count(None)
+    base, head = (sum(1 if number is None else int(number) for number in pieces[side::4]) for side in (1, 2))
+    return lines - base, lines - head
 
 
 def _file(entry: Entry, added: int, deleted: int, binary: bool, role: FileRole) -> FileChange:
@@ -156,7 +153,7 @@ def _file(entry: Entry, added: int, deleted: int, binary: bool, role: FileRole) 
         status = "submodule"
         role = "other"
     # Valid by construction; checking 170,000 of them would take longer than git takes to find them.
-    return FileChange.trusted(
+    return FileChange.model_construct(
         path=path,
         old_path=text(entry.old_path) if entry.old_path else None,
         status=status,
@@ -189,7 +186,7 @@ _C_TYPE = re.compile(r"\b(?:struct|class|union|enum|namespace)\s+(\w+)")
 _NOT_NAMES = frozenset(["if", "for", "while", "switch", "return", "sizeof", "defined", "NPY_NO_EXPORT"])
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
 def _function_name(header: bytes) -> str:
     """The function or class that a hunk header's context line begins; empty where it begins none."""
     line = text(header)

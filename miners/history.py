@@ -79,7 +79,7 @@ def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings, p
     reason = _reason(commit)
     pull = pull_number(title)
     # Valid by construction (tests/miners/test_history.py validates such rows): checking costs more than parsing.
-    return Change.trusted(
+    return Change.model_construct(
         repo=stamp.repo,
         status="kept" if reason is None else "rejected",
         reason=reason and reason.value,

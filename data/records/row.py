@@ -5,35 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Status = Literal["kept", "rejected"]
-_set = object.__setattr__
-"""Also of a frozen record."""
 
 
 class Record(BaseModel):
     """A value with named, typed, documented fields; immutable, unknown fields refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @classmethod
-    def trusted(cls, **values: Any) -> Self:
-        """A record of values that are valid by construction, none of its fields left out: nothing is checked.
-
-        A quarter of what pydantic's `model_construct` takes, which fills in defaults and aliases.
-        """
-        record = cls.__new__(cls)
-        for name, value in (
-            ("__dict__", values),
-            ("__pydantic_fields_set__", set(values)),
-            ("__pydantic_extra__", None),
-            ("__pydantic_private__", None),
-        ):
-            _set(record, name, value)
-        return record
 
 
 class Row(Record):

@@ -197,13 +197,3 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         to_table([Inner(names=["\ud800"])])
     with pytest.raises(InputError, match="do not belong into a table of Inner"):
         to_table([Inner(), Record()])
-
-
-def test_a_trusted_record_is_the_checked_one() -> None:
-    values = {"number": 3, "names": ["a", None]}
-    checked, trusted = Inner(**values), Inner.trusted(**values)
-    assert trusted == checked and repr(trusted) == repr(checked)
-    assert trusted.model_dump() == checked.model_dump() and to_table([trusted]) == to_table([checked])
-    assert trusted.model_copy(update={"number": 4}).number == 4
-    with pytest.raises(ValueError, match="frozen"):
-        trusted.number = 5  # type: ignore[misc]
