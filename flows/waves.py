@@ -8,17 +8,13 @@ waves the tables are asked what became of the changes so far, and those left are
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.git import git_of
-from perfquarry.data.records import Build, Change, Reason, Verdict, Workload
 from perfquarry.flows.display import current
+from perfquarry.flows.promise import SECONDS, promising
 from perfquarry.flows.reports import size as bytes_of
 from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
@@ -30,12 +26,6 @@ LEAST = 4
 """Changes of the first wave at least."""
 LONGEST = 1200.0
 """Seconds that a wave may take by the pace of the one before it."""
-NEIGHBOURS = 10
-"""Changes next in time from which a change's chance and cost are learned."""
-PRIOR = 2.0
-"""Changes that the rate of the whole repository counts for."""
-SECONDS = 90.0
-"""What searching and measuring a change takes beside its build: the middle of what was seen (docs/benchmarks.md)."""
 
 Step = tuple[Stage, frozenset[str] | None]
 """A stage, and the changes that it does; None: all."""
@@ -146,98 +136,6 @@ class _Waves:
         if self.run.is_over:
             return f"{text}; the time is over: the same command goes on"
         return text
-
-
-def promising(run: Run, changes: Collection[str]) -> list[str]:
-    """The changes by expected tasks per second, the most first: the judge's probability x chance ÷ seconds.
-
-    The chance to be built and have workloads, and the seconds of the build, are those of the changes next in time of
-    which the tables tell; a change that is built already costs no build. Code of Python 2 makes all that is older less
-    promising, however few of its neighbours were tried. Equal ones in the order of their ids.
-
-    Args:
-        run: the run.
-        changes: ids of changes that the judge kept.
-    """
-    if not changes:
-        return []
-    where = {name: run.where(name) for name in ("mine", "judge", "build", "generate")}
-    table = run.store.scan(Change, run.name, columns=["change_id", "merged_at"], **where["mine"])
-    merged = {row["change_id"]: row["merged_at"].timestamp() for row in table.to_pylist()}
-    verdicts = run.store.scan(Verdict, run.name, columns=["change_id", "probability"], **where["judge"])
-    probable = {row["change_id"]: row["probability"] or 0.0 for row in verdicts.to_pylist()}
-    table = run.store.scan(Build, run.name, columns=["change_id", "status", "reason", "seconds"], **where["build"])
-    built: dict[str, float] = {}
-    fallen: set[str] = set()
-    python_2: set[str] = set()
-    for row in table.to_pylist():
-        built[row["change_id"]] = built.get(row["change_id"], 0.0) + row["seconds"]
-        if row["status"] != "kept":
-            fallen.add(row["change_id"])
-        if row["reason"] == Reason.NEEDS_PYTHON_2:
-            python_2.add(row["change_id"])
-    table = run.store.scan(Workload, run.name, columns=["change_id", "status"], **where["generate"])
-    searched = {row["change_id"] for row in table.to_pylist()}
-    usable = {row["change_id"] for row in table.to_pylist() if row["status"] == "kept"}
-    ended = [one for one in (*fallen, *searched) if one in merged]
-    chance = Neighbours([merged[one] for one in ended], [float(one in usable) for one in ended], empty=0.5)
-    cost = Neighbours([merged[one] for one in built if one in merged], [built[one] for one in built if one in merged])
-    python_3 = Python3(
-        old=[merged[one] for one in python_2 if one in merged],
-        built=[merged[one] for one in set(built) - fallen if one in merged],
-    )
-
-    def worth(change: str) -> float:
-        at = merged.get(change, 0.0)
-        seconds = SECONDS + (0.0 if change in built else cost.near(at))
-        usual = 1.0 if change in usable else chance.near(at) * python_3.chance(at)
-        return probable.get(change, 0.0) * usual / seconds
-
-    return sorted(changes, key=lambda change: (-worth(change), change))
-
-
-class Neighbours:
-    """What is known at some times, asked at others: the mean over the nearest, drawn towards the mean of all.
-
-    Args:
-        at: times, in any unit and order.
-        values: what is known at each.
-        empty: the mean of all before anything is known.
-    """
-
-    def __init__(self, at: Sequence[float], values: Sequence[float], empty: float = 0.0) -> None:
-        order = np.argsort(at, kind="stable")
-        self._at: npt.NDArray[np.float64] = np.asarray(at, dtype=float)[order]
-        self._values: npt.NDArray[np.float64] = np.asarray(values, dtype=float)[order]
-        self._all = float((self._values.sum() + PRIOR * empty) / (len(values) + PRIOR)) if len(values) else empty
-
-    def near(self, at: float) -> float:
-        """The value expected at a time."""
-        place = int(np.searchsorted(self._at, at))
-        window = slice(max(0, place - NEIGHBOURS), place + NEIGHBOURS)
-        nearest = np.argsort(np.abs(self._at[window] - at), kind="stable")[:NEIGHBOURS]
-        found = self._values[window][nearest]
-        return float((found.sum() + PRIOR * self._all) / (len(found) + PRIOR))
-
-
-class Python3:
-    """How probable it is that the code of a time runs on Python 3, which once begun does not end.
-
-    What was built before a time speaks for it, what was rejected as Python 2's after it against it.
-
-    Args:
-        old: times of changes whose code is Python 2's, in any unit and order.
-        built: times of changes that were built.
-    """
-
-    def __init__(self, old: Sequence[float], built: Sequence[float]) -> None:
-        self._old, self._built = sorted(old), sorted(built)
-
-    def chance(self, at: float) -> float:
-        """The share of the evidence that speaks for Python 3; 1 where nothing speaks against it."""
-        against = len(self._old) - bisect_left(self._old, at)
-        for_it = 1 + bisect_right(self._built, at)
-        return for_it / (for_it + against)
 
 
 def _tree_bytes(run: Run) -> int:

@@ -20,6 +20,8 @@ from perfquarry.miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 STAGE_VERSION = "2"
 _FEW = 64
 """Below that many commits a second git process costs more than it saves."""
+_MOST = 2
+"""Processes of git at once: two write as fast as one process of ours reads, and each takes 100 MB."""
 _NUMSTAT = re.compile(rb"(?:\A|(?<=\0))(\d+|-)\t(\d+|-)\t(?:\0[^\0]+\0)?([^\0]+)\0")
 _EARLIEST, _LATEST = 0, 253402300799  # 9999-12-31: what a datetime can hold; git dates can lie
 
@@ -59,7 +61,7 @@ def crawl(
     git = git_of(clone)
     shas = select(git, RevisionRange(known, since, until, only, branch))
     boundary = _shallow_boundary(git) if shas else frozenset()
-    processes = 1 if len(shas) < _FEW else max(1, min(4, os.cpu_count() or 1))
+    processes = 1 if len(shas) < _FEW else max(1, min(_MOST, os.cpu_count() or 1))
     for commit in read_commits(git, shas, settings.diff_limit, processes):
         if commit.sha in boundary:
             commit.parents = _real_parents(git, commit.sha)

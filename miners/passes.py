@@ -8,30 +8,35 @@ patches of the commits that lack none.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import Git
 from perfquarry.miners.stream import HEADERS, NAMES, PATCHES, LogReader, RawCommit
 
 WINDOW = 2000
+IN_A_ROW = 32
+"""Commits in a row that one git reads: neighbours share trees and files, which it unpacks once."""
+AT_MOST = 8192
+"""Commits that one git process is given: it holds the messages of all of them from the beginning."""
 _NO_BLOB = (b"000000", b"160000")
 
 
 def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) -> Iterator[RawCommit]:
     """Exactly one `RawCommit` a commit, in the given order; `lacking` where objects are missing.
 
-    With several `processes`, the n-th git reads every n-th commit, and the results are taken in turn.
+    With several `processes`, each git in turn reads the next `IN_A_ROW` commits.
 
     Raises:
         GitFailed: a commit object itself cannot be read.
     """
-    readers = [_read(git, shas[number::processes], limit) for number in range(processes)]
+    rows = [shas[start : start + IN_A_ROW] for start in range(0, len(shas), IN_A_ROW)]
+    readers = [_read(git, list(chain(*rows[number::processes])), limit) for number in range(processes)]
     # All of them start now, not when their first commit is asked for.
     firsts = [list(islice(reader, 1)) for reader in readers]
     try:
         for number in range(len(shas)):
-            turn = number % processes
+            turn = number // IN_A_ROW % processes
             commit = firsts[turn].pop() if firsts[turn] else next(readers[turn])
             if commit.sha != shas[number]:
                 raise GitFailed(f"reading {git.folder}: git gave {commit.sha} where {shas[number]} was asked for")
@@ -42,6 +47,11 @@ def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) 
 
 
 def _read(git: Git, shas: Sequence[str], limit: int) -> Generator[RawCommit, None, None]:
+    for start in range(0, len(shas), AT_MOST):
+        yield from _read_some(git, shas[start : start + AT_MOST], limit)
+
+
+def _read_some(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]:
     done = 0
     for commit in LogReader(git, PATCHES, shas, limit):
         done += 1

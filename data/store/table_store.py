@@ -63,6 +63,8 @@ class TableStore:
             table = to_table(members)
             head = PartHead(part_name(), model.TABLE, model.SCHEMA_VERSION)
             self._partition(model, repo).write(table.to_batches(), table.schema, head)
+            del table
+        pa.default_memory_pool().release_unused()  # or a long crawl keeps what its largest part took
         return len(rows)
 
     def scan(

@@ -62,8 +62,13 @@ def test_moves_and_changes_of_mode_need_the_contents_too(repository: Repository)
     assert bad == {"commit 9", "moved", "mode"}
 
 
-def test_damage_in_several_windows_and_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_a_row, at_most", [(passes.IN_A_ROW, passes.AT_MOST), (1, 7), (4, 10)])
+def test_damage_in_several_windows_and_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_a_row: int, at_most: int
+) -> None:
     monkeypatch.setattr(passes, "WINDOW", 7)
+    monkeypatch.setattr(passes, "IN_A_ROW", in_a_row)
+    monkeypatch.setattr(passes, "AT_MOST", at_most)
     repository = Repository(tmp_path / "long")
     shas = [repository.commit(f"commit {n}", {"a.py": f"{n}\n" * (n + 1)}) for n in range(90)]
     for n in (3, 50, 51, 88):

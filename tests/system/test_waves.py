@@ -13,13 +13,14 @@ from rich.console import Console
 
 from perfquarry.data.claims import Claims
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Build, Change
+from perfquarry.data.records import Build, Change, Verdict
 from perfquarry.flows.display import Lines, showing
 from perfquarry.flows.options import Options, seconds_of
+from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
 from perfquarry.flows.stages import STAGES
-from perfquarry.flows.waves import Neighbours, Python3, Step, promising, steps
+from perfquarry.flows.waves import Step, steps
 from tests.system import accepted
 
 NAMES = tuple(stage.name for stage in STAGES)
@@ -139,6 +140,34 @@ def test_only_code_of_python_2_speaks_against_all_that_is_older(run: Run, reason
     before = newer_ahead()
     fall(run, frozenset(tried), reason)
     assert (newer_ahead() > before) == (reason == "needs_python_2")
+
+
+def test_a_yield_is_what_came_over_what_was_expected() -> None:
+    assert Yields([]).factor("title_speed") == 1.0
+    some = Yields([("title_speed", 0.9, True)] * 9 + [("caching", 0.8, False)] * 10)
+    assert some.factor("caching") < 0.3 < some.factor("never seen") < 1.0 < some.factor("title_speed")
+    once = Yields([("caching", 0.8, False)])
+    assert 0.4 < once.factor("caching") < once.factor("never seen") < 1.0, "one change proves little"
+
+
+def test_signals_that_brought_no_task_come_later(run: Run) -> None:
+    verdicts = {row.change_id: row for row in run.store.records(Verdict, run.name, **run.where("judge"))}
+    ranked = promising(run, run.in_scope())
+    led_by = {one: next((s.name for s in verdicts[one].signals if s.weight > 0), "") for one in ranked}
+    signal = led_by[ranked[0]]
+    same = [one for one in ranked if led_by[one] == signal]
+    others = [one for one in ranked if led_by[one] != signal]
+    assert len(same) > 3 and len(others) > 3
+    tried, left = same[:2], [one for one in ranked if one not in same[:2]]
+
+    def ahead() -> int:
+        order = promising(run, left)
+        return sum(order.index(one) < order.index(other) for one in same[2:] for other in others)
+
+    before = ahead()
+    rejected = accepted.task(7, accepted=False)
+    run.store.append([rejected.model_copy(update={"change_id": one, "task_id": one}) for one in tried])
+    assert ahead() < before
 
 
 def test_python_3_once_begun_does_not_end() -> None:
