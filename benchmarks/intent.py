@@ -54,9 +54,11 @@ def main() -> None:
         changes = dict(_changes(rows, options.clones))
         for row in rows:
             _by_heuristic(row, options.clones / row["repo"], changes[row["head_sha"]])
-        if options.llm:
-            _by_model(rows, options.clones, changes, options.llm, options.home)
-        _write(rows)
+        try:
+            if options.llm:
+                _by_model(rows, options.clones, changes, options.llm, options.home)
+        finally:  # what was answered so far is kept
+            _write(rows)
     text = report(rows)
     replace_section("Measured", text, PAGE)
     print(text)
