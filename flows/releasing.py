@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from perfquarry.curation import renewals
 from perfquarry.curation.counts import counts_of
 from perfquarry.curation.release.changelog import Changes
-from perfquarry.curation.release.check import read_failed
-from perfquarry.curation.release.making import make
+from perfquarry.curation.release.check import read_failed, read_runs
+from perfquarry.curation.release.making import Asked, make
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
@@ -37,8 +37,10 @@ from perfquarry.data.records import (
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
 from perfquarry.flows.decisions import accepted_tasks, in_force, made_of, newest_findings_of
+from perfquarry.flows.harbor import ImagesAsked, PublishedFolders
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.checkouts import Checkouts
+from perfquarry.miners.patches import licence_file_at
 
 
 def release(
@@ -50,8 +52,26 @@ def release(
     reviews: Path | None,
     checked: Path | None,
     previous: Path | None,
+    images: ImagesAsked | None = None,
+    withdrawn: Mapping[str, str] | None = None,
+    replaced: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> tuple[Manifest, Changes]:
     """Makes a release of the accepted tasks of repositories, each of the first home that holds it.
+
+    Args:
+        homes: those that hold the repositories.
+        repos: names of repositories.
+        version: of the dataset.
+        name: of the dataset.
+        to: the folder.
+        reviews: curators' decisions.
+        checked: what `release check --json` printed of an earlier one.
+        previous: folder of the version before.
+        images: where images go; None: the release has no task folders.
+        withdrawn: reasons by task_id, for tasks that are taken back.
+        replaced: reasons by task_id, for tasks that come again, otherwise made.
+        say: is told in words which images were sent.
 
     Raises:
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
@@ -84,7 +104,10 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    return make(to, manifest, selection, timings, clones, previous, again)
+    folders = PublishedFolders(places, images, say) if images else None
+    seen = {(run.task_id, run.sha256): run.status for run in read_runs(checked)} if checked else {}
+    asked = Asked(withdrawn=dict(withdrawn or {}), replaced=dict(replaced or {}), statuses=seen)
+    return make(to, manifest, selection, timings, clones, previous, again, folders, asked)
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
@@ -114,6 +137,7 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Releas
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
+        licence, licence_file = licence_file_at(clone, task.base_sha)
         yield ReleaseCandidate(
             task=task,
             base=base if base and base.status == "kept" else None,
@@ -127,6 +151,8 @@ def _candidates(home: Home, repo: str, tasks: Sequence[Task]) -> Iterator[Releas
             findings=[row for row in findings if row.task_id == task.task_id],
             problems=[row for row in problems if row.task_id == task.task_id],
             counts=[row for row in counts if row.change_id == task.change_id],
+            licence=licence,
+            licence_file=licence_file,
         )
 
 

@@ -7,9 +7,10 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,17 +20,23 @@ from pydantic import Field
 from perfquarry.curation.formats import gso_row, sweperf_row, unit_tests
 from perfquarry.curation.private import addresses_in, secrets_in
 from perfquarry.curation.release import folder as files
-from perfquarry.curation.release import sources
+from perfquarry.curation.release import folder_checks, sources, task_folders
+from perfquarry.curation.release.image_checks import ImageReader, NotRun, Trees, leaks_in, missing_in
 from perfquarry.curation.release.leaks import changed_text, fix_in
 from perfquarry.curation.release.manifest import Manifest
 from perfquarry.curation.release.selection import as_task
+from perfquarry.curation.release.templates import cell
 from perfquarry.data.errors import GitFailed, InputError
-from perfquarry.data.records import Record, ReleasedTask
+from perfquarry.data.records import FolderStatus, Record, ReleasedFolder, ReleasedTask, Withdrawn
 from perfquarry.harness.git import MissingObjects, git
+from perfquarry.harness.registry import MissingImage
 
 SHOWN = 20
 """Most problems that are told of one check."""
 _RECIPE = ("python", "requirements", "install_commands", "source_roots", "environment_id")
+
+
+Outcome = Literal["ok", "failed", "not run"]
 
 
 class Check(Record):
@@ -37,10 +44,10 @@ class Check(Record):
 
     name: str
     what: str
-    ok: bool
+    outcome: Outcome
     problems: list[str] = Field(default_factory=list)
-    skipped: str = ""
-    """Why it was not done; it is not passed then, nor failed."""
+    why: str = ""
+    """Why it was not run."""
 
 
 class GoldRun(Record):
@@ -61,6 +68,13 @@ class GoldRun(Record):
     """Workloads accepted here, of those of the task."""
     workloads: int = 0
     seconds: float = 0.0
+    sha256: str = ""
+    """Of the task's folder, which this is about; empty where it has none."""
+
+    @property
+    def status(self) -> FolderStatus:
+        """What it makes of the task's folder."""
+        return "verified" if self.gold and self.null else "needs_repair"
 
 
 class GoldRunner(Protocol):
@@ -87,7 +101,10 @@ class _Opened:
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         found = {}
-        for name in files.CONFIGURATIONS:
+        for name, schema in files.CONFIGURATIONS.items():
+            if name != "default" and not files.parquet_of(self.folder, name).parent.exists():
+                found[name] = schema.empty_table()
+                continue
             try:
                 found[name] = pq.read_table(files.plain(files.parquet_of(self.folder, name)), partitioning=None)
             except (OSError, pa.ArrowException) as error:
@@ -98,9 +115,25 @@ class _Opened:
     def tasks(self) -> list[ReleasedTask]:
         return files.read_tasks(self.folder)
 
+    @cached_property
+    def folders(self) -> list[ReleasedFolder]:
+        """Of all tasks.
+
+        Raises:
+            NotRun: the release has none.
+        """
+        rows = files.read(self.folder, ReleasedFolder, "tasks")
+        if not rows and not (self.folder / task_folders.FOLDER).exists():
+            raise NotRun("the release has no task folders: it was made without --images-to")
+        return rows
+
 
 def check(
-    folder: Path, runner: GoldRunner | None, progress: Callable[[GoldRun], None] = lambda run: None
+    folder: Path,
+    runner: GoldRunner | None,
+    progress: Callable[[GoldRun], None] = lambda run: None,
+    *,
+    images: bool = True,
 ) -> tuple[list[Check], list[GoldRun]]:
     """All checks, in order; the running ones only when no other failed and a runner is given.
 
@@ -108,6 +141,7 @@ def check(
         folder: of the release.
         runner: None leaves the running out.
         progress: called with each task that was run.
+        images: False leaves out what is read from the images' registry.
 
     Raises:
         InputError: the folder is no release.
@@ -116,19 +150,37 @@ def check(
     opened = _Opened(folder)
     _ = opened.manifest
     checks = [_done(name, what, opened, problems) for name, (what, problems) in _STATIC.items()]
-    skipped = "not asked for (--no-run)" if runner is None else "the files are not in order"
-    if runner is None or not all(one.ok for one in checks):
-        running = [Check(name=name, what=what, ok=False, skipped=skipped) for name, what in _RUNNING.items()]
-        return checks + running, []
-    runs = []
+    if images:
+        with ImageReader() as reader:
+            found = {name: partial(problems, reader=reader) for name, (_, problems) in _IMAGES.items()}
+            checks += [_done(name, _IMAGES[name][0], opened, problems) for name, problems in found.items()]
+    else:
+        checks += [_not_run(name, what, "not asked for (--no-images)") for name, (what, _) in _IMAGES.items()]
+    runs: list[GoldRun] = []
+    why = "not asked for (--no-run)" if runner is None else "the files are not in order"
+    if runner is None or any(one.outcome == "failed" for one in checks):
+        return checks + [_not_run(name, what, why) for name, what in _RUNNING.items()], []
+    hashes = dict(task_folders.statuses_of(folder).keys())
     for task in opened.tasks:
-        runs.append(runner.run_gold(task))
+        runs.append(runner.run_gold(task).model_copy(update={"sha256": hashes.get(task.task_id, "")}))
         progress(runs[-1])
     gold = [f"{run.task_id}: {run.gold_detail}" for run in runs if not run.gold]
     null = [f"{run.task_id}: {run.null_detail}" for run in runs if not run.null]
     for name, problems in (("gold passes", gold), ("null patch fails", null)):
-        checks.append(Check(name=name, what=_RUNNING[name], ok=not problems, problems=problems))
+        checks.append(_outcome(name, _RUNNING[name], problems))
     return checks, runs
+
+
+def read_runs(path: Path) -> list[GoldRun]:
+    """The runs of what `release check --json` printed.
+
+    Raises:
+        InputError: the file cannot be read, or is none of these.
+    """
+    try:
+        return [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
 
 
 def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
@@ -141,10 +193,7 @@ def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     Raises:
         InputError: the file cannot be read, is none of these, or the gate ran no task.
     """
-    try:
-        runs = [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
+    runs = read_runs(path)
     if not runs:
         raise InputError(f"{path}: the gate ran no task: mend what it found, and run it without --no-run")
     failed = {
@@ -155,26 +204,38 @@ def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     return {task_id: f"the gate: {why}" for task_id, why in failed.items()}
 
 
-def passed(checks: Iterable[Check]) -> bool:
-    """Whether nothing failed; what was skipped has not."""
-    return all(one.ok or one.skipped for one in checks)
+def verdict(checks: Iterable[Check]) -> Outcome:
+    """Of all checks: failed when one failed, else not run when one was not run."""
+    outcomes = {one.outcome for one in checks}
+    return "failed" if "failed" in outcomes else "not run" if "not run" in outcomes else "ok"
 
 
 def _done(name: str, what: str, opened: _Opened, problems: Callable[[_Opened], Iterator[str]]) -> Check:
     found: list[str] = []
     try:
         found.extend(problems(opened))
-    except InputError as error:
+    except NotRun as error:
+        if not found:
+            return _not_run(name, what, str(error))
+    except (InputError, MissingImage) as error:
         found.append(str(error))
     except (ValueError, LookupError, TypeError, AttributeError, OSError, GitFailed) as error:  # tampered with
         found.append(f"it cannot be read: {type(error).__name__}: {error}")
-    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return Check(name=name, what=what, ok=not found, problems=found[:SHOWN] + more)
+    return _outcome(name, what, found)
+
+
+def _outcome(name: str, what: str, problems: list[str]) -> Check:
+    more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+    return Check(name=name, what=what, outcome="failed" if problems else "ok", problems=problems[:SHOWN] + more)
+
+
+def _not_run(name: str, what: str, why: str) -> Check:
+    return Check(name=name, what=what, outcome="not run", why=why)
 
 
 def _checksums(opened: _Opened) -> Iterator[str]:
     sums = files.read_sums(opened.folder)
-    there = [name for name in files.files_of(opened.folder) if name != files.SUMS]
+    there = [name for name in files.files_of(opened.folder) if name not in files.UNLISTED]
     for name in sorted({*sums, *there}):
         if name not in there:
             yield f"{name} is missing"
@@ -195,7 +256,7 @@ def _schema(opened: _Opened) -> Iterator[str]:
             yield f"{name}: columns differ: {', '.join(different + extra) or 'their order'}"
     header = _header(opened.folder)
     named = {one["config_name"]: one["data_files"][0]["path"] for one in header.get("configs", [])}
-    for name in files.CONFIGURATIONS:
+    for name in files.configurations_of(opened.folder):
         if named.get(name) != f"data/{name}/test-*.parquet":
             yield f"README.md: the configuration {name} does not name its file"
 
@@ -282,7 +343,7 @@ def _told(task: ReleasedTask) -> Iterator[str]:
 def _texts(opened: _Opened) -> Iterator[tuple[str, str]]:
     """All text of a release with its place; `sources/` is what upstream publishes."""
     for name in files.files_of(opened.folder):
-        if name.endswith((".md", ".json", ".jsonl", ".svg")):
+        if name.endswith((".md", ".json", ".jsonl", ".svg", ".toml")):
             yield name, (opened.folder / name).read_text(encoding="utf-8")
     for name, table in opened.tables.items():
         for column in table.column_names:
@@ -307,8 +368,6 @@ def _recipes(opened: _Opened) -> Iterator[str]:
             yield from (
                 f"{task.task_id}: the recipe lacks {name}" for name in _RECIPE if not getattr(task.recipe, name)
             )
-            if not task.licence:
-                yield f"{task.task_id}: no licence"
             clone = clones.setdefault(task.repo, Path(scratch, f"{task.repo}.git"))
             sources.unpack(sources.pack_of(opened.folder, task.repo), clone)
             try:
@@ -321,6 +380,61 @@ def _recipes(opened: _Opened) -> Iterator[str]:
                 yield f"{task.task_id}: its patch does not apply to its base, or changes nothing"
 
 
+def _licences(opened: _Opened) -> Iterator[str]:
+    card = files.plain(opened.folder / "README.md").read_text(encoding="utf-8")
+    for task in opened.tasks:
+        if not task.licence:
+            yield f"{task.task_id}: no licence"
+        elif task.licence_url and task.base_commit not in task.licence_url:
+            yield f"{task.task_id}: its licence_url is not of the base commit"
+        elif f"| {cell(task.codebase)} | {cell(task.licence)} |" not in card:
+            yield f"{task.task_id}: its licence is not in the card's table"
+
+
+def _withdrawn(opened: _Opened) -> Iterator[str]:
+    rows = files.read(opened.folder, Withdrawn, "withdrawn")
+    out = task_folders.in_force(rows)
+    yield from (f"{task.task_id}: {out[task.task_id]}" for task in opened.tasks if task.task_id in out)
+    for page in ("README.md", "CHANGELOG.md"):
+        text = files.plain(opened.folder / page).read_text(encoding="utf-8")
+        yield from (
+            f"{page} does not tell why {row.task_id} was {row.action}" for row in rows if cell(row.reason) not in text
+        )
+
+
+def _folders_listed(opened: _Opened) -> Iterator[str]:
+    yield from folder_checks.listed(opened.folder, opened.folders)
+
+
+def _folders_told(opened: _Opened) -> Iterator[str]:
+    yield from folder_checks.told(opened.folder, opened.folders, {task.task_id: task for task in opened.tasks})
+
+
+def _images(opened: _Opened, reader: ImageReader) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as scratch:
+        tasks = {task.task_id: task for task in opened.tasks}
+        for row in opened.folders:
+            trees = Trees.of(opened.folder, tasks[row.task_id], Path(scratch))
+            yield from (f"{row.task_id}: {what}" for what in islice(missing_in(reader.contents(row.image), trees), 3))
+    found = sum(reader.sizes.values())
+    told = task_folders.TaskManifest.read(opened.folder).image_bytes
+    if found != told:
+        yield f"the images hold {found:,} bytes, manifest.json says {told:,}"
+
+
+def _nothing_later(opened: _Opened, reader: ImageReader) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as scratch:
+        tasks = {task.task_id: task for task in opened.tasks}
+        for row in opened.folders:
+            task = tasks[row.task_id]
+            trees = Trees.of(opened.folder, task, Path(scratch))
+            try:
+                found = reader.contents(row.image)
+            except MissingImage as error:
+                raise NotRun(f"the images are not whole: {error}") from error
+            yield from (f"{row.task_id}: {what}" for what in leaks_in(found, trees, task.version))
+
+
 _STATIC: dict[str, tuple[str, Callable[[_Opened], Iterator[str]]]] = {
     "checksums": ("every file is what was written", _checksums),
     "schema": ("every configuration has its columns, and the card names its file", _schema),
@@ -328,6 +442,17 @@ _STATIC: dict[str, tuple[str, Callable[[_Opened], Iterator[str]]]] = {
     "figures": ("every workload has its timings; speedups are within their intervals", _figures),
     "no leak": ("no secret, no e-mail address, no plan, no fix in a problem's text", _leaks),
     "recipes": ("every base is there with its recipe, and takes the expert's patch", _recipes),
+    "licences": ("every task has its licence as at the base commit, and the card lists it", _licences),
+    "withdrawn": ("what was taken back stays out, and card and changelog tell why", _withdrawn),
+    "task folders": ("every folder is what manifest.json says, without links", _folders_listed),
+    "task contents": ("every folder says what `default` says: image, patch, workloads, licence", _folders_told),
+}
+_IMAGES: dict[str, tuple[str, Callable[..., Iterator[str]]]] = {
+    "images": ("every image is in its registry under its digest, and holds the base", _images),
+    "nothing later": (
+        "no image holds the expert's files, a later release, later objects of git, or caches",
+        _nothing_later,
+    ),
 }
 _RUNNING = {
     "gold passes": "with the expert's patch the tests pass, and the gain is significant again",

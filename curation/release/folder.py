@@ -1,6 +1,9 @@
 """The folder of a release: written whole, read back, its checksums.
 
 README.md      dataset card; its YAML header names the configurations
+tasks/TASK/    one folder for each task, as Harbor reads it (`curation.release.task_folders`)
+manifest.json  hash and status of each task folder
+registry.json  where git finds the task folders; written by the upload, when they are there
 SCHEMA.md      every column of every configuration
 CHANGELOG.md   what each version added, removed, changed
 release.json   the manifest
@@ -28,21 +31,34 @@ from pydantic import ValidationError
 
 from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
+from perfquarry.data.records import (
+    Record,
+    ReleasedFolder,
+    ReleasedTask,
+    ReleasedTiming,
+    Revalidation,
+    Task,
+    Withdrawn,
+)
 from perfquarry.data.records.inputs import told
 from perfquarry.data.schema import arrow_schema, to_table
 
 R = TypeVar("R", bound=Record)
 CONFIGURATIONS: dict[str, pa.Schema] = {
     "default": arrow_schema(ReleasedTask),
+    "tasks": arrow_schema(ReleasedFolder),
     "gso": GSO_SCHEMA,
     "sweperf": SWEPERF_SCHEMA,
     "timings": arrow_schema(ReleasedTiming),
     "revalidations": arrow_schema(Revalidation),
+    "withdrawn": arrow_schema(Withdrawn),
 }
 LINES = ("gso", "sweperf")
 """Configurations that are also written as lines of JSON."""
 SUMS = "SHA256SUMS"
+REGISTRY = "registry.json"
+UNLISTED = frozenset({SUMS, REGISTRY})
+"""Files that the checksums do not name."""
 
 
 def parquet_of(folder: Path, configuration: str) -> Path:
@@ -55,37 +71,56 @@ def tables(
     tasks: Sequence[Task],
     timings: Sequence[ReleasedTiming],
     revalidations: Sequence[Revalidation] = (),
+    folders: Sequence[ReleasedFolder] = (),
+    withdrawn: Sequence[Withdrawn] = (),
 ) -> dict[str, pa.Table]:
     """All configurations. SWE-Perf's has no row for a task without unit tests."""
     with_tests = [task for task in tasks if unit_tests(task)]
     return {
         "default": to_table(rows, ReleasedTask),
+        "tasks": to_table(folders, ReleasedFolder),
         "gso": pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA),
         "sweperf": pa.Table.from_pylist([sweperf_row(task) for task in with_tests], schema=SWEPERF_SCHEMA),
         "timings": to_table(timings, ReleasedTiming),
         "revalidations": to_table(revalidations, Revalidation),
+        "withdrawn": to_table(withdrawn, Withdrawn),
     }
 
 
 def write_tables(folder: Path, parts: Mapping[str, pa.Table]) -> None:
     """Writes the configurations as Parquet (zstd), two of them as lines of JSON, too."""
     for name, table in parts.items():
-        file = parquet_of(folder, name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, file, compression="zstd")
+        write_table(folder, name, table)
     (folder / "jsonl").mkdir(exist_ok=True)
     for name in LINES:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in parts[name].to_pylist())
         (folder / "jsonl" / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
+def write_table(folder: Path, configuration: str, table: pa.Table) -> None:
+    """Writes one configuration as Parquet (zstd); one without rows has no file, for `datasets` cannot load it."""
+    file = parquet_of(folder, configuration)
+    if table.num_rows:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, file, compression="zstd")
+
+
+def configurations_of(folder: Path) -> list[str]:
+    """The configurations that have rows, and a file."""
+    return [name for name in CONFIGURATIONS if parquet_of(folder, name).exists()]
+
+
 def read(folder: Path, model: type[R], configuration: str) -> list[R]:
-    """The rows of a configuration as records; another version of perfquarry may have written them.
+    """The rows of a configuration as records; none where the configuration has no file.
+
+    Another version of perfquarry may have written them.
 
     Raises:
         InputError: the file cannot be read, or a row is no valid record.
     """
     file, known = parquet_of(folder, configuration), pa.struct(arrow_schema(model))
+    if configuration != "default" and not file.parent.exists():
+        return []
     name = ""
     found = []
     try:
@@ -151,7 +186,7 @@ def writing(to: Path) -> Iterator[Path]:
 
 def write_sums(folder: Path) -> None:
     """Writes `SHA256SUMS` of all other files, in the form of sha256sum."""
-    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder) if name != SUMS]
+    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder) if name not in UNLISTED]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
