@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from perfquarry.curation.harbor import dockerfile
 from perfquarry.curation.release import folder as files
+from perfquarry.curation.release.opened import Opened
 from perfquarry.curation.release.task_folders import FOLDER, TaskManifest, hash_of, manifest_of
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import ReleasedFolder, ReleasedTask
@@ -18,8 +19,9 @@ _WANTED = ("task.toml", "instruction.md", "environment/Dockerfile", "tests/test.
            "solution/solve.sh", "solution/expert.patch")  # fmt: skip
 
 
-def listed(folder: Path, rows: Sequence[ReleasedFolder]) -> Iterator[str]:
+def listed(opened: Opened) -> Iterator[str]:
     """Whether the folders, `manifest.json` and the configuration `tasks` name the same, by the same hashes."""
+    folder, rows = opened.folder, opened.folders
     manifest = TaskManifest.read(folder)
     if manifest != manifest_of(manifest.name, manifest.version, rows, manifest.image_bytes):
         yield "manifest.json and the configuration 'tasks' differ"
@@ -33,10 +35,11 @@ def listed(folder: Path, rows: Sequence[ReleasedFolder]) -> Iterator[str]:
             yield f"{row.task_id}: its folder has the hash {found}, not {row.sha256}: its status '{row.status}' is void"
 
 
-def told(folder: Path, rows: Sequence[ReleasedFolder], tasks: Mapping[str, ReleasedTask]) -> Iterator[str]:
+def told(opened: Opened) -> Iterator[str]:
     """Whether each folder says what `default` says of its task, and has what consumers ask for."""
-    for row in rows:
-        task, place = tasks.get(row.task_id), folder / row.path
+    tasks = {task.task_id: task for task in opened.tasks}
+    for row in opened.folders:
+        task, place = tasks.get(row.task_id), opened.folder / row.path
         if task is None:
             yield f"{row.task_id}: it is not in default"
             continue

@@ -8,13 +8,15 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
 from packaging.version import InvalidVersion, Version
 
-from perfquarry.curation.release import sources
+from perfquarry.curation.release import sources, task_folders
+from perfquarry.curation.release.opened import NotRun, Opened
 from perfquarry.data.errors import RegistryFailed
 from perfquarry.data.records import ReleasedTask
 from perfquarry.harness.git import git
@@ -24,10 +26,6 @@ from perfquarry.harness.registry import MissingImage, Reference, Registry
 from perfquarry.harness.task_folder import TESTBED
 
 _TESTBED = PurePosixPath(TESTBED).name
-
-
-class NotRun(Exception):
-    """A check that could not be done, and why; it is neither passed nor failed."""
 
 
 @dataclass
@@ -130,6 +128,33 @@ class Trees:
         base, expert = _blobs(clone, task.recipe.tree), _blobs(clone, head)
         later = {identity: path for identity, path in expert.items() if identity not in base}
         return cls(base, later, frozenset(map(normal, _names(clone, task))))
+
+
+def whole(opened: Opened, reader: ImageReader) -> Iterator[str]:
+    """Whether every image is there, holds the base, and all are as large as the manifest says."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tasks = {task.task_id: task for task in opened.tasks}
+        for row in opened.folders:
+            trees = Trees.of(opened.folder, tasks[row.task_id], Path(scratch))
+            yield from (f"{row.task_id}: {what}" for what in islice(missing_in(reader.contents(row.image), trees), 3))
+    found = sum(reader.sizes.values())
+    told = task_folders.TaskManifest.read(opened.folder).image_bytes
+    if found != told:
+        yield f"the images hold {found:,} bytes, manifest.json says {told:,}"
+
+
+def nothing_later(opened: Opened, reader: ImageReader) -> Iterator[str]:
+    """Whether an image holds what came after its base."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tasks = {task.task_id: task for task in opened.tasks}
+        for row in opened.folders:
+            task = tasks[row.task_id]
+            trees = Trees.of(opened.folder, task, Path(scratch))
+            try:
+                found = reader.contents(row.image)
+            except MissingImage as error:
+                raise NotRun(f"the images are not whole: {error}") from error
+            yield from (f"{row.task_id}: {what}" for what in leaks_in(found, trees, task.version))
 
 
 def leaks_in(found: Contents, trees: Trees, version: str) -> Iterator[str]:
