@@ -8,17 +8,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from perfquarry.data.records import Record, Setting, Task
 from perfquarry.data.settings import MeasureSettings
-from perfquarry.harness.grading.task_folder import ExpertFiles
+from perfquarry.harness.grading.task_folder import TESTBED, ExpertFiles
 
 Network = Literal["no-network", "public"]
 
-TESTBED = "/testbed"
-"""Where the solver works on the repository."""
 WORK = "/perfquarry"
 """Where the grader puts its trees, in a container of its own."""
 ARTIFACT = "/logs/verifier"
@@ -39,8 +36,6 @@ class RunnableTask(Record):
 
     python: str
     """The environment's interpreter, in the image."""
-    image: str
-    """Image with interpreter and dependencies, without the repository."""
     source_roots: list[str]
     """Folders for sys.path, relative to the tree."""
     tests: list[str]
@@ -49,11 +44,26 @@ class RunnableTask(Record):
     """Expression of the paths that stay the base's."""
 
 
-def task_toml(task: Task, network: Network, version: str, settings: MeasureSettings | None = None) -> str:
+def task_toml(
+    task: Task,
+    image: str,
+    network: Network,
+    version: str,
+    settings: MeasureSettings | None = None,
+    org: str = "perfquarry",
+) -> str:
     """`task.toml`; nothing of it is shown to the solver.
 
     The verifier's container is a fresh one of the same image, and the folder the solver worked in is
     brought into it as an artifact: no program of the solver's container has a part in that.
+
+    Args:
+        task: the task.
+        image: with the base at `TESTBED`; by digest where others are to pull it.
+        network: what containers may reach.
+        version: of perfquarry.
+        settings: of the grading.
+        org: the task's name is 'org/task_id'.
     """
     published = {"speedup": task.speedup, "low": task.low, "high": task.high, "delta": task.delta}
     hidden = sum(one.role == "hidden" for one in task.workloads)
@@ -72,10 +82,10 @@ def task_toml(task: Task, network: Network, version: str, settings: MeasureSetti
         "perfquarry": version,
         **{name: value for name, value in published.items() if value is not None},
     }
-    environment = {"network_mode": network, "cpus": 2, "memory_mb": 8192, "workdir": TESTBED}
+    environment = {"docker_image": image, "network_mode": network, "cpus": 2, "memory_mb": 8192, "workdir": TESTBED}
     tables: dict[str, Mapping[str, Any]] = {
         "task": {
-            "name": f"perfquarry/{task.task_id}",
+            "name": f"{org}/{task.task_id}",
             "description": f"Make code of {task.codebase} faster",
             "keywords": ["performance", "python"],
         },
@@ -122,17 +132,9 @@ timed in alternating turns on one core. The change has to make first calls faste
 their speedup."""
 
 
-def dockerfile(runnable: RunnableTask) -> str:
-    """The environment: interpreter and dependencies from an image, the repository from the archive beside it."""
-    roots = ":".join(str(PurePosixPath(TESTBED) / root) for root in runnable.source_roots)
-    programs = f"{PurePosixPath(runnable.python).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return (
-        f"FROM {runnable.image}\n"
-        f"ADD repository.tar.gz {TESTBED}/\n"
-        f"ENV PATH={programs}\n"
-        f"ENV PYTHONPATH={roots}\n"
-        f"WORKDIR {TESTBED}\n"
-    )
+def dockerfile(image: str) -> str:
+    """The environment for programs that build it: the image, and nothing more."""
+    return f"FROM {image}\n"
 
 
 def test_script(runnable: RunnableTask) -> str:

@@ -19,6 +19,7 @@
         ├── ClaimsUnavailable                  the database of claims cannot be reached
         ├── MachineBusy (TimeoutError)         another timing held the machine for too long
         ├── HubFailed                      the dataset hub cannot be reached or refuses an upload
+        ├── RegistryFailed                 a registry of images cannot be reached or refuses us
         └── ServerUnavailable (ConnectionError)
 
 A failing build, test or workload is data (a row with a reason), never one of these.
@@ -99,6 +100,10 @@ class MachineBusy(InfrastructureError, TimeoutError):
 
 class HubFailed(InfrastructureError):
     """The dataset hub cannot be reached or refuses an upload."""
+
+
+class RegistryFailed(InfrastructureError):
+    """A registry of container images cannot be reached, or refuses what we ask."""
 
 
 class ServerUnavailable(InfrastructureError, ConnectionError):

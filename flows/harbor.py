@@ -1,11 +1,13 @@
-"""`perfquarry export --format harbor`: one folder per task."""
+"""Task folders for Harbor: of a release, and of `perfquarry export --format harbor`, for this machine's engine."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +16,9 @@ import pyarrow.compute as pc
 from perfquarry.curation import harbor
 from perfquarry.curation.in_force import made_of, newest_findings_of
 from perfquarry.curation.problems import texts_for_solvers
-from perfquarry.curation.release.selection import kept_from_solvers
+from perfquarry.curation.release.manifest import LeftOut
+from perfquarry.curation.release.selection import Selection, kept_from_solvers
+from perfquarry.curation.release.writing import MadeFolders
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
@@ -22,9 +26,12 @@ from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.images import reopen
+from perfquarry.flows.reports import size
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader, pack_repository
-from perfquarry.harness.images.sides import Images
+from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader
+from perfquarry.harness.images.oci import Layout, unique_bytes
+from perfquarry.harness.images.registry import Pushed, Reference, Registry
+from perfquarry.harness.images.sides import Images, save_images
 from perfquarry.miners.roles import TESTS, role_of
 
 _MOST_TESTS = 20
@@ -40,11 +47,10 @@ def export(
     reviews: Mapping[str, bool],
     setting: Setting = "realistic",
 ) -> tuple[list[Path], dict[str, str]]:
-    """Writes the folders of the tasks; returns those written, in their order, and by task_id why others are not.
+    """Writes the folders of the tasks, for this machine's engine; returns those written and why others are not.
 
     Left out is what curators or screening keep from solvers (`kept_from_solvers`), what fell when it was measured
-    again (`fallen`), and tasks whose two sides need different native builds: the grader does not build. So are
-    tasks timed by docstrings of the files to be changed, and those whose tests need a recipe's variables or options.
+    again (`fallen`), and what the grader cannot grade (`base_to_grade`).
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
@@ -62,22 +68,14 @@ def export(
         again = store.records(Revalidation, task.repo, where=pc.field("task_id") == task.task_id)
         why = kept_from_solvers(task, findings, problems, reviews.get(task.task_id))
         why = why or fallen(again, [task]).get(task.task_id, "")
-        if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
-            why = why or "its change needs a native build of its own, which the grader cannot do"
-        why = why or not_gradable(task)
         problem = texts_for_solvers(task, problems).get(setting, "")
-        if not problem and setting != "realistic":
-            why = (
-                why or f"it has no problem text of the setting {setting}: `perfquarry problems {task.repo}` writes them"
-            )
-        if why:
+        if not why and not problem and setting != "realistic":
+            why = f"it has no problem text of the setting {setting}: `perfquarry problems {task.repo}` writes them"
+        base, why = (None, why) if why else base_to_grade(home, store, task)
+        if base is None:
             left_out[task.task_id] = why
             continue
-        base, _ = reopen(home, store, task)
-        if base.variables or base.test_arguments:
-            left_out[task.task_id] = "its tests need `environment` or `test_arguments` of a recipe"
-            continue
-        image = Images(home, base_image).environment(base)
+        image = Images(home, base_image).ensure(base, task.created_at_commit).name
         folder = to / task.task_id
         partial = to / f".{task.task_id}.partial"
         shutil.rmtree(partial, ignore_errors=True)
@@ -90,9 +88,127 @@ def export(
     return written, left_out
 
 
+@dataclass(frozen=True)
+class ImagesAsked:
+    """Where the images of a release go, and how its task folders name things."""
+
+    place: str
+    """Of a registry: 'registry.example.org/namespace'."""
+    base: str = ""
+    """Local image to build on; empty: our own."""
+    network: harbor.Network = "no-network"
+    org: str = "perfquarry"
+    """Tasks are named 'org/task_id'."""
+
+
+@dataclass(frozen=True)
+class PublishedFolders:
+    """Makes the task folders of a release; implements `curation.release.making.FolderMaker`.
+
+    Args:
+        homes: by repository, the home that holds it.
+        asked: where images go.
+        say: is told in words what was made and sent.
+    """
+
+    homes: Mapping[str, Home]
+    asked: ImagesAsked
+    say: Callable[[str], None] = lambda text: None
+
+    def make(self, to: Path, selection: Selection) -> MadeFolders:
+        """Makes the images, pushes them, and writes the folders, which name them by their digests.
+
+        Raises:
+            InputError: the registry's name is none, or a task's build is no longer in its home.
+            InfrastructureError: the engine or the registry failed, or a base cannot be made again.
+        """
+        host, _, namespace = self.asked.place.partition("/")
+        bases: dict[str, BuiltSide] = {}
+        images: dict[str, str] = {}
+        left_out = []
+        for task in selection.tasks:
+            home = self.homes[task.repo]
+            base, why = base_to_grade(home, TableStore(home.tables), task)
+            if base is None:
+                left_out.append(LeftOut(task_id=task.task_id, why=why))
+                continue
+            bases[task.task_id] = base
+            images[task.task_id] = Images(home, self.asked.base).ensure(base, task.created_at_commit).name
+        references, whole = self._published(images, selection.tasks, host, namespace)
+        to.mkdir(parents=True)
+        for task in selection.tasks:
+            if task.task_id in bases:
+                image, folder = str(references[task.task_id]), to / task.task_id
+                write_task(
+                    task,
+                    bases[task.task_id],
+                    image,
+                    folder,
+                    self.asked.network,
+                    task.problem_realistic,
+                    org=self.asked.org,
+                )
+        names = {task_id: (f"{self.asked.org}/{task_id}", str(one)) for task_id, one in references.items()}
+        return MadeFolders(names=names, left_out=left_out, image_bytes=whole)
+
+    def _published(
+        self, images: Mapping[str, str], tasks: Sequence[Task], host: str, namespace: str
+    ) -> tuple[dict[str, Reference], int]:
+        """References of the pushed images by task_id, and the bytes of all of them, each blob counted once."""
+        if not images:
+            return {}, 0
+        pushed = Pushed()
+        home = next(iter(self.homes.values()))
+        home.cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="images-", dir=home.cache) as place, Registry(host) as registry:
+            layout = Layout(Path(place) / "layout")
+            saved = {one.tag: one for one in save_images(sorted(set(images.values())), layout.folder)}
+            found = {}
+            for task in tasks:
+                if task.task_id in images:
+                    image = saved[images[task.task_id]]
+                    name = f"{namespace}/{_repository_name(task.repo)}".strip("/")
+                    tag = f"{task.task_id[:100]}-{image.digest[7:19]}"
+                    found[task.task_id] = registry.push(layout, image, name, tag, pushed)
+            whole = unique_bytes(saved.values())
+        sent, there = sum(pushed.sent.values()), sum(pushed.there.values())
+        self.say(
+            f"images: {len(saved)} in {self.asked.place}, {size(whole)} together; sent {size(sent)}, "
+            f"{size(there)} were there"
+        )
+        return found, whole
+
+
+def _repository_name(repo: str) -> str:
+    """A repository's name as registries allow it."""
+    return re.sub(r"[^a-z0-9]+", "-", repo.lower()).strip("-")
+
+
+def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide | None, str]:
+    """The base of a task, made again; or why the grader cannot grade it.
+
+    It cannot where the two sides need different native builds (the grader does not build), where a workload is a
+    docstring of a file to be changed, and where tests need a recipe's variables or options.
+
+    Raises:
+        EnvironmentFailed: the base cannot be made again here.
+    """
+    why = not_gradable(task)
+    if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
+        why = "its change needs a native build of its own, which the grader cannot do"
+    if why:
+        return None, why
+    base, _ = reopen(home, store, task)
+    if base.variables or base.test_arguments:
+        return None, "its tests need `environment` or `test_arguments` of a recipe"
+    return base, ""
+
+
 def not_gradable(task: Task) -> str:
     """Why the grader, which restores files of tests by their paths, cannot grade a task; empty when it can."""
     changed = re.findall(r"^\+\+\+ b/(.+)$", task.patch, re.M)
+    if re.search(r"^(?:(?:new|deleted) file mode|new mode|index [0-9a-f.]+) 120000$", task.patch, re.M):
+        return "its patch makes or changes a symbolic link, which no task folder may hold"
     if any(one.code.partition("::")[0] in changed for one in task.workloads):
         return "its workloads are examples in docstrings of the files to be changed"
     if named := [path for path in changed if TESTS.search(path)]:
@@ -107,27 +223,29 @@ def write_task(
     folder: Path,
     network: harbor.Network = "no-network",
     problem: str = "",
-    settings: MeasureSettings | None = None,
     setting: Setting = "realistic",
+    org: str = "perfquarry",
 ) -> None:
-    """Writes the folder of one task from its built base and the image with its environment."""
+    """Writes the folder of one task from its built base and the image that holds the base at `TESTBED`."""
     (folder / "environment").mkdir(parents=True)
-    tests, settings = folder / "tests", settings or MeasureSettings()
-    runnable, expert = write_grader(task, base, tests, folder / "solution" / "files", settings, image)
-    pack_repository(base.tree, task.created_at_commit, folder / "environment" / "repository.tar.gz")
-    (folder / "task.toml").write_text(
-        harbor.task_toml(task, network, version("perfquarry"), settings), encoding="utf-8"
-    )
-    (folder / "instruction.md").write_text(harbor.instruction(task, problem, setting), encoding="utf-8")
-    (folder / "environment" / "Dockerfile").write_text(harbor.dockerfile(runnable), encoding="utf-8")
-    (folder / "solution" / "expert.patch").write_bytes(task.patch.encode())
-    for path, text in ((tests / "test.sh", harbor.test_script(runnable)), (_solve(folder), harbor.solution(expert))):
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+    tests = folder / "tests"
+    runnable, expert = write_grader(task, base, tests, folder / "solution" / "files", MeasureSettings())
+    texts = {
+        "task.toml": harbor.task_toml(task, image, network, version("perfquarry"), MeasureSettings(), org),
+        "instruction.md": harbor.instruction(task, problem, setting),
+        "environment/Dockerfile": harbor.dockerfile(image),
+        "solution/expert.patch": task.patch,
+        "solution/solve.sh": harbor.solution(expert),
+        "tests/test.sh": harbor.test_script(runnable),
+    }
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode())
+    for name in ("solution/solve.sh", "tests/test.sh"):
+        (folder / name).chmod(0o755)
 
 
 def write_grader(
-    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings, image: str = ""
+    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings
 ) -> tuple[harbor.RunnableTask, ExpertFiles]:
     """Writes all that grades a task into `tests`, and the expert's files, as they are, into `files`."""
     for folder in (tests, files):
@@ -135,7 +253,6 @@ def write_grader(
     expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", files)
     runnable = harbor.RunnableTask(
         python=str(base.python),
-        image=image,
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
         tests=tests_of(task, base.tree),
         protected=TESTS.pattern,
@@ -159,7 +276,3 @@ def tests_of(task: Task, tree: Path) -> list[str]:
         if role_of(str(path.relative_to(tree))) == "test"
     }
     return [*sorted(timed), *sorted(named - timed)][:_MOST_TESTS]
-
-
-def _solve(folder: Path) -> Path:
-    return folder / "solution" / "solve.sh"

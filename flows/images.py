@@ -36,7 +36,7 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     if not to.parent.is_dir():
         raise InputError(f"cannot write {to}: there is no folder {to.parent}")
     base, _ = reopen(home, store, task)
-    image = Images(home, base_image).ensure(base)
+    image = Images(home, base_image).ensure(base, task.created_at_commit)
     digest = export_image(image.name, to)
     store.append([task.model_copy(update={"image_digest": digest})])
     if as_json:

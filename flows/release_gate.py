@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -10,15 +11,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from perfquarry.curation.release.check import GoldRun, check, passed
+from perfquarry.curation.release.check import GoldRun, Outcome, check, verdict
+from perfquarry.curation.release.writing import record
 from perfquarry.data.home import Home
 from perfquarry.data.settings import Settings
 from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.reports import times
 
+_COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}
 
-def gate(folder: Path, home: Home, settings: Settings, *, run: bool, as_json: bool) -> bool:
-    """Checks a release and shows the outcome; whether nothing failed.
+
+def gate(
+    folder: Path, home: Home, settings: Settings, *, run: bool, images: bool, note: bool, as_json: bool
+) -> Outcome:
+    """Checks a release and shows the outcome.
+
+    Args:
+        folder: of the release.
+        home: where tasks are made.
+        settings: of timing and of sandboxes.
+        run: whether tasks are run.
+        images: whether images are read from their registry.
+        note: write into the release what was seen of each task folder.
+        as_json: print facts.
 
     Raises:
         InputError: the folder is no release.
@@ -26,27 +41,37 @@ def gate(folder: Path, home: Home, settings: Settings, *, run: bool, as_json: bo
     """
     console = Console(stderr=as_json, highlight=False)
     runner = ExpertRuns(folder, home, settings) if run else None
-    checks, runs = check(folder, runner, lambda one: console.print(_line(one), soft_wrap=True))
+    checks, runs = check(folder, runner, lambda one: console.print(_line(one), soft_wrap=True), images=images)
+    statuses = record(folder, runs) if note and runs else {}
     if as_json:
         facts = {
             "folder": str(folder),
-            "ok": passed(checks),
+            "outcome": verdict(checks),
             "checks": [one.model_dump() for one in checks],
             "runs": [one.model_dump() for one in runs],
+            "statuses": statuses,
         }
         print(json.dumps(facts, indent=2))
-        return passed(checks)
+        return verdict(checks)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("check", "", "what"):
         table.add_column(name, overflow="fold")
     for one in checks:
-        mark = "[green]ok[/]" if one.ok else f"[yellow]skipped: {one.skipped}[/]" if one.skipped else "[red]failed[/]"
-        table.add_row(one.name, mark, "\n".join([one.what, *(f"[red]{escape(text)}[/]" for text in one.problems)]))
+        table.add_row(
+            one.name,
+            f"[{_COLOUR[one.outcome]}]{one.outcome}[/]",
+            "\n".join(
+                [one.what, *(f"[{_COLOUR[one.outcome]}]{escape(text)}[/]" for text in [*one.problems, one.why] if text)]
+            ),
+        )
     console.print(table)
     if runs:
         gold, null = sum(run.gold for run in runs), sum(run.null for run in runs)
         console.print(f"gold passes {gold} of {len(runs)}, null patch fails {null} of {len(runs)}")
-    return passed(checks)
+    if statuses:
+        counts = Counter(statuses.values())
+        console.print(f"noted in {folder}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
+    return verdict(checks)
 
 
 def _line(run: GoldRun) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -22,11 +22,11 @@ from perfquarry.curation.in_force import (
 )
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.release.changelog import Changes
-from perfquarry.curation.release.check import read_failed
+from perfquarry.curation.release.check import read_failed, read_runs
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_intents, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
-from perfquarry.curation.release.writing import write_release
+from perfquarry.curation.release.writing import Asked, write_release
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError, UnknownRepository
 from perfquarry.data.funnel import funnel
@@ -45,9 +45,11 @@ from perfquarry.data.records import (
 )
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
+from perfquarry.flows.harbor import ImagesAsked, PublishedFolders
 from perfquarry.flows.intents import with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.trees.checkouts import Checkouts
+from perfquarry.miners.patches import licence_file_at
 
 
 def release(
@@ -59,8 +61,26 @@ def release(
     reviews: Path | None,
     checked: Path | None,
     previous: Path | None,
+    images: ImagesAsked | None = None,
+    withdrawn: Mapping[str, str] | None = None,
+    replaced: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> tuple[Manifest, Changes]:
     """Makes a release of the accepted tasks of repositories, each of the first home that holds it.
+
+    Args:
+        homes: those that hold the repositories.
+        repos: names of repositories.
+        version: of the dataset.
+        name: of the dataset.
+        to: the folder.
+        reviews: curators' decisions.
+        checked: what `release check --json` printed of an earlier one.
+        previous: folder of the version before.
+        images: where images go; None: the release has no task folders.
+        withdrawn: reasons by task_id, for tasks that are taken back.
+        replaced: reasons by task_id, for tasks that come again, otherwise made.
+        say: is told in words which images were sent.
 
     Raises:
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
@@ -94,7 +114,10 @@ def release(
         newest=None,
     )
     clones = {repo: _clone(home, repo) for repo, home in places.items()}
-    return write_release(to, manifest, selection, timings, clones, previous, again)
+    folders = PublishedFolders(places, images, say) if images else None
+    seen = {(run.task_id, run.sha256): run.status for run in read_runs(checked)} if checked else {}
+    asked = Asked(withdrawn=dict(withdrawn or {}), replaced=dict(replaced or {}), statuses=seen)
+    return write_release(to, manifest, selection, timings, clones, previous, again, folders, asked)
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
@@ -127,6 +150,7 @@ def _candidates(
     checkouts = Checkouts(home, clone, repo)
     for task in tasks:
         base = builds.get(task.change_id)
+        licence, licence_file = licence_file_at(clone, task.base_sha)
         yield ReleaseCandidate(
             task=task,
             base=base if base and base.status == "kept" else None,
@@ -141,6 +165,8 @@ def _candidates(
             problems=[row for row in problems if row.task_id == task.task_id],
             counts=[row for row in counts if row.change_id == task.change_id],
             intent=intents.get(task.task_id),
+            licence=licence,
+            licence_file=licence_file,
         )
 
 

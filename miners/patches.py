@@ -81,13 +81,23 @@ def licence_at(clone: Path, sha: str) -> str:
     Raises:
         GitFailed: the tree cannot be read.
     """
+    return licence_file_at(clone, sha)[0]
+
+
+def licence_file_at(clone: Path, sha: str) -> tuple[str, str]:
+    """The same, with the path of the file; that of the first one whose text is not known; both empty for none.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
     files = _files_at(clone, sha, r"(?i:(un)?licen[cs]e|copying)[\w.-]*")
-    for path in sorted(files, key=lambda path: (len(path), path)):
+    paths = sorted(files, key=lambda path: (len(path), path))
+    for path in paths:
         words = " ".join(re.sub(r"[^\w.,/()-]+", " ", text(files[path])).lower().split())
         for identifier, phrases in _LICENCES:
             if all(phrase in words for phrase in phrases):
-                return identifier
-    return ""
+                return identifier, path
+    return "", next(iter(paths), "")
 
 
 def _sections(git: Git, change: Change, *options: str) -> list[tuple[Entry, bytes]]:

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from perfquarry.curation.release.changelog import Changes, why_changed
 from perfquarry.curation.release.manifest import Manifest, Source
+from perfquarry.curation.release.task_folders import HASH
 from perfquarry.curation.release.templates import render
-from perfquarry.data.records import ReleasedTask, Revalidation
+from perfquarry.data.records import FolderStatus, ReleasedFolder, ReleasedTask, Revalidation, Withdrawn
 
 TITLE = "# Changelog\n"
 _FOREIGN = {
@@ -54,19 +55,22 @@ def card(
     configurations: Sequence[str],
     plots: Sequence[str],
     revalidations: Sequence[Revalidation] = (),
+    folders: Sequence[ReleasedFolder] = (),
+    withdrawn: Sequence[Withdrawn] = (),
 ) -> str:
     """The dataset card; its YAML header names the configurations."""
     released = {row.task_id for row in rows}
-    licences: dict[str, list[str]] = defaultdict(list)
-    for source in manifest.sources:
-        licences[source.licence].append(source.codebase)
     return render(
         "release_card.md.jinja",
         manifest=manifest,
         rows=rows,
         configurations=configurations,
         plots=plots,
-        licences=sorted(licences.items()),
+        licences=_licences(rows),
+        folders=folders,
+        statuses={status: sum(row.status == status for row in folders) for status in get_args(FolderStatus)},
+        hash=HASH,
+        withdrawn=withdrawn,
         statistics=[
             statistics_of(source, [row for row in rows if row.repo == source.repo]) for source in manifest.sources
         ],
@@ -75,6 +79,22 @@ def card(
         lines_median=f"{median(row.lines_changed for row in rows):g}" if rows else "–",
         size_category="n<1K" if len(rows) < 1000 else "1K<n<10K",
     )
+
+
+def _licences(rows: Sequence[ReleasedTask]) -> list[dict[str, Any]]:
+    """A line for each repository and licence; the text is that of its newest task."""
+    groups: dict[tuple[str, str], list[ReleasedTask]] = defaultdict(list)
+    for row in rows:
+        groups[row.codebase, row.licence].append(row)
+    return [
+        {
+            "codebase": codebase,
+            "licence": licence,
+            "tasks": len(group),
+            "url": max(group, key=lambda row: row.created_at).licence_url,
+        }
+        for (codebase, licence), group in sorted(groups.items())
+    ]
 
 
 def measured_again(revalidations: Sequence[Revalidation], released: Collection[str]) -> list[dict[str, Any]]:
@@ -163,11 +183,18 @@ def _columns(fields: pa.Schema | pa.StructType, prefix: str = "") -> list[dict[s
     return columns
 
 
-def changelog(manifest: Manifest, changes: Changes, previous: Path | None) -> str:
+def changelog(manifest: Manifest, changes: Changes, previous: Path | None, withdrawn: Sequence[Withdrawn] = ()) -> str:
     """The entry of this version above those of the previous release."""
+    now = [row for row in withdrawn if row.version == manifest.version]
+    reasons = {
+        action: {row.task_id: row.reason for row in now if row.action == action} for action in ("withdrawn", "replaced")
+    }
+    taken = reasons["withdrawn"]
     sections = {
+        "Withdrawn": [f"{task_id}: {why}" for task_id, why in taken.items()],
+        "Replaced": [f"{task_id}: {why}" for task_id, why in reasons["replaced"].items()],
         "Added": changes.added,
-        "Removed": [f"{task_id}: {why}" for task_id, why in changes.removed.items()],
+        "Removed": [f"{task_id}: {why}" for task_id, why in changes.removed.items() if task_id not in taken],
         "Changed": [f"{task_id}: {why_changed(columns)}" for task_id, columns in changes.changed.items()],
     }
     entry = render("release_changelog.md.jinja", manifest=manifest, changes=changes, sections=sections)

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import yaml
 from pydantic import Field
 
-from perfquarry.curation.formats import gso_row, sweperf_row, unit_tests
-from perfquarry.curation.private import addresses_in, secrets_in
-from perfquarry.curation.release import folder as files
-from perfquarry.curation.release import sources
-from perfquarry.curation.release.leaks import changed_text, fix_in
-from perfquarry.curation.release.manifest import Manifest
-from perfquarry.curation.release.selection import as_task
+from perfquarry.curation.release import folder_checks, image_checks, table_checks, task_folders
+from perfquarry.curation.release.opened import NotRun, Opened
 from perfquarry.data.errors import GitFailed, InputError
-from perfquarry.data.records import Record, ReleasedTask
-from perfquarry.harness.trees.clone_git import MissingObjects, git
+from perfquarry.data.records import FolderStatus, Record, ReleasedTask
+from perfquarry.harness.images.registry import MissingImage
 
 SHOWN = 20
 """Most problems that are told of one check."""
-_RECIPE = ("python", "requirements", "install_commands", "source_roots", "environment_id")
+
+
+Outcome = Literal["ok", "failed", "not run"]
 
 
 class Check(Record):
@@ -37,10 +28,10 @@ class Check(Record):
 
     name: str
     what: str
-    ok: bool
+    outcome: Outcome
     problems: list[str] = Field(default_factory=list)
-    skipped: str = ""
-    """Why it was not done; it is not passed then, nor failed."""
+    why: str = ""
+    """Why it was not run."""
 
 
 class GoldRun(Record):
@@ -61,6 +52,13 @@ class GoldRun(Record):
     """Workloads accepted here, of those of the task."""
     workloads: int = 0
     seconds: float = 0.0
+    sha256: str = ""
+    """Of the task's folder, which this is about; empty where it has none."""
+
+    @property
+    def status(self) -> FolderStatus:
+        """What it makes of the task's folder."""
+        return "verified" if self.gold and self.null else "needs_repair"
 
 
 class GoldRunner(Protocol):
@@ -74,33 +72,12 @@ class GoldRunner(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """A release whose manifest can be read; the rest may be damaged."""
-
-    folder: Path
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        return Manifest.read(self.folder)
-
-    @cached_property
-    def tables(self) -> dict[str, pa.Table]:
-        found = {}
-        for name in files.configurations_of(self.folder):
-            try:
-                found[name] = pq.read_table(files.plain(files.parquet_of(self.folder, name)), partitioning=None)
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(f"data/{name} cannot be read: {error}") from error
-        return found
-
-    @cached_property
-    def tasks(self) -> list[ReleasedTask]:
-        return files.read_every_task(self.folder)
-
-
 def check(
-    folder: Path, runner: GoldRunner | None, progress: Callable[[GoldRun], None] = lambda run: None
+    folder: Path,
+    runner: GoldRunner | None,
+    progress: Callable[[GoldRun], None] = lambda run: None,
+    *,
+    images: bool = True,
 ) -> tuple[list[Check], list[GoldRun]]:
     """All checks, in order; the running ones only when no other failed and a runner is given.
 
@@ -108,27 +85,46 @@ def check(
         folder: of the release.
         runner: None leaves the running out.
         progress: called with each task that was run.
+        images: False leaves out what is read from the images' registry.
 
     Raises:
         InputError: the folder is no release.
         InfrastructureError: the machine's own fault while tasks were run.
     """
-    opened = _Opened(folder)
+    opened = Opened(folder)
     _ = opened.manifest
     checks = [_done(name, what, opened, problems) for name, (what, problems) in _STATIC.items()]
-    skipped = "not asked for (--no-run)" if runner is None else "the files are not in order"
-    if runner is None or not all(one.ok for one in checks):
-        running = [Check(name=name, what=what, ok=False, skipped=skipped) for name, what in _RUNNING.items()]
-        return checks + running, []
-    runs = []
+    if images:
+        with image_checks.ImageReader() as reader:
+            found = {name: partial(problems, reader=reader) for name, (_, problems) in _IMAGES.items()}
+            checks += [_done(name, _IMAGES[name][0], opened, problems) for name, problems in found.items()]
+    else:
+        checks += [_not_run(name, what, "not asked for (--no-images)") for name, (what, _) in _IMAGES.items()]
+    runs: list[GoldRun] = []
+    why = "not asked for (--no-run)" if runner is None else "the files are not in order"
+    if runner is None or any(one.outcome == "failed" for one in checks):
+        return checks + [_not_run(name, what, why) for name, what in _RUNNING.items()], []
+    hashes = dict(task_folders.statuses_of(folder).keys())
     for task in opened.tasks:
-        runs.append(runner.run_gold(task))
+        runs.append(runner.run_gold(task).model_copy(update={"sha256": hashes.get(task.task_id, "")}))
         progress(runs[-1])
     gold = [f"{run.task_id}: {run.gold_detail}" for run in runs if not run.gold]
     null = [f"{run.task_id}: {run.null_detail}" for run in runs if not run.null]
     for name, problems in (("gold passes", gold), ("null patch fails", null)):
-        checks.append(Check(name=name, what=_RUNNING[name], ok=not problems, problems=problems))
+        checks.append(_outcome(name, _RUNNING[name], problems))
     return checks, runs
+
+
+def read_runs(path: Path) -> list[GoldRun]:
+    """The runs of what `release check --json` printed.
+
+    Raises:
+        InputError: the file cannot be read, or is none of these.
+    """
+    try:
+        return [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
 
 
 def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
@@ -141,10 +137,7 @@ def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     Raises:
         InputError: the file cannot be read, is none of these, or the gate ran no task.
     """
-    try:
-        runs = [GoldRun.model_validate(run) for run in json.loads(path.read_bytes())["runs"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} is no output of `perfquarry release check --json`: {error}") from error
+    runs = read_runs(path)
     if not runs:
         raise InputError(f"{path}: the gate ran no task: mend what it found, and run it without --no-run")
     failed = {
@@ -155,183 +148,53 @@ def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     return {task_id: f"the gate: {why}" for task_id, why in failed.items()}
 
 
-def passed(checks: Iterable[Check]) -> bool:
-    """Whether nothing failed; what was skipped has not."""
-    return all(one.ok or one.skipped for one in checks)
+def verdict(checks: Iterable[Check]) -> Outcome:
+    """Of all checks: failed when one failed, else not run when one was not run."""
+    outcomes = {one.outcome for one in checks}
+    return "failed" if "failed" in outcomes else "not run" if "not run" in outcomes else "ok"
 
 
-def _done(name: str, what: str, opened: _Opened, problems: Callable[[_Opened], Iterator[str]]) -> Check:
+def _done(name: str, what: str, opened: Opened, problems: Callable[[Opened], Iterator[str]]) -> Check:
     found: list[str] = []
     try:
         found.extend(problems(opened))
-    except InputError as error:
+    except NotRun as error:
+        if not found:
+            return _not_run(name, what, str(error))
+    except (InputError, MissingImage) as error:
         found.append(str(error))
     except (ValueError, LookupError, TypeError, AttributeError, OSError, GitFailed) as error:  # tampered with
         found.append(f"it cannot be read: {type(error).__name__}: {error}")
-    more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return Check(name=name, what=what, ok=not found, problems=found[:SHOWN] + more)
+    return _outcome(name, what, found)
 
 
-def _checksums(opened: _Opened) -> Iterator[str]:
-    sums = files.read_sums(opened.folder)
-    there = [name for name in files.files_of(opened.folder) if name != files.SUMS]
-    for name in sorted({*sums, *there}):
-        if name not in there:
-            yield f"{name} is missing"
-        elif name not in sums:
-            yield f"{name} is not in {files.SUMS}"
-        elif files.digest(opened.folder / name) != sums[name]:
-            yield f"{name} is not what was written"
+def _outcome(name: str, what: str, problems: list[str]) -> Check:
+    more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+    return Check(name=name, what=what, outcome="failed" if problems else "ok", problems=problems[:SHOWN] + more)
 
 
-def _schema(opened: _Opened) -> Iterator[str]:
-    for name in opened.tables:
-        schema = files.CONFIGURATIONS[name]
-        found = opened.tables[name].schema
-        fields = list(found)
-        # releases from before a column may be null have it, too
-        different = [one.name for one in schema if one not in fields and one.with_nullable(False) not in fields]
-        extra = [column for column in found.names if column not in schema.names]
-        if different or extra or found.names != schema.names:
-            yield f"{name}: columns differ: {', '.join(different + extra) or 'their order'}"
-    header = _header(opened.folder)
-    named = {one["config_name"]: one["data_files"][0]["path"] for one in header.get("configs", [])}
-    for name in opened.tables:
-        if named.get(name) != f"data/{name}/test-*.parquet":
-            yield f"README.md: the configuration {name} does not name its file"
+def _not_run(name: str, what: str, why: str) -> Check:
+    return Check(name=name, what=what, outcome="not run", why=why)
 
 
-def _header(folder: Path) -> dict[str, Any]:
-    """YAML header of the card."""
-    try:
-        text = files.plain(folder / "README.md").read_text(encoding="utf-8")
-        header = yaml.safe_load(text.split("---\n")[1])
-    except (OSError, IndexError, yaml.YAMLError) as error:
-        raise InputError(f"README.md has no YAML header that can be read: {error}") from error
-    return header if isinstance(header, dict) else {}
-
-
-def _rows(opened: _Opened) -> Iterator[str]:
-    ids = [task.task_id for task in opened.tasks]
-    if len(set(ids)) != len(ids):
-        yield "a task_id occurs twice"
-    tasks = [as_task(task) for task in files.read_tasks(opened.folder)]
-    yield from _foreign(opened, "gso", [gso_row(task) for task in tasks], apart=("arch",))
-    for name in opened.tables.keys() & set(files.ASIDE):
-        found = opened.tables[name]["intent"].to_pylist()
-        yield from (f"{name}: a task of class {one}" for one in found if one != name)
-    with_tests = [sweperf_row(task) for task in tasks if unit_tests(task)]
-    yield from _foreign(opened, "sweperf", with_tests, apart=("duration_changes",))
-    for row in opened.tables["sweperf"].to_pylist():
-        sessions = json.loads(row["duration_changes"])
-        if not sessions or any(set(session) != set(row["efficiency_test"]) for session in sessions):
-            yield f"{row['instance_id']}: duration_changes has not the tests of efficiency_test"
-    counts = {name: table.num_rows for name, table in opened.tables.items()}
-    if counts != opened.manifest.rows:
-        yield f"release.json counts {opened.manifest.rows}, there are {counts}"
-
-
-def _foreign(opened: _Opened, name: str, expected: list[dict[str, Any]], apart: tuple[str, ...]) -> Iterator[str]:
-    """Whether a configuration in the format of others says what `default` does, columns `apart` aside."""
-    rows = opened.tables[name].to_pylist()
-    if [row["instance_id"] for row in rows] != [row["instance_id"] for row in expected]:
-        yield f"{name}: other tasks than default"
-        return
-    for row, wanted in zip(rows, expected, strict=True):
-        different = [key for key in wanted if key not in apart and row.get(key) != wanted[key]]
-        yield from (f"{name}: {row['instance_id']}: {key} is not what default says" for key in different)
-    file = opened.folder / "jsonl" / f"{name}.jsonl"
-    if [json.loads(line) for line in file.read_bytes().split(b"\n") if line] != rows:
-        yield f"jsonl/{name}.jsonl differs from the Parquet"
-
-
-def _figures(opened: _Opened) -> Iterator[str]:
-    timed = (
-        opened.tables["timings"].select(["workload_id", "session", "side"]).group_by(["workload_id", "session", "side"])
-    )
-    sides: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for row in timed.aggregate([]).to_pylist():
-        sides[row["workload_id"], row["session"]].add(row["side"])
-    whole = {session for session, seen in sides.items() if seen == {"base", "head"}}
-    confirmed = {workload for workload, number in whole if number % 2 and (workload, number + 1) in whole}
-    for task in opened.tasks:
-        if not (task.low <= task.speedup <= task.high and task.speedup > 1 and task.delta > 0):
-            yield f"{task.task_id}: its speedup is not above 1 within its interval"
-        for one in task.workloads:
-            if one.workload_id not in confirmed:
-                yield f"{task.task_id}: the timings of {one.node} are not all there"
-        if not task.workloads:
-            yield f"{task.task_id}: it has no workload"
-
-
-def _leaks(opened: _Opened) -> Iterator[str]:
-    for task in opened.tasks:
-        yield from (f"{task.task_id}: {what}" for what in _told(task))
-    for name, text in _texts(opened):
-        yield from (f"{name}: seems to hold a secret ({one.kind})" for one in secrets_in(text))
-    for name, table in opened.tables.items():
-        yield from (f"{name}.{one}: plans are never released" for one in table.column_names if "plan" in one)
-
-
-def _told(task: ReleasedTask) -> Iterator[str]:
-    """What the texts of a task tell that they must not."""
-    told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic", "fuzzy")}
-    for name, text in told.items():
-        for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
-            yield f"the problem text '{name}' tells the fix: {what}"
-    public = [*told.values(), task.title, task.message, changed_text(task.patch + task.test_patch), *task.warnings]
-    yield from (f"e-mail address {address}" for address in addresses_in("\n".join(public)))
-
-
-def _texts(opened: _Opened) -> Iterator[tuple[str, str]]:
-    """All text of a release with its place; `sources/` is what upstream publishes."""
-    for name in files.files_of(opened.folder):
-        if name.endswith((".md", ".json", ".jsonl", ".svg")):
-            yield name, (opened.folder / name).read_text(encoding="utf-8")
-    for name, table in opened.tables.items():
-        for column in table.column_names:
-            yield f"{name}.{column}", "\n".join(dict.fromkeys(_strings(table[column].to_pylist())))
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """All text within a value; numbers hold no secret."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
-    elif isinstance(value, dict):
-        yield from _strings(list(value.values()))
-
-
-def _recipes(opened: _Opened) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as scratch:
-        clones: dict[str, Path] = {}
-        for task in opened.tasks:
-            yield from (
-                f"{task.task_id}: the recipe lacks {name}" for name in _RECIPE if not getattr(task.recipe, name)
-            )
-            if not task.licence:
-                yield f"{task.task_id}: no licence"
-            clone = clones.setdefault(task.repo, Path(scratch, f"{task.repo}.git"))
-            sources.unpack(sources.pack_of(opened.folder, task.repo), clone)
-            try:
-                git(clone, "ls-tree", "-r", task.recipe.tree)
-                git(clone, "rev-list", "--objects", task.recipe.tree)
-            except (MissingObjects, GitFailed):
-                yield f"{task.task_id}: sources/{task.repo}.pack lacks files of its base"
-                continue
-            if sources.patched(clone, task.recipe.tree, task.patch) in (None, task.recipe.tree):
-                yield f"{task.task_id}: its patch does not apply to its base, or changes nothing"
-
-
-_STATIC: dict[str, tuple[str, Callable[[_Opened], Iterator[str]]]] = {
-    "checksums": ("every file is what was written", _checksums),
-    "schema": ("every configuration has its columns, and the card names its file", _schema),
-    "rows": ("configurations hold the same tasks and say the same of them", _rows),
-    "figures": ("every workload has its timings; speedups are within their intervals", _figures),
-    "no leak": ("no secret, no e-mail address, no plan, no fix in a problem's text", _leaks),
-    "recipes": ("every base is there with its recipe, and takes the expert's patch", _recipes),
+_STATIC: dict[str, tuple[str, Callable[[Opened], Iterator[str]]]] = {
+    "checksums": ("every file is what was written", table_checks.checksums),
+    "schema": ("every configuration has its columns, and the card names its file", table_checks.schema),
+    "rows": ("configurations hold the same tasks and say the same of them", table_checks.rows),
+    "figures": ("every workload has its timings; speedups are within their intervals", table_checks.figures),
+    "no leak": ("no secret, no e-mail address, no plan, no fix in a problem's text", table_checks.leaks),
+    "recipes": ("every base is there with its recipe, and takes the expert's patch", table_checks.recipes),
+    "licences": ("every task has its licence as at the base commit, and the card lists it", table_checks.licences),
+    "withdrawn": ("what was taken back stays out, and card and changelog tell why", table_checks.withdrawn),
+    "task folders": ("every folder is what manifest.json says, without links", folder_checks.listed),
+    "task contents": ("every folder says what `default` says: image, patch, workloads, licence", folder_checks.told),
+}
+_IMAGES: dict[str, tuple[str, Callable[..., Iterator[str]]]] = {
+    "images": ("every image is in its registry under its digest, and holds the base", image_checks.whole),
+    "nothing later": (
+        "no image holds the expert's files, a later release, later objects of git, or caches",
+        image_checks.nothing_later,
+    ),
 }
 _RUNNING = {
     "gold passes": "with the expert's patch the tests pass, and the gain is significant again",

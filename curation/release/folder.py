@@ -1,6 +1,9 @@
 """The folder of a release: written whole, read back, its checksums.
 
 README.md      dataset card; its YAML header names the configurations
+tasks/TASK/    one folder for each task, as Harbor reads it (`curation.release.task_folders`)
+manifest.json  hash and status of each task folder
+registry.json  where git finds the task folders; written by the upload, when they are there
 SCHEMA.md      every column of every configuration
 CHANGELOG.md   what each version added, removed, changed
 release.json   the manifest
@@ -28,7 +31,15 @@ from pydantic import ValidationError
 
 from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Record, ReleasedTask, ReleasedTiming, Revalidation, Task
+from perfquarry.data.records import (
+    Record,
+    ReleasedFolder,
+    ReleasedTask,
+    ReleasedTiming,
+    Revalidation,
+    Task,
+    Withdrawn,
+)
 from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.schema import arrow_schema, to_table
 
@@ -37,16 +48,21 @@ CONFIGURATIONS: dict[str, pa.Schema] = {
     "default": arrow_schema(ReleasedTask),
     "side_effect": arrow_schema(ReleasedTask),
     "behaviour_changed": arrow_schema(ReleasedTask),
+    "tasks": arrow_schema(ReleasedFolder),
     "gso": GSO_SCHEMA,
     "sweperf": SWEPERF_SCHEMA,
     "timings": arrow_schema(ReleasedTiming),
     "revalidations": arrow_schema(Revalidation),
+    "withdrawn": arrow_schema(Withdrawn),
 }
 ASIDE = ("side_effect", "behaviour_changed")
 """Configurations of tasks whose gain was not meant, or that alter behaviour; left out where there are none."""
 LINES = ("gso", "sweperf")
 """Configurations that are also written as lines of JSON."""
 SUMS = "SHA256SUMS"
+REGISTRY = "registry.json"
+UNLISTED = frozenset({SUMS, REGISTRY})
+"""Files that the checksums do not name."""
 
 
 def parquet_of(folder: Path, configuration: str) -> Path:
@@ -54,54 +70,67 @@ def parquet_of(folder: Path, configuration: str) -> Path:
     return folder / "data" / configuration / "test-00000-of-00001.parquet"
 
 
-def configurations_of(folder: Path) -> list[str]:
-    """Those that a release has, or should have."""
-    return [name for name in CONFIGURATIONS if name not in ASIDE or parquet_of(folder, name).exists()]
-
-
 def tables(
     rows: Sequence[ReleasedTask],
     tasks: Sequence[Task],
     timings: Sequence[ReleasedTiming],
     revalidations: Sequence[Revalidation] = (),
+    folders: Sequence[ReleasedFolder] = (),
+    withdrawn: Sequence[Withdrawn] = (),
 ) -> dict[str, pa.Table]:
     """All configurations. SWE-Perf's has no row for a task without unit tests.
 
     What stands in a configuration aside is in none of the others but `timings` and `revalidations`.
     """
-    aside = {name: [row for row in rows if row.intent == name] for name in ASIDE}
     meant = [row for row in rows if row.intent not in ASIDE]
     names = {row.task_id for row in meant}
     tasks = [task for task in tasks if task.task_id in names]
     with_tests = [task for task in tasks if unit_tests(task)]
     return {
         "default": to_table(meant, ReleasedTask),
-        **{name: to_table(some, ReleasedTask) for name, some in aside.items() if some},
+        **{name: to_table([row for row in rows if row.intent == name], ReleasedTask) for name in ASIDE},
+        "tasks": to_table(folders, ReleasedFolder),
         "gso": pa.Table.from_pylist([gso_row(task) for task in tasks], schema=GSO_SCHEMA),
         "sweperf": pa.Table.from_pylist([sweperf_row(task) for task in with_tests], schema=SWEPERF_SCHEMA),
         "timings": to_table(timings, ReleasedTiming),
         "revalidations": to_table(revalidations, Revalidation),
+        "withdrawn": to_table(withdrawn, Withdrawn),
     }
 
 
 def write_tables(folder: Path, parts: Mapping[str, pa.Table]) -> None:
     """Writes the configurations as Parquet (zstd), two of them as lines of JSON, too."""
     for name, table in parts.items():
-        file = parquet_of(folder, name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, file, compression="zstd")
+        write_table(folder, name, table)
     (folder / "jsonl").mkdir(exist_ok=True)
     for name in LINES:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in parts[name].to_pylist())
         (folder / "jsonl" / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
+def write_table(folder: Path, configuration: str, table: pa.Table) -> None:
+    """Writes one configuration as Parquet (zstd); one without rows has no file, for `datasets` cannot load it."""
+    file = parquet_of(folder, configuration)
+    if table.num_rows:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, file, compression="zstd")
+
+
+def configurations_of(folder: Path) -> list[str]:
+    """The configurations that have rows, and a file."""
+    return [name for name in CONFIGURATIONS if parquet_of(folder, name).exists()]
+
+
 def read(folder: Path, model: type[R], configuration: str) -> list[R]:
-    """The rows of a configuration as records; another version of perfquarry may have written them.
+    """The rows of a configuration as records; none where the configuration has no file.
+
+    Another version of perfquarry may have written them.
 
     Raises:
         InputError: the file cannot be read, or a row is no valid record.
     """
+    if configuration != "default" and not parquet_of(folder, configuration).parent.exists():
+        return []
     return as_records(read_table(folder, configuration), model, parquet_of(folder, configuration))
 
 
@@ -201,7 +230,7 @@ def writing(to: Path) -> Iterator[Path]:
 
 def write_sums(folder: Path) -> None:
     """Writes `SHA256SUMS` of all other files, in the form of sha256sum."""
-    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder) if name != SUMS]
+    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder) if name not in UNLISTED]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
 

@@ -91,6 +91,8 @@ class Manifest(Record):
     rows: dict[str, int] = Field(description="Rows by configuration.")
     accepted_by_curators: int
     left_out: list[LeftOut]
+    without_folder: list[LeftOut] = Field(default_factory=list, description="Released tasks without a task folder.")
+    image_bytes: int = Field(default=0, description="Of all images, each blob counted once; 0: no task folders.")
     oldest: datetime | None = Field(description="When the oldest fix became public.")
     newest: datetime | None = Field(description="The same of the newest fix: the decontamination date.")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -56,6 +58,10 @@ class ReleaseCandidate:
     """Instruction counts of the change's workloads, the newest of each."""
     intent: Intent | None = None
     """Whether its gain was meant, and who said so."""
+    licence: str = ""
+    """SPDX identifier as the files at the base commit tell it; empty: they do not."""
+    licence_file: str = ""
+    """The file that tells it, in the base's tree; empty: there is none."""
 
 
 @dataclass
@@ -66,6 +72,12 @@ class Selection:
     tasks: list[Task] = field(default_factory=list)
     """The same as records of the pipeline, with the released words: what GSO's and SWE-Perf's rows are made of."""
     left_out: list[LeftOut] = field(default_factory=list)
+
+    def without(self, why: Mapping[str, str]) -> Selection:
+        """The same but for some tasks, which are left out for the reason given."""
+        kept = [place for place, row in enumerate(self.rows) if row.task_id not in why]
+        gone = [LeftOut(task_id=row.task_id, why=why[row.task_id]) for row in self.rows if row.task_id in why]
+        return Selection([self.rows[one] for one in kept], [self.tasks[one] for one in kept], self.left_out + gone)
 
 
 def select(candidates: Iterable[ReleaseCandidate], reviews: Mapping[str, bool], failed: Mapping[str, str]) -> Selection:
@@ -171,6 +183,7 @@ def _in_public_words(candidate: ReleaseCandidate) -> Task:
     return task.model_copy(
         update={
             "url": public_address(task.url),
+            "licence": candidate.licence or task.licence,
             "title": without_addresses(task.title),
             "message": without_addresses(task.message),
             "problem_oracle": texts.get("oracle", task.problem_oracle),
@@ -191,6 +204,7 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
             "workloads": _labelled(task, candidate.counts),
             "instructions_ratio": _instructions(candidate.counts),
             "base_commit": task.base_sha,
+            "licence_url": _address_of(task, candidate.licence_file),
             "head_commit": task.head_sha,
             "created_at": task.created_at_commit,
             "problem_gso": texts.get("gso", ""),
@@ -221,6 +235,15 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
 
 def _public(intent: Intent) -> list[str]:
     return [without_addresses(line) for line in intent.evidence]
+
+
+def _address_of(task: Task, file: str) -> str:
+    """Where a file of the base can be read; empty where its repository is of no known host, or there is none."""
+    place = re.fullmatch(r"https://(github\.com|gitlab\.com|codeberg\.org)/(.+?)(?:\.git)?/?", task.url)
+    if not (file and place):
+        return ""
+    between = {"github.com": "blob", "gitlab.com": "-/blob", "codeberg.org": "src/commit"}[place[1]]
+    return f"https://{place[1]}/{place[2]}/{between}/{task.base_sha}/{quote(file)}"
 
 
 def _labelled(task: Task, counts: Sequence[Count]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,14 @@ from huggingface_hub.hf_api import RepoFile
 from pydantic import Field
 
 from perfquarry.curation.release import folder as files
+from perfquarry.curation.release import task_folders
 from perfquarry.curation.release.manifest import Manifest
 from perfquarry.data.errors import HubFailed, InputError, PerfquarryError
 from perfquarry.data.records import Record
 
 _KIND = "dataset"
+_NOT_OURS = frozenset({".gitattributes", files.REGISTRY})
+"""Files of the Hub that are no part of the folder."""
 
 
 class UploadPlan(Record):
@@ -31,15 +35,17 @@ class UploadPlan(Record):
     files: dict[str, int] = Field(description="Bytes of each file to upload.")
     unchanged: list[str] = Field(description="Files that the Hub has already.")
     removed: list[str] = Field(description="Files of the Hub that the release has no more.")
-    commit: str = Field(default="", description="Address of the commit; empty: nothing was sent.")
+    staged: str = Field(default="", description="The commit that holds the files, every one of them compared.")
+    commit: str = Field(default="", description="Address of the last commit; empty: nothing was sent.")
 
 
 def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool = False) -> UploadPlan:
-    """Makes the repository's files those of a release, in one commit, with the version as its tag.
+    """Makes the repository's files those of a release, with the version as its tag.
 
-    Large files go first and by their content: what an upload that broke off has sent already is not sent
-    again, and nothing is to be seen of it before the commit. The token is `huggingface_hub`'s own
-    (HF_TOKEN, or its file).
+    One commit stages the files. Then the Hub is asked what it has at that commit, and every file is compared with
+    ours. Only then `registry.json`, through which programs find the task folders, is pinned to that commit, and
+    the tag is set. Large files go first and by their content: what an upload that broke off has sent already is
+    not sent again. The token is `huggingface_hub`'s own (HF_TOKEN, or its file).
 
     Args:
         folder: of the release.
@@ -50,13 +56,13 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
     Raises:
         InputError: the folder is no release, not as it was written or holds more, the name is not valid, or the tag is
             there with other files.
-        HubFailed: the Hub refused or could not be reached.
+        HubFailed: the Hub refused or could not be reached, or has other files than were sent.
     """
     manifest = Manifest.read(folder)
     digests = files.read_sums(folder)
     if wrong := [name for name, value in digests.items() if not _is(folder / name, value)]:
         raise InputError(f"{folder} is not as it was written ({wrong[0]}): make the release anew")
-    if foreign := [name for name in files.files_of(folder) if name not in digests and name != files.SUMS]:
+    if foreign := [name for name in files.files_of(folder) if name not in digests and name not in files.UNLISTED]:
         raise InputError(f"{folder} holds what is no part of the release: take {', '.join(foreign)} out of it")
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     tag = f"v{manifest.version}"
@@ -68,15 +74,52 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
         if tagged or dry_run:
             return plan
         api.create_repo(repo_id, repo_type=_KIND, private=private, exist_ok=True)
-        commit = api.upload_folder(
-            repo_id=repo_id,
-            repo_type=_KIND,
-            folder_path=folder,
-            commit_message=f"{manifest.name} {manifest.version}",
-            delete_patterns=plan.removed or None,
+        title = f"{manifest.name} {manifest.version}"
+        if plan.files or plan.removed:
+            staged = api.upload_folder(
+                repo_id=repo_id,
+                repo_type=_KIND,
+                folder_path=folder,
+                commit_message=title,
+                ignore_patterns=files.REGISTRY,
+                delete_patterns=plan.removed or None,
+            ).oid
+        else:  # an earlier upload broke off after its first commit
+            staged = str(api.dataset_info(repo_id, revision="main").sha)
+        _compare(api, folder, repo_id, staged, [*digests, files.SUMS])
+        commit = _pin(api, folder, repo_id, staged, title) or f"{api.endpoint}/datasets/{repo_id}/commit/{staged}"
+        api.create_tag(repo_id, tag=tag, repo_type=_KIND, revision=commit.rpartition("/")[2])
+    return plan.model_copy(update={"staged": staged, "commit": commit})
+
+
+def _compare(api: HfApi, folder: Path, repo_id: str, revision: str, names: list[str]) -> None:
+    """Raises HubFailed unless the Hub has exactly our files at a revision."""
+    there = _there(api, repo_id, revision)
+    wrong = [name for name in names if name not in there or there[name] != _id_of(folder / name, there[name])]
+    wrong += sorted(set(there) - {*names, *_NOT_OURS})
+    if wrong:
+        raise HubFailed(
+            f"{repo_id} does not hold at {revision} what was sent ({', '.join(wrong[:3])}, {len(wrong)} in all): "
+            f"{files.REGISTRY} and the tag were not written"
         )
-        api.create_tag(repo_id, tag=tag, repo_type=_KIND, revision=commit.oid)
-    return plan.model_copy(update={"commit": commit.commit_url})
+
+
+def _pin(api: HfApi, folder: Path, repo_id: str, staged: str, title: str) -> str:
+    """Writes `registry.json` for the staged commit; the address of the commit that has it, empty without folders."""
+    if not (folder / task_folders.FILE).is_file():
+        return ""
+    manifest = task_folders.TaskManifest.read(folder)
+    datasets = task_folders.registry(
+        manifest.name, manifest.version, manifest.tasks, f"{api.endpoint}/datasets/{repo_id}", staged
+    )
+    commit = api.upload_file(
+        path_or_fileobj=(json.dumps(datasets, indent=2) + "\n").encode(),
+        path_in_repo=files.REGISTRY,
+        repo_id=repo_id,
+        repo_type=_KIND,
+        commit_message=f"{title}: {files.REGISTRY} pinned to {staged[:10]}",
+    )
+    return str(commit.commit_url)
 
 
 def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, str], revision: str) -> UploadPlan:
@@ -90,7 +133,7 @@ def _plan(api: HfApi, folder: Path, repo_id: str, tag: str, digests: dict[str, s
         tag=tag,
         files={name: (folder / name).stat().st_size for name in mine if name not in unchanged},
         unchanged=unchanged,
-        removed=[name for name in there if name not in mine and name != ".gitattributes"],
+        removed=[name for name in there if name not in mine and name not in _NOT_OURS],
     )
 
 

@@ -25,7 +25,15 @@ from perfquarry.data.records.pull import (
     Remark,
 )
 from perfquarry.data.records.reasons import HELP, MEANING, TELLING, Reason
-from perfquarry.data.records.release import ReleasedRecipe, ReleasedTask, ReleasedTiming, ReleasedWorkload
+from perfquarry.data.records.release import (
+    FolderStatus,
+    ReleasedFolder,
+    ReleasedRecipe,
+    ReleasedTask,
+    ReleasedTiming,
+    ReleasedWorkload,
+    Withdrawn,
+)
 from perfquarry.data.records.renewal import Renewal
 from perfquarry.data.records.revalidation import RevalidatedWorkload, Revalidation
 from perfquarry.data.records.row import Record, Row, Stamp, Status, content_id
@@ -55,6 +63,7 @@ __all__ = [
     "FileRole",
     "FileStatus",
     "Finding",
+    "FolderStatus",
     "FunctionCount",
     "Grade",
     "GradedWorkload",
@@ -75,6 +84,7 @@ __all__ = [
     "QuotedResult",
     "Reason",
     "Record",
+    "ReleasedFolder",
     "ReleasedRecipe",
     "ReleasedTask",
     "ReleasedTiming",
@@ -99,6 +109,7 @@ __all__ = [
     "Timing",
     "TouchedFunction",
     "Verdict",
+    "Withdrawn",
     "Workload",
     "change_id_of",
     "content_id",

@@ -105,6 +105,12 @@ Address = Annotated[str, _checked(_is_address, "https, http, ssh or git address 
 DebianPackage = Annotated[str, _matching(r"[a-z0-9][a-z0-9+.-]{0,99}", "name of a Debian package")]
 ImageDigest = Annotated[str, _matching(r"(sha256:[0-9a-f]{64})?", "digest of an image")]
 
+ImageReference = Annotated[
+    str, _matching(r"[a-zA-Z0-9.\[\]:-]+(/[a-z0-9]+([._-]+[a-z0-9]+)*)+@sha256:[0-9a-f]{64}", "image by digest")
+]
+"""'registry/name@sha256:…'."""
+Sha256 = Annotated[str, _matching(r"[0-9a-f]{64}", "SHA-256")]
+
 
 def public_address(url: str) -> str:
     """The address, empty where it is of this machine alone."""

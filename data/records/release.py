@@ -1,4 +1,4 @@
-"""What a release is made of: configuration `default` (ReleasedTask) and `timings` (ReleasedTiming).
+"""What a release is made of: `default` (ReleasedTask), `tasks` (ReleasedFolder), `timings`, `withdrawn`.
 
 These are the canonical columns; `curation.release` writes them, and its page SCHEMA.md is made of their descriptions.
 A new field has a default that says 'not known': releases without it are read as well.
@@ -20,10 +20,12 @@ from perfquarry.data.records.inputs import (
     DebianPackage,
     Folder,
     ImageDigest,
+    ImageReference,
     Interpreter,
     Name,
     ObjectId,
     Pinned,
+    Sha256,
 )
 from perfquarry.data.records.intent import IntentClass
 from perfquarry.data.records.row import Record
@@ -164,6 +166,9 @@ class ReleasedTask(Record):
     lines_changed: int = Field(description="Lines added and deleted outside tests.")
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")
+    licence_url: Address = Field(
+        default="", description="The licence's text at the base commit; empty where the repository has no address."
+    )
     recipe: ReleasedRecipe = Field(description="How the base is made runnable again.")
     machine_id: str = Field(description="The machine of the timings: see the configuration `timings`.")
     review: Literal["accepted", "unreviewed"] = Field(description="Whether a curator accepted it.")
@@ -175,6 +180,44 @@ class ReleasedTask(Record):
     intent_by: str = Field(default="", description="Who said so: 'heuristic', a model, or a curator.")
     intent_evidence: list[str] = Field(default_factory=list, description="Why, in words. Tells the fix.")
     warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")
+
+
+FolderStatus = Literal["verified", "unverified", "needs_repair"]
+
+
+class ReleasedFolder(Record):
+    """One task as a folder for Harbor, and whatever reads its format."""
+
+    task_id: Name = Field(description="The task in the configuration `default`.")
+    name: str = Field(description="'org/task_id': the task's name for Harbor.")
+    path: Folder = Field(description="Of the folder within the release.")
+    sha256: Sha256 = Field(
+        description="Of the folder: SHA-256 over the output of `find . -type f | LC_ALL=C sort | xargs -d '\\n' "
+        "sha256sum` run within it."
+    )
+    status: FolderStatus = Field(
+        description="verified: with the expert's patch it passes, with none it fails, seen by `release check` for this "
+        "very folder; needs_repair: it did not; unverified: this folder was not tried."
+    )
+    image: ImageReference = Field(description="Image of solver and verifier, by digest.")
+    repo: Name = Field(description="Short name of the repository.")
+    licence: str = Field(description="SPDX identifier, as at the base commit.")
+    licence_url: Address = Field(description="The licence's text at the base commit.")
+    created_at: datetime = Field(description="When the fix became public.")
+    speedup: float = Field(description="The expert's, as in `default`.")
+    workloads: int = Field(description="Workloads that are timed.")
+    hidden_workloads: int = Field(description="Those of them that the solver is not shown.")
+    machine_id: str = Field(description="Where it was timed.")
+
+
+class Withdrawn(Record):
+    """A task that was taken back, or replaced by another folder of the same name, and why."""
+
+    task_id: Name = Field(description="The task.")
+    version: str = Field(description="Version of the dataset that took it back or replaced it.")
+    action: Literal["withdrawn", "replaced"] = Field(description="What was done.")
+    reason: str = Field(description="Why.")
+    sha256: str = Field(description="Of the folder that is not to be used any more; empty where it had none.")
 
 
 class Runnable(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -14,6 +14,8 @@ from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.shared import Json as JsonOption
 from perfquarry.flows.homes import home_of
 
+NOT_RUN = 3
+"""Exit code of `check` when nothing failed and something was not run."""
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
@@ -26,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command()(check)
     group.command()(page)
     group.command()(upload)
+    group.command()(registry)
     app.add_typer(group, name="release")
 
 
@@ -47,6 +50,21 @@ def make(
             help="Folder of the version before, for the changelog.", show_default="the version that --to holds"
         ),
     ] = None,
+    images_to: Annotated[
+        str | None,
+        typer.Option(help="Registry for the tasks' images, HOST/NAMESPACE: pushes them, and writes tasks/ for Harbor."),
+    ] = None,
+    base_image: Annotated[
+        str, typer.Option("--base", help="--images-to: image to build on.", show_default="our own")
+    ] = "",
+    network: Annotated[str, typer.Option(help="--images-to: no-network, or public.")] = "no-network",
+    org: Annotated[str, typer.Option(help="--images-to: tasks are named ORG/TASK.")] = "perfquarry",
+    withdraw: Annotated[
+        list[str] | None, typer.Option(help="TASK=REASON: take a published task back; repeatable.")
+    ] = None,
+    replace: Annotated[
+        list[str] | None, typer.Option(help="TASK=REASON: publish a task again, otherwise made; repeatable.")
+    ] = None,
     home: Annotated[list[Path] | None, typer.Option(help="Home; repeatable: the first that has a repository.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,11 +72,20 @@ def make(
     if context.invoked_subcommand:
         return
     if not (repo and version and to):
-        raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload")
+        raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload, registry")
+    if network not in ("no-network", "public"):
+        raise InputError(f"unknown network {network!r}: no-network or public")
+    from perfquarry.flows.harbor import ImagesAsked
     from perfquarry.flows.releasing import release
 
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
-    manifest, changes = release(homes, repo, version, name, to, reviews, checked, previous)
+    mode: Literal["no-network", "public"] = "public" if network == "public" else "no-network"
+    images = ImagesAsked(images_to, base_image, mode, org) if images_to else None
+    given = (_reasons(withdraw, "--withdraw"), _reasons(replace, "--replace"))
+    manifest, changes = release(
+        homes, repo, version, name, to, reviews, checked, previous, images, *given, say=errors.print
+    )
     if as_json:
         facts = {"folder": str(to), **manifest.model_dump(mode="json"), "changes": changes.model_dump()}
         print(json.dumps({**facts, "expected_false": manifest.expected_false}, indent=2))
@@ -68,10 +95,22 @@ def make(
     say(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
     for one in manifest.left_out:
         say(f"left out: {one.task_id}: {one.why}")
+    for one in manifest.without_folder:
+        say(f"without a folder: {one.task_id}: {one.why}")
+    if manifest.image_bytes:
+        whole = f"{manifest.image_bytes / 2**30:.2f} GiB together"
+        say(f"{manifest.rows['tasks']} task folder(s); their images are in {images_to}, {whole}")
     if manifest.previous:
         parts = f"{len(changes.added)} added, {len(changes.removed)} removed, {len(changes.changed)} changed"
         say(f"against {manifest.previous}: {parts}")
     say(f"check it with: perfquarry release check {to}")
+
+
+def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given or []]
+    if wrong := [task_id for task_id, _, reason in pairs if not (task_id and reason.strip())]:
+        raise InputError(f"{option} {wrong[0]}: give TASK=REASON")
+    return {task_id: reason.strip() for task_id, _, reason in pairs}
 
 
 def check(
@@ -79,20 +118,29 @@ def check(
     run: Annotated[
         bool, typer.Option("--run/--no-run", help="Also run every task, with its patch and with none.")
     ] = True,
+    images: Annotated[
+        bool, typer.Option("--images/--no-images", help="Also read every image from its registry.")
+    ] = True,
+    note: Annotated[bool, typer.Option("--note", help="Write each task folder's status into the release.")] = False,
     home: Annotated[
         Path | None, typer.Option(help="Where tasks are made.", show_default="cache/release of the default home")
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a release: files, schema, leaks, recipes; every task passes with its patch and fails without."""
+    """Check a release: files, leaks, folders, images; every task passes with its patch and fails without.
+
+    Exit code 0: all is well; 1: a check failed; 3: none failed, and some were not run.
+    """
     from perfquarry.data.home import Home
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.release_gate import gate
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
-    if not gate(folder, place, settings_from(settings, "heuristic", "unit-test"), run=run, as_json=as_json):
-        raise typer.Exit(1)
+    how = settings_from(settings, "heuristic", "unit-test")
+    outcome = gate(folder, place, how, run=run, images=images, note=note, as_json=as_json)
+    if code := {"ok": 0, "failed": 1, "not run": NOT_RUN}[outcome]:
+        raise typer.Exit(code)
 
 
 def page(
@@ -142,3 +190,14 @@ def upload(
     total = f"{len(plan.files)} files, {sum(plan.files.values()):,} bytes; {len(plan.unchanged)} are there already"
     done = f"done: {plan.commit} ({plan.tag})" if plan.commit else "nothing was sent"
     say(f"{total}\n{done}")
+
+
+def registry(
+    folder: FolderArgument,
+    url: Annotated[str, typer.Option(help="Address that git clones the release from.")],
+    commit: Annotated[str, typer.Option(help="Commit that holds the task folders.")],
+) -> None:
+    """Write registry.json for a release in a git repository of your own; `upload` does so for the Hub."""
+    from perfquarry.curation.release.task_folders import write_registry
+
+    print(write_registry(folder, url, commit))

@@ -20,6 +20,10 @@ GRADER = Path(__file__).parents[1] / "grader"
 """The programs that grade; `grade.py` is the one to start."""
 ALTERNATION = Path(__file__).parents[1] / "alternation"
 """The measuring core, which the grader uses too."""
+TESTBED = "/testbed"
+"""Where the solver works on the repository."""
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+"""Of the solver's repository; ours names files of this machine."""
 _LEFT_OUT = frozenset({".git", "__pycache__"})
 
 
@@ -46,11 +50,18 @@ def pack_repository(tree: Path, made: datetime, to: Path) -> None:
         who = {"NAME": "perfquarry", "EMAIL": "perfquarry@localhost", "DATE": f"{int(made.timestamp())} +0000"}
         env = {f"GIT_{role}_{name}": value for role in ("AUTHOR", "COMMITTER") for name, value in who.items()}
         git = git_in_tree(copy, env)
-        for command in (["add", "-A", "-f"], ["commit", "-q", "-m", "Base"], ["pack-refs", "--all"]):
+        # the last one takes the times of this moment's files out of the index
+        for command in (
+            ["add", "-A", "-f"],
+            ["commit", "-q", "-m", "Base"],
+            ["pack-refs", "--all"],
+            ["read-tree", "HEAD"],
+        ):
             git.output(*command, doing=f"exporting a task: git {command[0]}")
-        for name in ("logs", "COMMIT_EDITMSG"):
+        for name in ("logs", "COMMIT_EDITMSG", "ORIG_HEAD"):
             extra = copy / ".git" / name
             shutil.rmtree(extra) if extra.is_dir() else extra.unlink(missing_ok=True)
+        (copy / ".git" / "config").write_text(_CONFIG, encoding="utf-8")
         _pack(copy, sorted(copy.rglob("*")), to)
 
 

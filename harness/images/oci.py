@@ -1,4 +1,4 @@
-"""Images as files: an OCI image layout in a tar archive, written the same byte for byte, and checked before it is used.
+"""Images as files: an OCI image layout, as a folder or in a tar archive, and checked before it is used.
 
 The archive also has the `manifest.json` that every version of `docker load` understands. The
 digest of the OCI manifest names the configuration, which names every layer by the digest of its
@@ -7,9 +7,14 @@ files; the engine checks those. (OCI image specification 1.0, image-layout.)
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import shutil
 import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +28,78 @@ LAYER = "application/vnd.oci.image.layer.v1.tar"
 GZIP = b"\x1f\x8b"
 JSON_BYTES = 16 * 1024**2
 """Largest document read from an archive."""
+_LEVEL = 5
+"""Of gzip."""
+
+
+@dataclass(frozen=True)
+class OciImage:
+    """One image of a layout."""
+
+    tag: str
+    """Its name in the engine; empty where it had none."""
+    digest: str
+    """Of its manifest, 'sha256:…'."""
+    blobs: Mapping[str, int]
+    """Bytes by digest: manifest, configuration and layers. What images share has one digest."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A folder of blobs, each named by its digest: `blobs/sha256/…`."""
+
+    folder: Path
+
+    def blob(self, digest: str) -> Path:
+        """The file of a blob."""
+        return self.folder / _name(digest)
+
+    def put(self, data: bytes, media: str) -> dict[str, Any]:
+        """Adds a blob; its descriptor."""
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        self.blob(digest).parent.mkdir(parents=True, exist_ok=True)
+        self.blob(digest).write_bytes(data)
+        return {"mediaType": media, "digest": digest, "size": len(data)}
+
+    def put_layer(self, layer: IO[bytes]) -> dict[str, Any]:
+        """Adds a layer, packed with gzip when it is not yet; the same bytes for the same layer and zlib."""
+        partial = self.folder / ".layer"
+        start = layer.read(2)
+        layer.seek(0)
+        with partial.open("wb") as raw:
+            if start == GZIP:
+                shutil.copyfileobj(layer, raw)
+            else:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=_LEVEL) as packed:
+                    shutil.copyfileobj(layer, packed, 1024**2)
+        with partial.open("rb") as file:
+            digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        self.blob(digest).parent.mkdir(parents=True, exist_ok=True)
+        partial.replace(self.blob(digest))
+        return {"mediaType": f"{LAYER}+gzip", "digest": digest, "size": self.blob(digest).stat().st_size}
+
+    def add(self, tag: str, config: bytes, layers: list[dict[str, Any]]) -> OciImage:
+        """Adds the manifest of an image whose layers are there, and its configuration."""
+        described = self.put(config, CONFIG)
+        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": described, "layers": layers}
+        top = self.put(_dump(manifest), MANIFEST)
+        return OciImage(tag, top["digest"], {one["digest"]: one["size"] for one in (top, described, *layers)})
+
+
+def unpack_saved(saved: IO[bytes], folder: Path) -> list[OciImage]:
+    """Writes what `docker save` gave of some images as a layout; layers that they share are written once."""
+    layout = Layout(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[str, dict[str, Any]] = {}
+    found = []
+    with tarfile.open(fileobj=saved) as source:
+        for one in json.loads(_read(source, "manifest.json")):
+            for name in one["Layers"]:
+                if name not in written:
+                    written[name] = layout.put_layer(_open(source, name))
+            layers = [written[name] for name in one["Layers"]]
+            found.append(layout.add(next(iter(one.get("RepoTags") or ()), ""), _read(source, one["Config"]), layers))
+    return found
 
 
 def write_archive(saved: IO[bytes], path: Path) -> str:
@@ -33,12 +110,14 @@ def write_archive(saved: IO[bytes], path: Path) -> str:
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with tarfile.open(fileobj=saved) as source, tarfile.open(partial, "w") as archive:
-            digest = _convert(source, archive)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pq-layout-") as place:
+            (image,) = unpack_saved(saved, Path(place))
+            with tarfile.open(partial, "w") as archive:
+                _archive(Layout(Path(place)), image, archive)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    return digest
+    return image.digest
 
 
 def check_archive(path: Path, digest: str) -> str:
@@ -65,48 +144,30 @@ def check_archive(path: Path, digest: str) -> str:
     return str(config)
 
 
-def _convert(source: tarfile.TarFile, archive: tarfile.TarFile) -> str:
-    (saved,) = json.loads(_read(source, "manifest.json"))
-    _put(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-    config = _read(source, saved["Config"])
-    manifest: dict[str, Any] = {"schemaVersion": 2, "mediaType": MANIFEST, "config": _put_blob(archive, config, CONFIG)}
-    written: dict[str, dict[str, Any]] = {}
-    layers = []
-    for name in saved["Layers"]:
-        described = _describe(source, name)
-        if described["digest"] not in written:
-            info = tarfile.TarInfo(_name(described["digest"]))
-            info.size = described["size"]
-            archive.addfile(info, _open(source, name))
-            written[described["digest"]] = described
-        layers.append(described)
-    described = _put_blob(archive, _dump({**manifest, "layers": layers}), MANIFEST)
-    _put(archive, "index.json", _dump({"schemaVersion": 2, "mediaType": INDEX, "manifests": [described]}))
-    names = [_name(layer["digest"]) for layer in layers]
-    loads = [{"Config": _name(manifest["config"]["digest"]), "RepoTags": saved.get("RepoTags"), "Layers": names}]
-    _put(archive, "manifest.json", _dump(loads))
-    return str(described["digest"])
+def unique_bytes(images: Iterable[OciImage]) -> int:
+    """Bytes of all images together, each blob counted once."""
+    return sum({digest: size for image in images for digest, size in image.blobs.items()}.values())
 
 
-def _describe(source: tarfile.TarFile, name: str) -> dict[str, Any]:
-    file = _open(source, name)
-    start = file.read(2)
-    file.seek(0)
-    digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is a binary reader
-    media = f"{LAYER}+gzip" if start == GZIP else LAYER
-    return {"mediaType": media, "digest": f"sha256:{digest}", "size": file.tell()}
-
-
-def _put_blob(archive: tarfile.TarFile, data: bytes, media: str) -> dict[str, Any]:
-    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-    _put(archive, _name(digest), data)
-    return {"mediaType": media, "digest": digest, "size": len(data)}
-
-
-def _put(archive: tarfile.TarFile, name: str, data: bytes) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    archive.addfile(info, BytesIO(data))
+def _archive(layout: Layout, image: OciImage, archive: tarfile.TarFile) -> None:
+    manifest = json.loads(layout.blob(image.digest).read_bytes())
+    described = {"mediaType": MANIFEST, "digest": image.digest, "size": image.blobs[image.digest]}
+    names = [_name(layer["digest"]) for layer in manifest["layers"]]
+    loads = [{"Config": _name(manifest["config"]["digest"]), "RepoTags": [image.tag], "Layers": names}]
+    documents = {
+        "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
+        "index.json": _dump({"schemaVersion": 2, "mediaType": INDEX, "manifests": [described]}),
+        "manifest.json": _dump(loads),
+    }
+    for name, data in documents.items():
+        info = tarfile.TarInfo(name)
+        info.size = len(data)
+        archive.addfile(info, BytesIO(data))
+    for digest, size in image.blobs.items():
+        info = tarfile.TarInfo(_name(digest))
+        info.size = size
+        with layout.blob(digest).open("rb") as file:
+            archive.addfile(info, file)
 
 
 def _blob(archive: tarfile.TarFile, digest: str) -> bytes:

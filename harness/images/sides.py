@@ -1,19 +1,21 @@
-"""Images of built sides, for published tasks: base, interpreter, dependencies, repository, each a layer.
+"""Images of tasks: base, interpreter, dependencies, repository, each a layer.
 
-Each layer's image is named by what it holds, so the changes of one repository that share an
-environment share all layers but the last. Everything lies at its path on this machine, because
-environments have theirs baked in.
+Each layer's image is named by what it holds, so the tasks of one repository that share an
+environment share all layers but the last. Interpreter and environment lie at their paths on this
+machine, because environments have theirs baked in; the repository is `TESTBED`, the base with a
+git repository of one commit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from filelock import FileLock
@@ -23,8 +25,9 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import content_id
 from perfquarry.harness.building.checks import describe, environment_variables, interpreter_folder
 from perfquarry.harness.contracts import BuiltSide, Command
+from perfquarry.harness.grading.task_folder import TESTBED, pack_repository
 from perfquarry.harness.images.base import KIND
-from perfquarry.harness.images.oci import check_archive, write_archive
+from perfquarry.harness.images.oci import OciImage, check_archive, unpack_saved, write_archive
 from perfquarry.harness.rejections import tail
 from perfquarry.harness.sandbox.docker import DockerSandbox, own_image
 from perfquarry.harness.sandbox.engine import connected, find_image
@@ -36,12 +39,13 @@ PARTS = ("bin/python*", "lib/libpython*.so*", "lib/python{0}", "include/python{0
 """Of an installation of Python X.Y."""
 NOT_RUN = re.compile(r".*/(site-packages|test/(test_[^/]*|__pycache__)|libpython[^/]*\.a|[^/]*\.opt-[12]\.pyc)")
 """Of an interpreter: its packages (a newer release of the target, say), its own tests, static libraries."""
-GITS = re.compile(r"(.*/)?\.git")
+NOT_PUBLISHED = re.compile(r"(.*/)?(\.git|\.cache|direct_url\.json)")
+"""Of an environment."""
 
 
 @dataclass(frozen=True)
-class SideImage:
-    """An image in which one built side runs, with nothing of the host."""
+class TaskImage:
+    """An image in which the base of a task runs, with nothing of the host."""
 
     name: str
     """Its tag in the engine."""
@@ -49,17 +53,17 @@ class SideImage:
     layers: tuple[str, ...]
     """Digests of the layers' files, base first."""
     holds: tuple[Path, ...]
-    """The paths in it: interpreter, environment, tree."""
+    """The paths in it: interpreter, environment, repository."""
 
     @property
     def sandbox(self) -> DockerSandbox:
-        """Runs commands in it; the side's paths are the image's, not the host's."""
+        """Runs commands in it; its paths are the image's, not the host's."""
         return DockerSandbox(image=self.name, holds=self.holds)
 
 
 @dataclass(frozen=True)
 class Images:
-    """The images of a home's built sides, in this machine's engine.
+    """The images of a home's tasks, in this machine's engine.
 
     Args:
         home: its lock keeps two processes from making one layer twice.
@@ -69,48 +73,52 @@ class Images:
     home: Home
     base: str = ""
 
-    def ensure(self, built: BuiltSide) -> SideImage:
-        """The image of a built side; only layers that are not there are made.
+    def ensure(self, built: BuiltSide, made: datetime) -> TaskImage:
+        """The image of a task's base; only layers that are not there are made.
+
+        Args:
+            built: the base.
+            made: date of the repository's one commit.
 
         Raises:
             InputError: the side lies in /tmp, of which every sandbox has its own.
             SandboxUnavailable: no engine, no base image, or a layer could not be made.
             EnvironmentFailed: the interpreter does not run on the base image.
         """
-        holds = self._holds(built)
-        with self._locked():
-            name = _layer("repository", self._environment(built), [built.tree], GITS, built.sha, str(built.tree))
+        with self._locked(), tempfile.TemporaryDirectory(prefix="pq-task-") as place:
+            parent, archive = self._environment(built), Path(place) / "repository.tar.gz"
+            pack_repository(built.tree, made, archive)
+            with archive.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            # `sleep`, which keeps such containers alive, ignores the usual signal: each stop would take 10 s
+            stop = "STOPSIGNAL SIGKILL"
+            lines = [f"ADD repository.tar.gz {TESTBED}/", *_variables(built), f"WORKDIR {TESTBED}", stop]
+
+            def write(folder: Path) -> list[str]:
+                archive.rename(folder / archive.name)
+                return lines
+
+            name = _layer("repository", parent, write, content, *lines)
         known = _known(name)
-        return SideImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), holds)
-
-    def environment(self, built: BuiltSide) -> str:
-        """Name of the image with a side's interpreter and dependencies, without its tree.
-
-        Raises:
-            InputError, SandboxUnavailable, EnvironmentFailed: as `ensure`.
-        """
-        with self._locked():
-            return self._environment(built)
+        return TaskImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), (*_paths(built), Path(TESTBED)))
 
     def _environment(self, built: BuiltSide) -> str:
+        if covered := [path for path in _paths(built) if within(path, PRIVATE)]:
+            raise InputError(f"{covered[0]} would be hidden by a sandbox's own /tmp: use a --home elsewhere")
         parent, prefix = self.base or own_image(), interpreter_folder(built.python)
         if prefix != SYSTEM:
-            parent = _layer("interpreter", parent, _installed(built.python), NOT_RUN, str(built.python.resolve()))
-        name = _layer("dependencies", parent, [built.python.parents[1]], GITS, built.environment_id)
-        _prove(name, built, self._holds(built))
+            write = _copying(_installed(built.python), NOT_RUN)
+            parent = _layer("interpreter", parent, write, str(built.python.resolve()))
+        write = _copying([built.python.parents[1]], NOT_PUBLISHED)
+        name = _layer("dependencies", parent, write, str(built.python.parents[1]), built.environment_id)
+        _prove(name, built, _paths(built))
         return name
-
-    def _holds(self, built: BuiltSide) -> tuple[Path, ...]:
-        holds = (interpreter_folder(built.python), built.python.parents[1], built.tree)
-        if covered := [path for path in holds if within(path, PRIVATE)]:
-            raise InputError(f"{covered[0]} would be hidden by a sandbox's own /tmp: use a --home elsewhere")
-        return holds
 
     def _locked(self) -> FileLock:
         self.home.locks.mkdir(parents=True, exist_ok=True)
         return FileLock(self.home.locks / "images.lock")
 
-    def remove(self, image: SideImage) -> None:
+    def remove(self, image: TaskImage) -> None:
         """Removes an image of ours; layers that others share stay.
 
         Raises:
@@ -124,17 +132,32 @@ class Images:
                 api.remove_image(image.name)
 
 
+def save_images(names: Sequence[str], folder: Path) -> list[OciImage]:
+    """Writes local images as an OCI layout; what they share is there once."""
+    with tempfile.TemporaryFile(dir=folder.parent) as saved:
+        _save(names, saved)
+        return unpack_saved(saved, folder)
+
+
 def export_image(name: str, path: Path) -> str:
     """Writes a local image to a file as an OCI layout in a tar archive, which `docker load` reads, too.
 
     Returns:
-        The digest of its manifest, 'sha256:...': the same for the same image wherever it is written.
+        The digest of its manifest, 'sha256:...': the same for the same image and version of zlib.
     """
-    with tempfile.TemporaryFile(dir=path.parent) as saved, connected(f"export {name}") as api:
-        for block in api.get_image(name):
-            saved.write(block)
-        saved.seek(0)
+    with tempfile.TemporaryFile(dir=path.parent) as saved:
+        _save([name], saved)
         return write_archive(saved, path)
+
+
+def _save(names: Sequence[str], saved: IO[bytes]) -> None:
+    with connected(f"save {', '.join(names[:3])}") as api:
+        address = f"{api.base_url}/v{api.api_version}/images/get"  # the SDK's own method takes one name
+        with api.get(address, params={"names": list(names)}, stream=True) as answer:
+            answer.raise_for_status()
+            for block in answer.iter_content(1024**2):
+                saved.write(block)
+    saved.seek(0)
 
 
 def import_image(path: Path, digest: str) -> str:
@@ -166,24 +189,50 @@ def _labels(found: dict[str, Any]) -> dict[str, str]:
     return found["Config"].get("Labels") or {}
 
 
-def _layer(kind: str, parent: str, paths: Sequence[Path], left_out: re.Pattern[str], *facts: str) -> str:
-    """The image of one more layer on a parent, made when it is not there; its name."""
-    name = f"perfquarry/{kind}:{content_id(kind, _known(parent)['Id'], [str(path) for path in paths], *facts)}"
-    with connected(f"make the image {name}") as api, tempfile.TemporaryDirectory(prefix="pq-layer-") as folder:
+def _layer(kind: str, parent: str, write: Callable[[Path], list[str]], *facts: str) -> str:
+    """The image of one more layer on a parent, made when it is not there; its name.
+
+    Args:
+        kind: of layer.
+        parent: image it is made on.
+        write: writes what the layer needs into a folder, and returns the lines of its Dockerfile.
+        facts: what the layer holds, for its name.
+    """
+    name = f"perfquarry/{kind}:{content_id(kind, _known(parent)['Id'], *facts)}"
+    with connected(f"make the image {name}") as api, tempfile.TemporaryDirectory(prefix="pq-layer-") as place:
         if find_image(api, name) is not None:
             return name
-        layer, context = Path(folder) / "layer.tar", Path(folder) / "context.tar"
-        with tarfile.open(layer, "w") as archive:
-            _add(archive, paths, left_out)
-        recipe = f"FROM {parent}\nADD layer.tar /\nLABEL {KIND}={kind}\n".encode()
+        folder, context = Path(place) / "context", Path(place) / "context.tar"
+        folder.mkdir()
+        lines = [f"FROM {parent}", *write(folder), f"LABEL {KIND}={kind}"]
+        (folder / "Dockerfile").write_text("\n".join(lines) + "\n", encoding="utf-8")
         with tarfile.open(context, "w") as archive:
-            info = tarfile.TarInfo("Dockerfile")
-            info.size = len(recipe)
-            archive.addfile(info, BytesIO(recipe))
-            archive.add(layer, "layer.tar")
+            archive.add(folder, ".")
         with context.open("rb") as file:
             _build(api, name, file)
     return name
+
+
+def _copying(paths: Sequence[Path], left_out: re.Pattern[str]) -> Callable[[Path], list[str]]:
+    """Writes a layer with files and folders at their own paths."""
+
+    def write(folder: Path) -> list[str]:
+        with tarfile.open(folder / "layer.tar", "w") as archive:
+            _add(archive, paths, left_out)
+        return ["ADD layer.tar /"]
+
+    return write
+
+
+def _paths(built: BuiltSide) -> tuple[Path, ...]:
+    return interpreter_folder(built.python), built.python.parents[1]
+
+
+def _variables(built: BuiltSide) -> list[str]:
+    """Lines of a Dockerfile: the environment's programs come first, and its interpreter finds the package."""
+    roots = ":".join(str(PurePosixPath(TESTBED) / root.relative_to(built.tree)) for root in built.source_roots)
+    programs = f"{built.python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return [f'ENV PATH="{programs}"', f'ENV PYTHONPATH="{roots}"']
 
 
 def _build(api: Any, name: str, context: IO[bytes]) -> None:

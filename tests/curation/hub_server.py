@@ -41,6 +41,8 @@ class Hub:
     calls: list[str] = field(default_factory=list)
     break_after: int | None = None
     """So many large files are taken, further ones are refused."""
+    corrupt: str = ""
+    """This file's content is another one when it is committed."""
     url: str = ""
 
 
@@ -149,6 +151,8 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 assert key == "deletedFile", key
                 del found.files[value["path"]]
+        if self.hub.corrupt in found.files:
+            found.files[self.hub.corrupt] += b" "
         found.commits.append(hashlib.sha1(found.commits[-1].encode() + body).hexdigest())
         found.past[found.commits[-1]] = replace(
             found, files=dict(found.files), large=set(found.large), commits=list(found.commits)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,10 +20,16 @@ from perfquarry.curation.release import check as gate
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, Selection, select
 from perfquarry.curation.release.sources import tree_of
-from perfquarry.curation.release.writing import write_release
+from perfquarry.curation.release.writing import MadeFolders, write_release
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import ReleasedTiming, Revalidation, Task, Timing
 from perfquarry.data.settings import SelectSettings
+from perfquarry.flows.harbor import write_task
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.grading.task_folder import pack_repository
+from perfquarry.harness.images.oci import Layout, unique_bytes
+from perfquarry.harness.images.registry import Pushed, Reference, Registry
+from tests.registry_server import ImageRegistry
 
 STAGES = ("mine", "judge", "build", "generate", "measure", "select")
 
@@ -86,8 +97,67 @@ def manifest(version: str = "0.1.0") -> Manifest:
     )  # fmt: skip
 
 
-def sample_release(tmp_path: Path, to: str = "release") -> Path:
-    """A whole release of one task, in a folder of `tmp_path`."""
+@dataclass(frozen=True)
+class SampleFolders:
+    """Task folders whose image is written by hand, without an engine, and pushed to a registry of the tests."""
+
+    tree: Path
+    registry: ImageRegistry
+
+    def write_release(self, to: Path, selection: Selection) -> MadeFolders:
+        to.mkdir()
+        names, whole = {}, 0
+        for task in selection.tasks:
+            base = BuiltSide("base", task.base_sha, self.tree, Path("/env/bin/python"), "e" * 16, (self.tree,))
+            image, whole = publish(self.registry, base_layers(self.tree, to.parent))
+            write_task(task, base, str(image), to / task.task_id, problem=task.problem_realistic)
+            names[task.task_id] = (f"perfquarry/{task.task_id}", str(image))
+        return MadeFolders(names=names, image_bytes=whole)
+
+
+def files_at(clone: Path, commit: str, to: Path) -> Path:
+    """The files of a commit in a folder of their own."""
+    archive = subprocess.run(["git", "archive", commit], cwd=clone, check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        packed.extractall(to, filter="data")
+    return to
+
+
+def base_layers(tree: Path, scratch: Path) -> list[bytes]:
+    """A layer with a system of one file, and one with the base at its place, as `Images.ensure` makes them."""
+    archive = scratch / "repository.tar.gz"
+    pack_repository(tree, datetime(2020, 1, 2, tzinfo=UTC), archive)
+    with tarfile.open(archive) as packed:
+        content = {
+            f"testbed/{one.name}": packed.extractfile(one).read()  # type: ignore[union-attr]
+            for one in packed
+            if one.isfile()
+        }
+    archive.unlink()
+    return [layer_of({"etc/issue": b"a system"}), layer_of(content)]
+
+
+def layer_of(content: Mapping[str, bytes]) -> bytes:
+    """A layer: a tar archive of files."""
+    into = io.BytesIO()
+    with tarfile.open(fileobj=into, mode="w") as archive:
+        for name, data in content.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return into.getvalue()
+
+
+def publish(registry: ImageRegistry, layers: Sequence[bytes]) -> tuple[Reference, int]:
+    """Pushes an image of layers; its reference and its bytes."""
+    with tempfile.TemporaryDirectory() as place, Registry(registry.host) as opened:
+        layout = Layout(Path(place))
+        image = layout.add("", b'{"os":"linux"}', [layout.put_layer(io.BytesIO(layer)) for layer in layers])
+        return opened.push(layout, image, "tests/sample", "one", Pushed()), unique_bytes([image])
+
+
+def sample_release(tmp_path: Path, to: str = "release", registry: ImageRegistry | None = None) -> Path:
+    """A whole release of one task, in a folder of `tmp_path`; with a registry, it has a task folder and an image."""
     clone, base, _, patch = repository(tmp_path / "clone")
     selection = select([candidate(sample_task(base, patch), tree_of(clone, base))], {}, {})
     [row] = selection.rows
@@ -95,12 +165,19 @@ def sample_release(tmp_path: Path, to: str = "release") -> Path:
         repo=row.repo, stage_version="1", config_hash="1", task_id=row.task_id, change_id=CHANGE.change_id, run_id="r1",
         status="rejected", reason="no_gain", python="3.11.7", machine=MACHINE, seconds=1.0,
     )  # fmt: skip
-    write_release(tmp_path / to, manifest(), selection, timings_of(selection), {"sample": clone}, None, [again])
+    folders = None
+    if registry:
+        folders = SampleFolders(files_at(clone, base, tmp_path / "tree"), registry)
+    made = timings_of(selection)
+    write_release(tmp_path / to, manifest(), selection, made, {"sample": clone}, None, [again], folders)
     return tmp_path / to
 
 
 def failed(folder: Path) -> dict[str, list[str]]:
     """What the gate finds without running tasks: by check, its problems."""
     checks, runs = gate.check(folder, None)
-    assert runs == [] and [one.name for one in checks if one.skipped] == ["gold passes", "null patch fails"]
-    return {one.name: one.problems for one in checks if not one.ok and not one.skipped}
+    assert runs == [] and [one.name for one in checks if one.outcome == "not run"][-2:] == [
+        "gold passes",
+        "null patch fails",
+    ]
+    return {one.name: one.problems for one in checks if one.outcome == "failed"}

@@ -14,9 +14,9 @@ from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.grading.task_folder import ExpertFiles
 
+IMAGE = f"registry.example.org/tasks/a@sha256:{'1' * 64}"
 RUNNABLE = harbor.RunnableTask(
     python="/envs/it's/bin/python",
-    image="perfquarry/dependencies:1",
     source_roots=[".", "src"],
     tests=["tests/test_a.py"],
     protected="^tests/",
@@ -57,10 +57,11 @@ def test_the_setting_decides_which_workloads_a_solver_reads() -> None:
 
 
 def test_the_toml_says_what_harbor_reads() -> None:
-    read = tomllib.loads(harbor.task_toml(task(workload("unit-test", "t.py::a")), "no-network", "1.0"))
+    read = tomllib.loads(harbor.task_toml(task(workload("unit-test", "t.py::a")), IMAGE, "no-network", "1.0"))
     assert read["schema_version"] == "1.4" and read["artifacts"] == ["/testbed"]
     assert read["task"]["name"] == "perfquarry/a__b-0123456789"
     assert read["verifier"]["environment_mode"] == "separate" and "environment" not in read["verifier"]
+    assert read["environment"]["docker_image"] == IMAGE and harbor.dockerfile(IMAGE) == f"FROM {IMAGE}\n"
     assert read["environment"]["network_mode"] == "no-network" and read["environment"]["workdir"] == "/testbed"
     assert read["metadata"]["licence"] == 'Odd "licence" \\ \x7f\nof two lines'
     assert read["metadata"]["hidden_workloads"] == 0
@@ -76,7 +77,6 @@ def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
         assert secret not in text
     assert harbor.instruction(whole, "A better text.").startswith("A better text.")
     assert "t.py::a" in harbor.instruction(task(workload("unit-test", "t.py::a")))
-    assert "hidden input" not in harbor.dockerfile(RUNNABLE)
 
 
 def test_the_grader_is_told_all_workloads_and_times_many_of_them_shorter() -> None:

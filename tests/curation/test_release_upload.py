@@ -16,6 +16,7 @@ from release_parts import sample_release
 
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import Manifest
+from tests.registry_server import registry_server
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -72,11 +73,55 @@ def test_an_upload_goes_on_where_it_broke_off_and_is_loaded_back(hub: Hub, run: 
     assert repository.messages == ["sample-tasks 0.1.0"]
     assert repository.tags == {"v0.1.0": repository.commits[-1]} and repository.commits[-1] in plan["commit"]
 
-    columns = json.loads(run("-c", LOAD, *files.CONFIGURATIONS).stdout)
-    assert columns == [schema.names for schema in files.CONFIGURATIONS.values()]
+    named = files.configurations_of(release)
+    columns = json.loads(run("-c", LOAD, *named).stdout)
+    assert columns == [files.CONFIGURATIONS[name].names for name in named]
 
     assert "nothing was sent" in upload(run, release).stdout
     assert len(repository.commits) == 2
+
+
+@pytest.fixture
+def with_folders(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "registry").mkdir()
+    with registry_server(tmp_path / "registry") as registry:
+        yield sample_release(tmp_path, registry=registry)
+
+
+def test_the_registry_is_pinned_to_the_commit_whose_files_were_compared(hub: Hub, run: Run, with_folders: Path) -> None:
+    plan = json.loads(upload(run, with_folders, "--json").stdout)
+    repository = hub.repositories["me/tasks"]
+    staged, pinned = repository.commits[1:]
+    assert plan["staged"] == staged and repository.tags == {"v0.1.0": pinned}
+    assert files.REGISTRY not in repository.past[staged].files
+    [dataset] = json.loads(repository.files[files.REGISTRY])
+    [task] = dataset["tasks"]
+    assert (task["git_url"], task["git_commit_id"]) == (f"{hub.url}/datasets/me/tasks", staged)
+    assert f"{task['path']}/task.toml" in repository.past[staged].files
+    assert "nothing was sent" in upload(run, with_folders).stdout and repository.commits[1:] == [staged, pinned]
+
+
+def test_a_file_that_arrives_otherwise_is_not_published(hub: Hub, run: Run, with_folders: Path) -> None:
+    hub.corrupt = "SCHEMA.md"
+    said = upload(run, with_folders, code=1).stderr
+    repository = hub.repositories["me/tasks"]
+    assert "does not hold" in said and "SCHEMA.md" in said
+    assert files.REGISTRY not in repository.files and repository.tags == {}
+    hub.corrupt = ""
+    assert "done" in upload(run, with_folders).stdout
+    assert files.REGISTRY in repository.files and list(repository.tags) == ["v0.1.0"]
+
+
+def test_an_upload_that_broke_off_before_the_pin_goes_on(hub: Hub, run: Run, with_folders: Path) -> None:
+    upload(run, with_folders)
+    repository = hub.repositories["me/tasks"]
+    del repository.files[files.REGISTRY]
+    repository.tags.clear()
+    staged = repository.commits[-1]
+    upload(run, with_folders)
+    assert len(repository.commits) == 4 and repository.tags == {"v0.1.0": repository.commits[-1]}
+    [dataset] = json.loads(repository.files[files.REGISTRY])
+    assert dataset["tasks"][0]["git_commit_id"] == staged
 
 
 def test_a_version_is_never_replaced_and_the_next_one_removes_what_is_gone(hub: Hub, run: Run, tmp_path: Path) -> None:

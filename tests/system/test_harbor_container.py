@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -49,7 +50,8 @@ def exported() -> Iterator[Exported]:
     except SandboxUnavailable as error:
         pytest.skip(f"docker does not work here: {error}")
     with visible_folder() as place:
-        made = export_task(place, Images(Home(place / "home")).environment)
+        images = Images(Home(place / "home"))
+        made = export_task(place, lambda side: images.ensure(side, datetime(2024, 1, 1, tzinfo=UTC)).name)
         told = json.loads((made.folder / "tests" / "task.json").read_text())
         told["schedule"] |= SCHEDULE
         (made.folder / "tests" / "task.json").write_text(json.dumps(told))

@@ -12,6 +12,7 @@ import pytest
 from perfquarry.data.demo import expected
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Limits
+from perfquarry.harness.grading.task_folder import TESTBED
 from perfquarry.harness.images.sides import import_image
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.docker import DockerSandbox
@@ -41,18 +42,21 @@ def test_the_image_of_a_task_runs_its_tests_anywhere(
     made = facts(home, "image", task["task_id"], "--to", str(archive))
     shown = facts(home, "show", task["task_id"])["task"]
     assert shown["image_digest"] == made["digest"] and shown["speedup"] == task["speedup"]
-    assert len(made["layers"]) in (3, 4) and made["bytes"] == archive.stat().st_size
+    assert len(made["layers"]) in (3, 4, 5) and made["bytes"] == archive.stat().st_size
 
     with connected("remove what is to come back from the file") as api:
         api.remove_image(made["image"])
-    tree = next((home / "trees" / "demo").glob(f"{shown['base_sha']}*"))
     python = next((home / "environments").glob("*/*/bin/python"))
     shutil.rmtree(home / "trees")
     try:
-        loaded = DockerSandbox(image=import_image(archive, made["digest"]), holds=(tree, python.parents[1]))
+        loaded = DockerSandbox(image=import_image(archive, made["digest"]), holds=(Path(TESTBED), python.parents[1]))
         (workload, *_) = shown["workloads"]
         done = loaded.run(
-            Command((str(python), "-m", "pytest", "-q", workload["code"]), cwd=tree, limits=Limits(wall_seconds=60.0))
+            Command(
+                (str(python), "-m", "pytest", "-q", workload["code"]),
+                cwd=Path(TESTBED),
+                limits=Limits(wall_seconds=60.0),
+            )
         )
         assert done.ok and b"1 passed" in done.stdout, done.stdout + done.stderr
     finally:

@@ -1,4 +1,4 @@
-"""Images of built sides on a real engine: shared layers, nothing of git, and the same image after a journey."""
+"""Images of tasks on a real engine: shared layers, one commit of git, and the same image after a journey."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,14 @@ from perfquarry.data.errors import InputError, SandboxUnavailable
 from perfquarry.data.home import Home
 from perfquarry.data.records import Side
 from perfquarry.harness.contracts import BuiltSide, Command, Limits, ProbeRequest
-from perfquarry.harness.images.sides import Images, SideImage, export_image, import_image
+from perfquarry.harness.grading.task_folder import TESTBED
+from perfquarry.harness.images.sides import Images, TaskImage, export_image, import_image
 from perfquarry.harness.probing.prober import PROBE
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.engine import connected, find_image
 from tests.system.hostile.host import visible_folder
 
+MADE = datetime(2024, 1, 1, tzinfo=UTC)
 MODULE = "def double(x): return {}\n"
 TEST = "from module import double\ndef test_double(): assert double(2) == 4\n"
 # the probe and what is asked of it arrive as arguments, so that nothing of the host is mounted
@@ -67,8 +70,8 @@ def sides(folder: Path, bare_python: Path) -> tuple[BuiltSide, BuiltSide]:
 
 
 @pytest.fixture(scope="module")
-def made(images: Images, sides: tuple[BuiltSide, BuiltSide]) -> Iterator[tuple[SideImage, SideImage]]:
-    base, head = (images.ensure(side) for side in sides)
+def made(images: Images, sides: tuple[BuiltSide, BuiltSide]) -> Iterator[tuple[TaskImage, TaskImage]]:
+    base, head = (images.ensure(side, MADE) for side in sides)
     yield base, head
     with connected("remove what the tests made") as api:
         below = [tag for layer in api.history(base.name) for tag in layer["Tags"] or ()]
@@ -79,32 +82,32 @@ def made(images: Images, sides: tuple[BuiltSide, BuiltSide]) -> Iterator[tuple[S
                 api.remove_image(tag)
 
 
-def probe(image: SideImage, built: BuiltSide) -> dict[str, object]:
+def probe(image: TaskImage, built: BuiltSide) -> dict[str, object]:
     """What the probe reports of the side's test, run in its image with no path of the host."""
     request = ProbeRequest(mode="time", arguments=["test_module.py"], max_calls=3)
     asked = {
         **request.model_dump(mode="json"),
-        "tree": str(built.tree),
-        "source_roots": [str(root) for root in built.source_roots],
+        "tree": TESTBED,
+        "source_roots": [TESTBED],
         "result": "/tmp/result.jsonl",
     }
     files = {"request.json": json.dumps(asked)} | {path.name: path.read_text() for path in PROBE.parent.glob("*.py")}
     words = ("/bin/sh", "-c", RUN, "sh", str(built.python), *(word for pair in files.items() for word in pair))
-    ended = image.sandbox.run(Command(words, cwd=built.tree, limits=Limits(wall_seconds=60.0)))
+    ended = image.sandbox.run(Command(words, cwd=Path(TESTBED), limits=Limits(wall_seconds=60.0)))
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     items = [line["item"] for line in lines if "item" in line]
     assert len(items) == 1, ended.stderr.decode()
     return dict(items[0])
 
 
-def test_two_sides_share_all_but_the_last_layer(made: tuple[SideImage, SideImage]) -> None:
+def test_two_sides_share_all_but_the_last_layer(made: tuple[TaskImage, TaskImage]) -> None:
     base, head = made
     assert len(base.layers) == len(head.layers) == 4
     assert base.layers[:-1] == head.layers[:-1] and base.layers[-1] != head.layers[-1]
 
 
 def test_a_side_runs_in_its_image_without_the_host(
-    made: tuple[SideImage, SideImage], sides: tuple[BuiltSide, BuiltSide]
+    made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, BuiltSide]
 ) -> None:
     for image, built in zip(made, sides, strict=True):
         item = probe(image, built)
@@ -112,28 +115,31 @@ def test_a_side_runs_in_its_image_without_the_host(
 
 
 def test_the_tree_is_fresh_and_the_interpreter_bare(
-    made: tuple[SideImage, SideImage], sides: tuple[BuiltSide, BuiltSide]
+    made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, BuiltSide]
 ) -> None:
-    image, built = made[0], sides[0]
-    script = "find / -xdev -name .git; find . | sort; cat link.py data/*; echo; ls -d $1/lib/python*/site-packages"
+    image = made[0]
+    script = (
+        "find / -xdev -name .git; find .git -name '*HEAD*' -o -name logs; "
+        "find . -name .git -prune -o -print | sort; cat link.py data/*; echo; ls -d $1/lib/python*/site-packages"
+    )
     prefix = str(Path(sys.base_prefix).resolve())
-    ended = image.sandbox.run(Command(("/bin/sh", "-c", script, "sh", prefix), cwd=built.tree))
+    ended = image.sandbox.run(Command(("/bin/sh", "-c", script, "sh", prefix), cwd=Path(TESTBED)))
     names = "./data\n./data/ünï code.txt\n./link.py\n./module.py\n./test_module.py\n./vendored\n"
-    assert ended.stdout.decode() == f".\n{names}{MODULE.format('x + x')}kept\n"
+    assert ended.stdout.decode() == f"{TESTBED}/.git\n.git/HEAD\n.\n{names}{MODULE.format('x + x')}kept\n"
     assert b"site-packages" in ended.stderr  # there is none
 
 
 def test_a_side_in_tmp_is_refused(images: Images, tmp_path: Path, bare_python: Path) -> None:
     with pytest.raises(InputError, match="--home elsewhere"):
-        images.ensure(BuiltSide("base", "a" * 40, tmp_path, bare_python, "e", (tmp_path,)))
+        images.ensure(BuiltSide("base", "a" * 40, tmp_path, bare_python, "e", (tmp_path,)), MADE)
 
 
-def test_layers_are_made_once(images: Images, made: tuple[SideImage, SideImage], sides: tuple[BuiltSide, ...]) -> None:
-    assert images.ensure(sides[0]) == made[0]
+def test_layers_are_made_once(images: Images, made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, ...]) -> None:
+    assert images.ensure(sides[0], MADE) == made[0]
 
 
 def test_an_image_comes_back_from_a_file(
-    images: Images, made: tuple[SideImage, SideImage], sides: tuple[BuiltSide, ...], tmp_path: Path
+    images: Images, made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, ...], tmp_path: Path
 ) -> None:
     image, archive = made[1], tmp_path / "image.tar"
     digest = export_image(image.name, archive)
@@ -151,7 +157,7 @@ def test_an_image_comes_back_from_a_file(
     assert again.read_bytes() == archive.read_bytes()
 
 
-def test_a_changed_file_is_refused(made: tuple[SideImage, SideImage], tmp_path: Path) -> None:
+def test_a_changed_file_is_refused(made: tuple[TaskImage, TaskImage], tmp_path: Path) -> None:
     archive, changed = tmp_path / "image.tar", tmp_path / "changed.tar"
     digest = export_image(made[0].name, archive)
     with tarfile.open(archive) as source, tarfile.open(changed, "w") as target:
@@ -167,7 +173,7 @@ def test_a_changed_file_is_refused(made: tuple[SideImage, SideImage], tmp_path: 
         import_image(Path(__file__), digest)
 
 
-def test_images_of_others_stay(images: Images, made: tuple[SideImage, SideImage], tmp_path: Path) -> None:
+def test_images_of_others_stay(images: Images, made: tuple[TaskImage, TaskImage], tmp_path: Path) -> None:
     name = "somebody/else:1"
     with connected("make an image of somebody else") as api:
         with tarfile.open(tmp_path / "empty.tar", "w"):
@@ -175,7 +181,7 @@ def test_images_of_others_stay(images: Images, made: tuple[SideImage, SideImage]
         api.import_image(str(tmp_path / "empty.tar"), repository="somebody/else", tag="1")
         try:
             with pytest.raises(InputError, match="not an image of perfquarry"):
-                images.remove(SideImage(name, "", (), ()))
+                images.remove(TaskImage(name, "", (), ()))
             assert find_image(api, name) is not None
         finally:
             api.remove_image(name, force=True)
