@@ -22,6 +22,10 @@ BLOCKS = {str(path.relative_to(ROOT)): list(blocks(path)) for path in documents(
 TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 TASK = "23b2933d37"
 """Of the demo; the pages show it."""
+PROGRAM = """case "$1" in curate|mine|judge|build|generate|measure|select) set -- "$@" --no-server;; esac
+exec "$PYTHON" -m perfquarry "$@"
+"""
+"""The command without Prefect's server, whose start takes longer than what the pages do."""
 WHOLE: Any = typer.main.get_command(app)
 
 
@@ -87,6 +91,7 @@ def copied(curated: Curated, quick: Path, facts: Callable[..., Any], tmp_path_fa
     """The home in which the demo is curated, for commands that write into it, and with the pages' task."""
     home = tmp_path_factory.mktemp("docs") / "home"
     shutil.copytree(curated.home, home, symlinks=True, ignore=shutil.ignore_patterns("*.lock", "server"))
+    facts(home, "mine", "demo", "--no-server")
     facts(home, "curate", "demo", "--changes", TASK, "--settings", str(quick), "--no-server")
     assert [one for one in facts(home, "tasks", "demo") if TASK in one["task_id"]]
     return home
@@ -96,8 +101,8 @@ def follow(page: str, found: list[Block], home: Path, folder: Path) -> None:
     """Does what a page says, block by block."""
     binaries = folder.parent / f"{folder.name}-bin"
     binaries.mkdir()
-    for name, what in {"perfquarry": "-m perfquarry", "python": ""}.items():
-        (binaries / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
+    for name, text in {"perfquarry": PROGRAM, "python": 'exec "$PYTHON" "$@"\n'}.items():
+        (binaries / name).write_text(f"#!/bin/sh\nPYTHON={sys.executable}\n{text}")
         (binaries / name).chmod(0o755)
     variables = {"PATH": f"{binaries}:{os.environ['PATH']}", "PERFQUARRY_HOME": str(home), "COLUMNS": "120"}
     for block in found:
