@@ -97,8 +97,8 @@ def _command(path: tuple[str, ...], command: Any) -> str:
     text = [f"{level} perfquarry {' '.join(path)}", plain(command.help or "")]
     if not getattr(command, "commands", None):
         shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
-        rows = [(_names(one), _kind(one), _default(one), plain(getattr(one, "help", "") or "")) for one in shown]
-        text.append(table(("argument or option", "value", "default", "meaning"), rows))
+        rows = [(f"{_names(one)} {_kind(one)}", _meaning(one)) for one in shown]
+        text.append(table(("argument or option", "meaning"), rows))
     return "\n\n".join(text)
 
 
@@ -118,14 +118,16 @@ def _kind(parameter: Any) -> str:
     return _KINDS.get(kind, "text")
 
 
-def _default(parameter: Any) -> str:
-    shown = getattr(parameter, "show_default", None)
-    if isinstance(shown, str):
-        return shown
+def _meaning(parameter: Any) -> str:
+    default, shown = parameter.default, getattr(parameter, "show_default", None)
     if parameter.required:
-        return "required"
-    default = parameter.default
-    return "" if default is None or default is False or callable(default) or default == "" else f"`{default}`"
+        after = " Required."
+    elif isinstance(shown, str):
+        after = f" Default: {shown}."
+    else:
+        none = default is None or isinstance(default, bool) or callable(default) or default == ""
+        after = "" if none else f" Default: `{default}`."
+    return plain(getattr(parameter, "help", "") or "") + after
 
 
 # settings
@@ -140,7 +142,7 @@ def settings_page() -> str:
         "beside the old ones.",
     ]
     for name, field in Settings.model_fields.items():
-        text += _settings(name, model_of(field.annotation))
+        text += _settings(name, typing.cast(Any, field.annotation))
     return "\n\n".join(text) + "\n"
 
 
@@ -150,12 +152,13 @@ def _settings(place: str, model: type[BaseModel]) -> list[str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             nested += _settings(f"{place}.{name}", field.annotation)
             continue
-        if isinstance(inner := _values(field.annotation), type) and issubclass(inner, BaseModel):
-            nested += _settings(f'{place}.{name}."NAME"', inner)
-        default = "" if field.default is PydanticUndefined else f"`{_toml(field.default)}`"
-        rows.append((f"`{name}`", default, field.description or ""))
+        for inner in typing.get_args(field.annotation):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):  # tables by name
+                nested += _settings(f'{place}.{name}."NAME"', inner)
+        default = "" if field.default is PydanticUndefined else f" Default: `{_toml(field.default)}`."
+        rows.append((f"`{name}`", f"{field.description or ''}{default}"))
     summary = " ".join((model.__doc__ or "").split("\n\n")[0].split())
-    return [f"## [{place}]", _linked(summary), table(("field", "default", "meaning"), rows), *nested]
+    return [f"## [{place}]", _linked(summary), table(("field", "meaning"), rows), *nested]
 
 
 def _toml(value: Any) -> str:
@@ -166,18 +169,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     return str(list(value)) if isinstance(value, tuple) else str(value)
-
-
-def _values(annotation: Any) -> Any:
-    arguments = getattr(annotation, "__args__", ())
-    return arguments[1] if getattr(annotation, "__origin__", None) is dict else None
-
-
-def model_of(annotation: Any) -> type[BaseModel]:
-    """The settings of a stage."""
-    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        raise TypeError(f"{annotation} is no table of settings")
-    return annotation
 
 
 # tables, columns of a release
@@ -217,7 +208,7 @@ def release_page() -> str:
 
 
 def _columns(schema: pa.Schema) -> str:
-    return table(("column", "type", "meaning"), [row for field in schema for row in _column(field)])
+    return table(("column", "meaning", "type"), [row for field in schema for row in _column(field)])
 
 
 def _column(field: pa.Field, place: str = "") -> Iterator[tuple[str, str, str]]:
@@ -228,7 +219,7 @@ def _column(field: pa.Field, place: str = "") -> Iterator[tuple[str, str, str]]:
         kind, mark = kind.value_type, mark + "[]"
     nested = pa.types.is_struct(kind)
     shown = f"{'struct' if nested else kind}{mark}{', or null' if field.nullable else ''}"
-    yield f"`{name}`", shown, described
+    yield f"`{name}`", described, shown
     for inner in kind if nested else ():
         yield from _column(inner, f"{name}.")
 
@@ -318,8 +309,8 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def _cell(text: str) -> str:
     # only what is outside of code may be taken for a link or a tag
-    parts = re.split(r"(`[^`]*`)", text.replace("|", "\\|"))
-    return "".join(part if part.startswith("`") else _linked(re.sub(r"([\[\]<>*_])", r"\\\1", part)) for part in parts)
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _linked(re.sub(r"([\[\]<>*_|])", r"\\\1", part)) for part in parts)
 
 
 def _linked(text: str) -> str:
