@@ -12,7 +12,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test hostile test-all check ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -41,6 +41,10 @@ check: setup-dev
 	$(BIN)/mypy
 	@rooms=$$(mktemp -d) && trap 'rm -rf "$$rooms"' EXIT && cp -rL perfquarry "$$rooms" && cd "$$rooms" && \
 		"$(CURDIR)/$(BIN)/lint-imports" --config "$(CURDIR)/pyproject.toml" --no-cache  # it follows no links
+
+docs: setup-dev ## build the documentation into build/site, to be read without a server
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open build/site/index.html"
 
 ui: setup ## open the page of the local Prefect server
 	@$(BIN)/perfquarry ui

@@ -97,7 +97,7 @@ class PullSettings(StageSettings):
 class JudgeSettings(StageSettings):
     """Which judge, and from which probability on a change goes on."""
 
-    judge: str = "heuristic"
+    judge: str = Field(default="heuristic", description="Who judges; `--judge` sets it.")
     keep_from: float = Field(default=0.03, description="Smallest probability of the heuristic that goes on (unsure).")
     yes_from: float = Field(default=0.5, description="Smallest probability that is called yes.")
     model: str = Field(default="", description="Who answers for the cascade: 'openai:MODEL', 'exchange:DIR', …")
@@ -124,7 +124,7 @@ class BuildSettings(StageSettings):
     """Limits of a build."""
 
     timeout: float = Field(default=1800.0, description="Wall seconds of one build command.")
-    memory_bytes: int = Field(default=8 * 1024**3)
+    memory_bytes: int = Field(default=8 * 1024**3, description="Memory of one process, bytes.")
     attempts: int = Field(default=6, description="Times a change is tried at most, each after another repair.")
     attempts_seconds: float = Field(default=3600.0, description="No further attempt is begun after so many seconds.")
     system_packages: bool = Field(default=False, description="Whether root may install Debian packages that lack.")
@@ -201,7 +201,7 @@ class GenerateSettings(StageSettings):
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
     max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
-    memory_bytes: int = Field(default=4 * 1024**3)
+    memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
     scripts: ScriptSettings = ScriptSettings()
     asv: AsvSettings = AsvSettings()
     replay: ReplaySettings = ReplaySettings()
@@ -241,7 +241,7 @@ class MeasureSettings(StageSettings):
     max_process_seconds: float = Field(
         default=60.0, gt=0, description="Seconds to load the workloads, and for each of them as many again."
     )
-    memory_bytes: int = Field(default=4 * 1024**3)
+    memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
     copy_bytes: int = Field(
         default=1024**3, description="Largest tree of which a second copy is made for base against base."
     )
@@ -297,7 +297,7 @@ class ScreenSettings(StageSettings):
     memo_gain: float = Field(default=1.2, gt=1, description="Speedup by a mere memo, in every round, that is noted.")
     functions: int = Field(default=6, ge=1, description="Targets broken one by one, those called most often first.")
     process_seconds: float = Field(default=120.0, description="Wall limit of one process.")
-    memory_bytes: int = Field(default=4 * 1024**3)
+    memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
 
 
 class CountSettings(StageSettings):
@@ -311,7 +311,7 @@ class CountSettings(StageSettings):
     touched: float = Field(default=0.005, gt=0, description="From this |log ratio| on, functions are counted, too.")
     functions: int = Field(default=24, ge=0, description="Functions that are kept of a workload.")
     process_seconds: float = Field(default=600.0, gt=0, description="Wall limit of one process.")
-    memory_bytes: int = Field(default=8 * 1024**3)
+    memory_bytes: int = Field(default=8 * 1024**3, description="Memory of one process, bytes.")
     UNHASHED: ClassVar[frozenset[str]] = frozenset({"process_seconds", "memory_bytes"})
 
     @field_validator("seeds")
@@ -349,9 +349,9 @@ class SandboxSettings(Record):
 class Price(Record):
     """What a model costs, USD per million tokens."""
 
-    input: float = Field(ge=0)
+    input: float = Field(ge=0, description="USD per million tokens of prompts.")
     cached_input: float | None = Field(default=None, ge=0, description="Null: as `input`.")
-    output: float = Field(ge=0)
+    output: float = Field(ge=0, description="USD per million tokens of answers.")
     up_to: int | None = Field(default=None, description="Longer prompts (tokens) have a price we do not know.")
 
 
@@ -366,7 +366,9 @@ class LlmSettings(Record):
     batch: bool = Field(default=False, description="Use the provider's batch API: half the price, up to a day.")
     poll_seconds: float = Field(default=60.0, gt=0, description="Seconds between two looks at a batch.")
     concurrency: int = Field(default=8, ge=1, description="Calls at once, of one process.")
-    requests_per_minute: float | None = Field(default=None, gt=0)
+    requests_per_minute: float | None = Field(
+        default=None, gt=0, description="Calls begun in a minute; null: no limit."
+    )
     tokens_per_minute: float | None = Field(default=None, gt=0, description="Prompts (estimated), longest answers.")
     timeout: float = Field(default=600.0, gt=0, description="Seconds of one call.")
     retries: int = Field(default=6, ge=0, description="Of one call, after 408, 409, 429, 5xx and lost connections.")

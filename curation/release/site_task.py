@@ -51,8 +51,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         "before": source.tasks[number - 1].task_id if number else "",
         "after": source.tasks[number + 1].task_id if number + 1 < len(source.tasks) else "",
         "kind": kind_of(task),
-        "kind_by": getattr(task, "intent_by", ""),
-        "kind_evidence": getattr(task, "intent_evidence", []),
+        "kind_by": task.intent_by,
+        "kind_evidence": task.intent_evidence,
         "held_not": [
             f"measured again on {row.created_at:%Y-%m-%d}, not every workload held ({row.reason})"
             for row in again
@@ -77,7 +77,7 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
 
 def kind_of(task: ReleasedTask) -> str:
     """Class of the change's intent in words; '' in releases that have none."""
-    return str(getattr(task, "intent", "") or "").replace("_", " ")
+    return (task.intent or "").replace("_", " ")
 
 
 def _problems(task: ReleasedTask) -> list[dict[str, str]]:
@@ -160,7 +160,7 @@ def _origin(source: PageSource, task: ReleasedTask) -> list[tuple[str, str, str]
         ("expert", task.head_commit, web_address(task.url, "commit", task.head_commit)),
         ("public since", f"{task.created_at:%Y-%m-%d %H:%M} UTC", ""),
         ("version", task.version, ""),
-        ("licence", task.licence, web_address(str(getattr(task, "licence_url", "")))),
+        ("licence", task.licence, web_address(task.licence_url)),
         ("Python", task.recipe.python, ""),
         ("Debian packages", ", ".join(task.recipe.system_packages), ""),
         ("tree", task.recipe.tree, ""),
