@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from perfquarry.data.records import Intent, Task
+from perfquarry.data.home import Home
+from perfquarry.data.records import Intent, IntentClass, Task
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.data.store import TableStore
 
@@ -17,3 +19,31 @@ def intents_of(store: TableStore, repo: str, tasks: Iterable[Task]) -> dict[str,
     names = pa.array([task.task_id for task in tasks], pa.string())
     rows = store.records(Intent, repo, where=pc.field("task_id").isin(names))
     return {row.task_id: row for row in sorted(rows, key=lambda one: (one.author != HEURISTIC, one.created_at))}
+
+
+def with_curators(found: Mapping[str, Intent], decided: Mapping[str, tuple[IntentClass, str]]) -> dict[str, Intent]:
+    """The same with what curators decided in place of it: by task_id the class and who."""
+    said = dict(found)
+    for name, (intent, reviewer) in decided.items():
+        if name in said:
+            why = [f"{reviewer} decided so; {said[name].author}: {said[name].intent}", *said[name].evidence]
+            said[name] = said[name].model_copy(update={"intent": intent, "author": reviewer, "evidence": why})
+    return said
+
+
+def curated(home: Home) -> dict[str, tuple[IntentClass, str]]:
+    """By task_id the class that curators of this home decided, and who; nothing where nobody reviewed yet.
+
+    Raises:
+        StoreError: the database of reviews cannot be opened.
+    """
+    if not (home.root / "review" / "reviews.db").is_file() and not os.environ.get("PERFQUARRY_DATABASE"):
+        return {}
+    from perfquarry.curation.review.database import database_of  # SQLAlchemy takes long
+    from perfquarry.curation.review.decisions import Decisions
+
+    engine = database_of(home)
+    try:
+        return Decisions(engine).intents()
+    finally:
+        engine.dispose()

@@ -31,8 +31,7 @@ def known(home: Home, repo: str) -> tuple[TableStore, str]:
 
 def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     """Accepted tasks of a repository."""
-    from perfquarry.curation.intents import intents_of
-    from perfquarry.flows.intents import curated, with_curators
+    from perfquarry.curation.intents import curated, intents_of, with_curators
     from perfquarry.flows.reports import task_row, tasks_table
 
     store, name = known(home, repo)

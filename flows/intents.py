@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import pyarrow.compute as pc
 
-from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Effect, Intent, IntentClass, Reason, Task, Workload
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.flows.display import current
@@ -16,7 +14,7 @@ from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.blobs import sides
-from perfquarry.miners.intent import Opinion, effects_of, opinion_of
+from perfquarry.miners.intent import IntentOpinion, effects_of, opinion_of
 from perfquarry.miners.intent.model import intent_request, opinion_in
 from perfquarry.testgen.expectations import edited_between
 
@@ -27,34 +25,6 @@ _OBSERVED = {
     Reason.EXPECTATIONS_CHANGED: "tests expect other results",
 }
 """What execution showed of a change, by the reason of a rejected workload."""
-
-
-def with_curators(found: Mapping[str, Intent], decided: Mapping[str, tuple[IntentClass, str]]) -> dict[str, Intent]:
-    """The same with what curators decided in place of it: by task_id the class and who."""
-    said = dict(found)
-    for name, (intent, reviewer) in decided.items():
-        if name in said:
-            why = [f"{reviewer} decided so; {said[name].author}: {said[name].intent}", *said[name].evidence]
-            said[name] = said[name].model_copy(update={"intent": intent, "author": reviewer, "evidence": why})
-    return said
-
-
-def curated(home: Home) -> dict[str, tuple[IntentClass, str]]:
-    """By task_id the class that curators of this home decided, and who; nothing where nobody reviewed yet.
-
-    Raises:
-        StoreError: the database of reviews cannot be opened.
-    """
-    if not (home.root / "review" / "reviews.db").is_file() and not os.environ.get("PERFQUARRY_DATABASE"):
-        return {}
-    from perfquarry.curation.review.decisions import Decisions
-    from perfquarry.flows.review import database_of
-
-    engine = database_of(home)
-    try:
-        return Decisions(engine).intents()
-    finally:
-        engine.dispose()
 
 
 def intents_in_words(counts: Mapping[IntentClass, int]) -> str:
@@ -95,7 +65,7 @@ def ask_intents(run: Run, tasks: Sequence[Task], llm: str) -> None:
     current().finish(f"{len(waiting)} tasks asked for")
 
 
-def _by_syntax(run: Run, task: Task) -> Opinion:
+def _by_syntax(run: Run, task: Task) -> IntentOpinion:
     change = run.change_of(task)
     return opinion_of(
         task.title, task.message, [*observed(run, change), *effects_of(run.clone, change), *edited(run, change)]
@@ -121,7 +91,7 @@ def edited(run: Run, change: Change) -> list[Effect]:
     return [Effect(kind="tests", text=text, weight=1.0) for text in sorted(told)]
 
 
-def _row(run: Run, task: Task, opinion: Opinion, author: str) -> Intent:
+def _row(run: Run, task: Task, opinion: IntentOpinion, author: str) -> Intent:
     stamp = run.stamp("screen").model_copy(update={"stage_version": VERSIONS["intent"]})
     return Intent(
         **stamp.fields(),

@@ -9,7 +9,7 @@ from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.plots.canvas import drawing
 from perfquarry.curation.plots.forest import forest_plot, speedups
 from perfquarry.curation.plots.funnel import funnel_plot
-from perfquarry.curation.plots.history import LANES, Candidate, history_plot
+from perfquarry.curation.plots.history import LANES, PastCandidate, history_plot
 from perfquarry.curation.plots.noise import noise_plot
 from perfquarry.curation.plots.palette import BLUE, SOFT, VERMILLION
 from perfquarry.data.funnel import Funnel, reached
@@ -47,13 +47,13 @@ def repository_plots(store: TableStore, repo: str, counts: Funnel, tasks: Sequen
     return plots
 
 
-def candidates_of(store: TableStore, repo: str) -> list[Candidate]:
+def candidates_of(store: TableStore, repo: str) -> list[PastCandidate]:
     """The changes that the judge keeps and that are no tasks, with the stage that rejected them."""
     places = {change: stage for change, stage in reached(store, repo).items() if stage in LANES}
     table = store.scan(Change, repo, columns=["change_id", "merged_at", "title"])
     rows = {row["change_id"]: row for row in table.to_pylist()}
     found = [(rows[change], stage) for change, stage in places.items() if change in rows]
-    return [Candidate(row["merged_at"], stage, row["title"]) for row, stage in found]
+    return [PastCandidate(row["merged_at"], stage, row["title"]) for row, stage in found]
 
 
 def judge_plot(scores: Scores, title: str) -> str:

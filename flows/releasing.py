@@ -20,7 +20,7 @@ from perfquarry.curation.in_force import (
     renewed,
     without_replaced,
 )
-from perfquarry.curation.intents import intents_of
+from perfquarry.curation.intents import intents_of, with_curators
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed, read_runs
 from perfquarry.curation.release.manifest import Family, Manifest, Source
@@ -46,7 +46,6 @@ from perfquarry.data.records import (
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import ImagesAsked, PublishedFolders
-from perfquarry.flows.intents import with_curators
 from perfquarry.flows.names import repository_of
 from perfquarry.harness.trees.checkouts import Checkouts
 from perfquarry.miners.patches import licence_file_at

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from rich.console import Console
-from sqlalchemy import Engine
 
 from perfquarry.curation.review.app import create_app
-from perfquarry.curation.review.database import open_database
+from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions
 from perfquarry.curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
 from perfquarry.curation.review.index import Index
@@ -36,12 +34,6 @@ class Bind:
     port: int
     reviewers: tuple[str, ...]
     allowed: tuple[str, ...]
-
-
-def database_of(home: Home) -> Engine:
-    """`PERFQUARRY_DATABASE`, or SQLite in the home."""
-    file = home.root / "review" / "reviews.db"
-    return open_database(os.environ.get("PERFQUARRY_DATABASE") or f"sqlite:///{file}")
 
 
 def transfer(

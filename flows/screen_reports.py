@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from perfquarry.curation.in_force import newest_findings, newest_problems
-from perfquarry.curation.intents import intents_of
+from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.curation.problems import shown
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
@@ -22,7 +22,7 @@ from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.data.registry import names
 from perfquarry.flows.display import showing
 from perfquarry.flows.facts import find_task
-from perfquarry.flows.intents import ask_intents, curated, with_curators
+from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options

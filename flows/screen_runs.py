@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from perfquarry.curation.screening import rows_of, screened
+from perfquarry.curation.screening.found import rows_of, screened
 from perfquarry.curation.screening.runs import CHECKS, try_out
 from perfquarry.data.records import Build, Task
 from perfquarry.flows.display import current, waiting_for_core

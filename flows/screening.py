@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from perfquarry.curation.in_force import decisions_in_force, newest_findings, newest_tasks
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import Fix, templates
-from perfquarry.curation.screening import Subject, carried, look, rows_of
 from perfquarry.curation.screening.duplicates import Landing
-from perfquarry.curation.screening.found import SCREENED
+from perfquarry.curation.screening.found import SCREENED, carried, rows_of
 from perfquarry.curation.screening.sources import test_source
+from perfquarry.curation.screening.static import Subject, look
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.intents import intents_in_words, without_intent, write_intents

@@ -13,13 +13,12 @@ from rich.text import Text
 
 from perfquarry.curation.blocks import Session, runs_of
 from perfquarry.curation.counts import counts_of
-from perfquarry.curation.intents import intents_of
+from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.home import Home
 from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, SessionStatistics, Task, Timing, Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.count_lines import count_lines, facts_of
 from perfquarry.flows.facts import find_task
-from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.reports import intent_in_words, times
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from perfquarry.curation.counts import ratios_of
 from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.curation.intents import intents_of
+from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
@@ -23,7 +23,6 @@ from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workloa
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import without_tasks
 from perfquarry.flows.gc import tidy
-from perfquarry.flows.intents import curated, with_curators
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks

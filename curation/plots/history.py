@@ -16,7 +16,7 @@ LANES = {"build": "not built", "generate": "no workload", "measure": "not timed"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PastCandidate:
     """A change that the judge keeps and that is no task."""
 
     merged_at: datetime
@@ -25,7 +25,7 @@ class Candidate:
     text: str
 
 
-def history_plot(repository: str, candidates: Sequence[Candidate], tasks: Sequence[Task]) -> str:
+def history_plot(repository: str, candidates: Sequence[PastCandidate], tasks: Sequence[Task]) -> str:
     """SVG of two panels on one axis of time: tasks by their speedup, and below them the other candidates."""
     title = f"{repository}: candidates and tasks by the day on which they were merged"
     kept = [task for task in tasks if task.status == "kept" and task.speedup]
@@ -60,7 +60,7 @@ def history_plot(repository: str, candidates: Sequence[Candidate], tasks: Sequen
         return plot.svg()
 
 
-def _description(candidates: Sequence[Candidate], tasks: Sequence[Task]) -> str:
+def _description(candidates: Sequence[PastCandidate], tasks: Sequence[Task]) -> str:
     days = sorted([one.merged_at for one in candidates] + [task.created_at_commit for task in tasks])
     span = f" from {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}" if days else ""
     return f"{len(tasks)} tasks and {len(candidates)} other candidates{span}."

@@ -7,6 +7,7 @@ the flows that curators started.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from perfquarry.data.errors import InputError, StoreError
+from perfquarry.data.home import Home
 
 metadata = MetaData()
 
@@ -162,3 +164,9 @@ def _tune(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA busy_timeout=10000")
     cursor.close()
+
+
+def database_of(home: Home) -> Engine:
+    """`PERFQUARRY_DATABASE`, or SQLite in the home."""
+    file = home.root / "review" / "reviews.db"
+    return open_database(os.environ.get("PERFQUARRY_DATABASE") or f"sqlite:///{file}")

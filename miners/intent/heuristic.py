@@ -17,7 +17,7 @@ _LINE = 120
 _ISSUE = re.compile(r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\s+#\d+", re.I)
 
 
-class Opinion(NamedTuple):
+class IntentOpinion(NamedTuple):
     """A class, and why."""
 
     intent: IntentClass
@@ -25,7 +25,7 @@ class Opinion(NamedTuple):
     """In words, the strongest first."""
 
 
-def opinion_of(title: str, message: str, effects: Iterable[Effect]) -> Opinion:
+def opinion_of(title: str, message: str, effects: Iterable[Effect]) -> IntentOpinion:
     """The class of a change.
 
     Args:
@@ -37,8 +37,8 @@ def opinion_of(title: str, message: str, effects: Iterable[Effect]) -> Opinion:
     meant, why = _purpose(title, message)
     told = [one.text for one in found[:_MOST]]
     if sum(one.weight for one in found) >= 1:
-        return Opinion("behaviour_changed", [*told, why])
-    return Opinion("intended" if meant else "side_effect", [why, *told])
+        return IntentOpinion("behaviour_changed", [*told, why])
+    return IntentOpinion("intended" if meant else "side_effect", [why, *told])
 
 
 def _purpose(title: str, message: str) -> tuple[bool, str]:

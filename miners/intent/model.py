@@ -12,7 +12,7 @@ from perfquarry.data.records.intent import IntentClass
 from perfquarry.llm.fences import Piece, fit, visible
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.request import Request
-from perfquarry.miners.intent.heuristic import Opinion
+from perfquarry.miners.intent.heuristic import IntentOpinion
 from perfquarry.miners.judge.context import context_of
 from perfquarry.miners.judge.opinion import looked_up
 
@@ -51,10 +51,10 @@ def intent_request(clone: Path, change: Change, test_patch: str = "") -> Request
     )
 
 
-def opinion_in(answer: IntentAnswer, patch: str) -> Opinion | None:
+def opinion_in(answer: IntentAnswer, patch: str) -> IntentOpinion | None:
     """The class and why; None where none of its quotes stands in the patch: it may be about something else."""
     verified, unverified = looked_up(answer.evidence, patch)
     if not verified:
         return None
     told = [answer.why, *answer.noticed, *(f"quote that is not in the diff: {one}" for one in unverified)]
-    return Opinion(answer.intent, [" ".join(visible(one).split())[:_WHY] for one in told if one.strip()])
+    return IntentOpinion(answer.intent, [" ".join(visible(one).split())[:_WHY] for one in told if one.strip()])

@@ -8,7 +8,7 @@ import coverage
 import pytest
 from screened_task import task, workload
 
-from perfquarry.curation.screening import FoundProblem
+from perfquarry.curation.screening.found import FoundProblem
 from perfquarry.curation.screening.runs import depth_of, try_out
 from perfquarry.data.settings import ScreenSettings
 from perfquarry.harness.contracts import BuiltSide, ProbeItem

@@ -11,7 +11,7 @@ from perfquarry.curation.blocks import Block, MeasuredWorkload, Session
 from perfquarry.curation.plots.bars import bar_plot
 from perfquarry.curation.plots.forest import MOST_NAMES, ForestRow, forest_plot, speedups
 from perfquarry.curation.plots.funnel import funnel_plot
-from perfquarry.curation.plots.history import Candidate, history_plot
+from perfquarry.curation.plots.history import PastCandidate, history_plot
 from perfquarry.curation.plots.noise import MOST_MARKS, noise_plot
 from perfquarry.data.funnel import Funnel, StageCount
 from tests.drawn import Drawn
@@ -56,7 +56,7 @@ def test_many_speedups_are_a_distribution_of_one_page() -> None:
 
 def test_the_history_has_tasks_and_other_candidates() -> None:
     others = [
-        Candidate(DAY + timedelta(days=day), "select" if day % 2 else "build", f"change {day}") for day in range(5)
+        PastCandidate(DAY + timedelta(days=day), "select" if day % 2 else "build", f"change {day}") for day in range(5)
     ]
     plot = Drawn(history_plot("demo", others, [task(1), task(2, accepted=False)]))
     assert [len(plot.marks(name)) for name in ("task", "select", "build", "measure")] == [1, 2, 3, 0]
