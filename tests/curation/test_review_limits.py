@@ -126,7 +126,7 @@ def test_characters_that_databases_cannot_hold(page: httpx.Client, place: str) -
 
 REWRITES = {
     "sqlite": [
-        "INSERT OR REPLACE INTO events SELECT id, uid, task_id, '', 'bob', 'reject', '', '', NULL, at FROM events",
+        "INSERT OR REPLACE INTO events SELECT id, uid, task_id, '', 'b', 'reject', '', '', NULL, at, NULL FROM events",
         "REPLACE INTO events (uid, task_id, fingerprint, reviewer, action, note, at) "
         "SELECT uid, 't', '', 'bob', 'accept', '', at FROM events",
         "REPLACE INTO events (id, uid, task_id, fingerprint, reviewer, action, note, at) "
@@ -135,7 +135,7 @@ REWRITES = {
         "INSERT INTO events SELECT * FROM events WHERE true ON CONFLICT (id) DO UPDATE SET reviewer = 'bob'",
         "UPDATE OR REPLACE events SET uid = 'other'",
         "UPDATE OR IGNORE events SET reviewer = 'bob'",
-        "INSERT INTO events SELECT -1, 'u', 't', '', 'bob', 'accept', '', '', NULL, at FROM events",
+        "INSERT INTO events SELECT -1, 'u', 't', '', 'bob', 'accept', '', '', NULL, at, NULL FROM events",
         "DELETE FROM events WHERE reviewer = 'ann'",
         "DELETE FROM events",
     ],
