@@ -214,7 +214,8 @@ def test_the_search_works_without_a_server(site: Path, browser: Browser) -> None
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"file://{site}/tutorial.html")
-    page.fill("input[name=query]", "harmonic")
+    page.click("input[name=query]")
+    page.keyboard.type("harmonic")
     page.wait_for_selector(".md-search-result__item a")
     titles = page.locator(".md-search-result__item h1").all_inner_texts()
     assert "Evaluation" in titles
