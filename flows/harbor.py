@@ -29,7 +29,7 @@ from perfquarry.flows.images import reopen
 from perfquarry.flows.reports import size
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader
-from perfquarry.harness.images.oci import Layout, unique_bytes
+from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from perfquarry.harness.images.sides import Images, save_images
 from perfquarry.miners.roles import TESTS, role_of
@@ -161,7 +161,7 @@ class PublishedFolders:
         home = next(iter(self.homes.values()))
         home.cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="images-", dir=home.cache) as place, Registry(host) as registry:
-            layout = Layout(Path(place) / "layout")
+            layout = OciLayout(Path(place) / "layout")
             saved = {one.tag: one for one in save_images(sorted(set(images.values())), layout.folder)}
             found = {}
             for task in tasks:

@@ -30,6 +30,7 @@ EXAMPLES = {
     "release": "perfquarry release --repo demo --version 0.1.0 --to dataset",
     "release check": "perfquarry release check dataset --no-run",
     "release page": "perfquarry release page dataset",
+    "release registry": "perfquarry release registry dataset --url https://example.org/tasks.git --commit a1b2c3d",
     "release upload": "perfquarry release upload dataset --to owner/name --dry-run",
     "export": "perfquarry export demo --to tasks.parquet",
     "image": "perfquarry image perfquarry__demo-23b2933d37 --to task.tar",

@@ -45,7 +45,7 @@ class OciImage:
 
 
 @dataclass(frozen=True)
-class Layout:
+class OciLayout:
     """A folder of blobs, each named by its digest: `blobs/sha256/…`."""
 
     folder: Path
@@ -88,7 +88,7 @@ class Layout:
 
 def unpack_saved(saved: IO[bytes], folder: Path) -> list[OciImage]:
     """Writes what `docker save` gave of some images as a layout; layers that they share are written once."""
-    layout = Layout(folder)
+    layout = OciLayout(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[str, dict[str, Any]] = {}
     found = []
@@ -113,7 +113,7 @@ def write_archive(saved: IO[bytes], path: Path) -> str:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pq-layout-") as place:
             (image,) = unpack_saved(saved, Path(place))
             with tarfile.open(partial, "w") as archive:
-                _archive(Layout(Path(place)), image, archive)
+                _archive(OciLayout(Path(place)), image, archive)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def unique_bytes(images: Iterable[OciImage]) -> int:
     return sum({digest: size for image in images for digest, size in image.blobs.items()}.values())
 
 
-def _archive(layout: Layout, image: OciImage, archive: tarfile.TarFile) -> None:
+def _archive(layout: OciLayout, image: OciImage, archive: tarfile.TarFile) -> None:
     manifest = json.loads(layout.blob(image.digest).read_bytes())
     described = {"mediaType": MANIFEST, "digest": image.digest, "size": image.blobs[image.digest]}
     names = [_name(layer["digest"]) for layer in manifest["layers"]]

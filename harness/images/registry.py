@@ -20,7 +20,7 @@ from urllib.parse import urljoin
 import httpx
 
 from perfquarry.data.errors import InputError, RegistryFailed
-from perfquarry.harness.images.oci import JSON_BYTES, MANIFEST, Layout, OciImage
+from perfquarry.harness.images.oci import JSON_BYTES, MANIFEST, OciImage, OciLayout
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 USER, PASSWORD = "PERFQUARRY_REGISTRY_USER", "PERFQUARRY_REGISTRY_PASSWORD"  # names of variables
@@ -94,7 +94,7 @@ class Registry:
     ) -> None:
         self._client.close()
 
-    def push(self, layout: Layout, image: OciImage, name: str, tag: str, pushed: Pushed) -> Reference:
+    def push(self, layout: OciLayout, image: OciImage, name: str, tag: str, pushed: Pushed) -> Reference:
         """Sends an image: blobs that are there are not sent again, the manifest comes last.
 
         Args:

@@ -27,7 +27,7 @@ from perfquarry.data.settings import SelectSettings
 from perfquarry.flows.harbor import write_task
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import pack_repository
-from perfquarry.harness.images.oci import Layout, unique_bytes
+from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from tests.registry_server import ImageRegistry
 
@@ -104,7 +104,7 @@ class SampleFolders:
     tree: Path
     registry: ImageRegistry
 
-    def write_release(self, to: Path, selection: Selection) -> MadeFolders:
+    def make(self, to: Path, selection: Selection) -> MadeFolders:
         to.mkdir()
         names, whole = {}, 0
         for task in selection.tasks:
@@ -151,7 +151,7 @@ def layer_of(content: Mapping[str, bytes]) -> bytes:
 def publish(registry: ImageRegistry, layers: Sequence[bytes]) -> tuple[Reference, int]:
     """Pushes an image of layers; its reference and its bytes."""
     with tempfile.TemporaryDirectory() as place, Registry(registry.host) as opened:
-        layout = Layout(Path(place))
+        layout = OciLayout(Path(place))
         image = layout.add("", b'{"os":"linux"}', [layout.put_layer(io.BytesIO(layer)) for layer in layers])
         return opened.push(layout, image, "tests/sample", "one", Pushed()), unique_bytes([image])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfquarry.data.errors import InputError, RegistryFailed
-from perfquarry.harness.images.oci import Layout, OciImage, unique_bytes, unpack_saved
+from perfquarry.harness.images.oci import OciImage, OciLayout, unique_bytes, unpack_saved
 from perfquarry.harness.images.registry import MissingImage, Pushed, Reference, Registry
 from tests.registry_server import ImageRegistry, registry_server
 
@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[ImageRegistry]:
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> tuple[Layout, list[OciImage]]:
+def saved(tmp_path: Path) -> tuple[OciLayout, list[OciImage]]:
     """Two images as `docker save` writes them, which share a layer."""
     files = {"a/layer.tar": b"a" * 9000, "b/layer.tar": b"b" * 9000, "c/layer.tar": b"c" * 9000}
     files |= {"1.json": b'{"os":"linux"}', "2.json": b'{"os":"linux","x":1}'}
@@ -40,11 +40,11 @@ def saved(tmp_path: Path) -> tuple[Layout, list[OciImage]]:
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     into.seek(0)
-    return Layout(tmp_path / "layout"), unpack_saved(into, tmp_path / "layout")
+    return OciLayout(tmp_path / "layout"), unpack_saved(into, tmp_path / "layout")
 
 
 def test_what_images_share_is_counted_and_sent_once(
-    server: ImageRegistry, saved: tuple[Layout, list[OciImage]]
+    server: ImageRegistry, saved: tuple[OciLayout, list[OciImage]]
 ) -> None:
     layout, images = saved
     assert [image.tag for image in images] == ["one:1", "two:1"]
@@ -59,7 +59,7 @@ def test_what_images_share_is_counted_and_sent_once(
     assert Reference.parse(str(references[0])) == references[0]
 
 
-def test_a_push_goes_on_where_it_broke_off(server: ImageRegistry, saved: tuple[Layout, list[OciImage]]) -> None:
+def test_a_push_goes_on_where_it_broke_off(server: ImageRegistry, saved: tuple[OciLayout, list[OciImage]]) -> None:
     layout, (image, _) = saved
     server.break_after = 2
     with Registry(server.host) as registry, pytest.raises(RegistryFailed, match="answered 500"):
@@ -74,7 +74,7 @@ def test_a_push_goes_on_where_it_broke_off(server: ImageRegistry, saved: tuple[L
 
 
 def test_it_is_read_back_by_digest_alone(
-    server: ImageRegistry, saved: tuple[Layout, list[OciImage]], tmp_path: Path
+    server: ImageRegistry, saved: tuple[OciLayout, list[OciImage]], tmp_path: Path
 ) -> None:
     layout, (image, _) = saved
     with Registry(server.host) as registry:
@@ -94,7 +94,7 @@ def test_it_is_read_back_by_digest_alone(
 
 
 def test_a_registry_that_asks_for_a_token_gets_one(
-    server: ImageRegistry, saved: tuple[Layout, list[OciImage]], monkeypatch: pytest.MonkeyPatch
+    server: ImageRegistry, saved: tuple[OciLayout, list[OciImage]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout, (image, _) = saved
     server.password = "open sesame"
