@@ -34,7 +34,7 @@ class Line:
         to = self.place / version
         made, ask = timings_of(self.selection), Asked.model_validate(asked)
         clones, before = {"sample": self.clone}, self.previous
-        make(to, manifest(version), self.selection, made, clones, before, [], self.folders, ask)
+        write_release(to, manifest(version), self.selection, made, clones, before, [], self.folders, ask)
         self.previous = to
         return to
 
