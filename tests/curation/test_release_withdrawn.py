@@ -14,7 +14,7 @@ from perfquarry.curation.release import task_folders
 from perfquarry.curation.release.check import GoldRun
 from perfquarry.curation.release.selection import Selection, select
 from perfquarry.curation.release.sources import tree_of
-from perfquarry.curation.release.writing import Asked, record
+from perfquarry.curation.release.writing import Asked, record, write_release
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import ReleasedFolder, Withdrawn
 from tests.registry_server import registry_server
