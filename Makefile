@@ -12,7 +12,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -78,6 +78,9 @@ bench-cheats: setup-dev ## the corpus of cheats and honest changes, graded by pe
 
 bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
 	$(BIN)/python -m benchmarks.agreement $(ARGS)
+
+bench-intent: setup-dev ## classes of tasks by the heuristic and by a model, beside two readings
+	$(BIN)/python -m benchmarks.intent $(ARGS)
 
 bench-builds: setup-dev ## share of commits that build and run tests (ARGS: name=CLONE ...)
 	$(BIN)/python -m benchmarks.builds $(ARGS)

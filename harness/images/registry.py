@@ -1,7 +1,8 @@
 """Registries of container images: push and read by the HTTP API that all of them speak.
 
 (OCI distribution specification 1.1: blobs and manifests by digest; 401 with a `Bearer` challenge names the server
-of tokens.) Keys: `PERFQUARRY_REGISTRY_USER` and `PERFQUARRY_REGISTRY_PASSWORD`.
+of tokens.) Keys: `PERFQUARRY_REGISTRY_USER` and `PERFQUARRY_REGISTRY_PASSWORD`, for the registry that
+`PERFQUARRY_REGISTRY` names and no other: which registries a release names is a stranger's word.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from perfquarry.data.errors import InputError, RegistryFailed
 from perfquarry.harness.images.oci import JSON_BYTES, MANIFEST, OciImage, OciLayout
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-USER, PASSWORD = "PERFQUARRY_REGISTRY_USER", "PERFQUARRY_REGISTRY_PASSWORD"  # names of variables
+HOST, USER, PASSWORD = "PERFQUARRY_REGISTRY", "PERFQUARRY_REGISTRY_USER", "PERFQUARRY_REGISTRY_PASSWORD"
+"""Names of variables."""
 _LOOPBACK = re.compile(r"(localhost|127\.[\d.]+|\[::1\])(:\d+)?")
 _PLACE = re.compile(r"[a-zA-Z0-9.\[\]:-]+(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -176,8 +178,10 @@ class Registry:
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
         joined = "&" if "?" in place else "?"
         try:
+            # a place elsewhere bears its own signature, and gets no key of ours
+            ours = self._headers() if httpx.URL(place).netloc == self._client.base_url.netloc else {}
             answer = self._client.put(
-                f"{place}{joined}digest={digest}", content=_blocks(file), headers={**headers, **self._headers()}
+                f"{place}{joined}digest={digest}", content=_blocks(file), headers={**headers, **ours}
             )
         except httpx.HTTPError as error:
             raise RegistryFailed(f"cannot {doing}: {error}; run the same command again to go on") from error
@@ -200,14 +204,25 @@ class Registry:
         return {"Authorization": self._token} if self._token else {}
 
     def _authorised(self, challenge: str, name: str, scope: str) -> str:
-        """The value of `Authorization` that a challenge asks for; empty where we have none."""
-        user, password = os.environ.get(USER, ""), os.environ.get(PASSWORD, "")
+        """The value of `Authorization` that a challenge asks for; empty where we have none.
+
+        The password goes to the server of tokens of the registry that `HOST` names alone, never in clear to others
+        than this machine.
+
+        Raises:
+            RegistryFailed: the server of tokens refused, or is none that may be asked.
+        """
+        known = os.environ.get(HOST, "") == self.host
+        user, password = (os.environ.get(USER, ""), os.environ.get(PASSWORD, "")) if known else ("", "")
         basic = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
         if not challenge.startswith("Bearer "):
             return basic
         asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+        realm = httpx.URL(asked.get("realm", ""))
+        if realm.scheme != "https" and realm.netloc != self._client.base_url.netloc:
+            raise RegistryFailed(f"{self.host} names a server of tokens without TLS: {str(realm)[:200]}")
         answer = self._client.get(
-            asked.get("realm", ""),
+            realm,
             params={"service": asked.get("service", ""), "scope": f"repository:{name}:{scope}"},
             headers={"Authorization": basic} if basic else {},
         )
@@ -219,7 +234,7 @@ def _good(answer: httpx.Response, doing: str) -> httpx.Response:
     if answer.is_success:
         return answer
     said = answer.read()[:300].decode(errors="replace")
-    keys = f" (keys: {USER}, {PASSWORD})" if answer.status_code in (401, 403) else ""
+    keys = f" (keys: {USER} and {PASSWORD}, for the host that {HOST} names)" if answer.status_code in (401, 403) else ""
     raise RegistryFailed(f"cannot {doing}: the registry answered {answer.status_code}{keys}: {said}")
 
 

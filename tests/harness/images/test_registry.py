@@ -7,13 +7,16 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from perfquarry.data.errors import InputError, RegistryFailed
 from perfquarry.harness.images.oci import OciImage, OciLayout, unique_bytes, unpack_saved
 from perfquarry.harness.images.registry import MissingImage, Pushed, Reference, Registry
+from tests.loopback import serve
 from tests.registry_server import ImageRegistry, registry_server
 
 
@@ -103,8 +106,43 @@ def test_a_registry_that_asks_for_a_token_gets_one(
     assert "sesame" not in str(refused.value) and not server.puts
     monkeypatch.setenv("PERFQUARRY_REGISTRY_USER", "me")
     monkeypatch.setenv("PERFQUARRY_REGISTRY_PASSWORD", server.password)
+    monkeypatch.setenv("PERFQUARRY_REGISTRY", server.host)
     with Registry(server.host) as registry:
         assert registry.manifest(registry.push(layout, image, "some/tasks", "one", Pushed()))
+
+
+class Thief(BaseHTTPRequestHandler):
+    """A registry of a stranger's release: it asks for a password, or names who shall be given it."""
+
+    challenge: ClassVar[str]
+    heard: ClassVar[list[str]]
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.heard.append(self.headers.get("Authorization") or "")
+        body = b"{}"
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", self.challenge)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.mark.parametrize("challenge", ["Basic", 'Bearer realm="{url}/token"', 'Bearer realm="http://127.0.0.2:9/t"'])
+def test_a_registry_that_a_release_names_is_given_no_key(challenge: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFQUARRY_REGISTRY_USER", "me")
+    monkeypatch.setenv("PERFQUARRY_REGISTRY_PASSWORD", "open sesame")
+    monkeypatch.setenv("PERFQUARRY_REGISTRY", "registry.example.org")
+    heard: list[str] = []
+    monkeypatch.setattr(Thief, "heard", heard, raising=False)
+    with serve(Thief) as url:
+        monkeypatch.setattr(Thief, "challenge", challenge.replace("{url}", url), raising=False)
+        host = url.removeprefix("http://")
+        with Registry(host) as registry, pytest.raises(RegistryFailed):
+            registry.manifest(Reference(host, "some/tasks", f"sha256:{'0' * 64}"))
+    assert heard and not any(heard)
 
 
 def test_who_does_not_answer_is_named() -> None:
