@@ -19,6 +19,9 @@ from tests.system.conftest import Curated
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
+FIRST_COLUMNS = {"task", "where"}
+
+
 def words(home: Path, columns: int, *arguments: str) -> list[str]:
     environment = {**os.environ, "COLUMNS": str(columns)}
     done = subprocess.run(command(home, *arguments), capture_output=True, text=True, check=False, env=environment)
@@ -37,7 +40,9 @@ def test_no_word_is_broken_at_80_columns(curated: Curated, name: str) -> None:
     rules = set("─")
     plots = set(" ▁▂▃▄▅▆▇█")
     lost = {word for word in wide if not set(word) <= rules | plots and "s)" not in word and "(" not in word}
-    assert lost <= set(narrow)
+    # a row that became a block begins with its first cell, without that column's name, and names the others: "kind: …"
+    named = {word.rstrip(":") for word in narrow}
+    assert lost - FIRST_COLUMNS <= named | set(narrow)
 
 
 def test_problems_of_one_task(curated: Curated, perfquarry: Program) -> None:
