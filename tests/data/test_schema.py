@@ -82,6 +82,8 @@ EXAMPLES: dict[Any, st.SearchStrategy[str]] = {
     inputs.CodePlace: st.sampled_from(["a.py::t", "tests/test a.py::Test::test_b[-x /..:é]"]),
     inputs.Address: st.sampled_from(["", "https://example.org/a/b.git", "git@example.org:a/b", "ssh://git@h:22/a"]),
     inputs.DebianPackage: st.sampled_from(["g++", "libxml2-dev"]),
+    inputs.Sha256: st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+    inputs.ImageReference: st.just(f"registry.example.org/a/b@sha256:{'0' * 64}"),
     inputs.ImageDigest: st.sampled_from(["", f"sha256:{'0' * 64}"]),
 }
 """Values of the types that refuse others."""

@@ -37,6 +37,7 @@ def test_tasks_funnel_and_run_tell_the_same(curated: Curated, facts: Facts) -> N
     assert printed["tasks"] == tasks and printed["funnel"] == funnel
     assert [set(task) for task in tasks] == [
         {"task_id", "base_sha", "head_sha", "speedup", "low", "high", "delta", "overall_speedup", "workloads"}
+        | {"intent", "intent_by", "intent_evidence"}
     ]
     task = tasks[0]
     assert task["low"] <= task["speedup"] <= task["high"] and task["delta"] > 0.05

@@ -36,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "words"),
     [
         (("curate", "EMPTY", "--no-server"), "has no commit"),
-        (("curate", "demo", "--no-server", "--changes", ""), "--changes names no commit"),
+        (("curate", "demo", "--no-server", "--changes", ""), "--changes is empty"),
         (("curate", "demo", "--no-server", "--since", "2199-01-01"), "is in the future"),
         (("mine", "demo", "--no-server", "--since", "2020-02-01", "--until", "2020-01-01"), "no change lies between"),
         (("build", "demo", "--no-server"), "run `perfquarry judge demo` first"),

@@ -128,17 +128,17 @@ def test_a_page_of_a_release_is_written_beside_it(
     release: Path, tmp_path: Path, facts: Callable[..., Any], perfquarry: Callable[..., Any]
 ) -> None:
     copy = Path(shutil.copytree(release, tmp_path / "copy"))
-    said = facts(tmp_path, "release", "page", str(copy))
+    said = facts(None, "release", "page", str(copy))
     assert (said["folder"], said["tasks"], said["pages"]) == (str(tmp_path / "copy-page"), 1, 3)
     (task,) = read_tasks(copy)
     page = (tmp_path / "copy-page" / "tasks" / f"{task.task_id}.html").read_text()
     assert task.title in page and "A/A: base over base" in page
-    again = perfquarry(tmp_path, "release", "page", str(copy), "--to", str(tmp_path / "other"))
+    again = perfquarry(None, "release", "page", str(copy), "--to", str(tmp_path / "other"))
     assert again.stdout.startswith("1 task, 3 pages") and again.stderr == ""
     assert (tmp_path / "other" / "SHA256SUMS").read_text() == (tmp_path / "copy-page" / "SHA256SUMS").read_text()
-    refused = perfquarry(tmp_path, "release", "page", str(copy), "--to", str(copy / "page"), code=2)
+    refused = perfquarry(None, "release", "page", str(copy), "--to", str(copy / "page"), code=2)
     assert "name a folder beside it with --to" in refused.stderr
-    assert "is no release" in perfquarry(tmp_path, "release", "page", str(tmp_path), code=2).stderr
+    assert "is no release" in perfquarry(None, "release", "page", str(tmp_path), code=2).stderr
 
 
 def test_a_release_that_replaces_one_goes_on_from_it(
@@ -165,4 +165,4 @@ def test_a_release_that_replaces_one_goes_on_from_it(
 def test_bad_usage_of_release(
     tmp_path: Path, perfquarry: Callable[..., Any], arguments: tuple[str, ...], words: str
 ) -> None:
-    assert words in perfquarry(tmp_path, *arguments, code=2).stderr
+    assert words in perfquarry(None, *arguments, code=2).stderr

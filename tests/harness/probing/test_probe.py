@@ -90,8 +90,9 @@ def test_only_the_call_is_timed(probe: Probe) -> None:
     assert set(items) == {"test_function", "TestClass::test_method", "Case::test_case", "Asynchronous::test_coroutine"}
     for item in items.values():
         # fixtures sleep twenty times as long as the call; the fastest sample is free of the machine's noise
-        assert 0.02 <= min(item.samples) < 0.2, item
-        assert item.seconds >= 0.02 and item.calls == len(item.samples) >= 1
+        # nor is time for which the kernel said that it waited for a core, which it may say late
+        assert 0.01 <= min(item.samples) < 0.2, item
+        assert item.seconds >= 0.01 and item.calls == len(item.samples) >= 1
 
 
 LIFE = """
