@@ -59,7 +59,7 @@ def read_source(folder: Path, report: Path | None = None) -> PageSource:
         InputError: the folder is no release, a file cannot be read, or the report is not of its tasks.
     """
     manifest = Manifest.read(folder)
-    tasks = files.read_tasks(folder)
+    tasks = files.read_every_task(folder)
     if len({task.task_id.lower() for task in tasks}) < len(tasks):
         raise InputError(f"{folder} holds a task twice: no page is written; make the release anew")
     has = {name for name in files.CONFIGURATIONS if files.parquet_of(folder, name).exists()}
