@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,12 +33,16 @@ def words(home: Path, columns: int, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["tasks", "funnel", "workloads", "sampling", "statistics", "costs", "screen", "show", "problems", "gc"]
 )
-def test_no_word_is_broken_at_80_columns(curated: Curated, name: str) -> None:
+def test_no_word_is_broken_at_80_columns(curated: Curated, name: str, tmp_path: Path) -> None:
+    home = curated.home
+    if name == "gc":  # what tests beside this one use meanwhile is listed with another time
+        home = tmp_path / "home"
+        shutil.copytree(curated.home, home, symlinks=True, ignore=shutil.ignore_patterns("server", "locks"))
     task = curated.printed["tasks"][0]["task_id"]
     arguments = {"show": ["show", task], "problems": ["problems", task], "gc": ["gc", "--all", "--dry-run"]}
     asked = arguments.get(name, [name, "demo"])
     # the wide one first: tests beside this one add to the home, and never take away
-    wide, narrow = (words(curated.home, columns, *asked) for columns in (400, 80))
+    wide, narrow = (words(home, columns, *asked) for columns in (400, 80))
     rules = set("─")
     plots = set(" ▁▂▃▄▅▆▇█")
     lost = {word for word in wide if not set(word) <= rules | plots and "s)" not in word and "(" not in word}
