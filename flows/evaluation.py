@@ -6,9 +6,9 @@ import json
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -34,6 +34,7 @@ from perfquarry.data.records import Grade, Machine, Reason, Stamp, Task, content
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
+from perfquarry.flows.jobs import Job, do_all
 from perfquarry.flows.output import Listing
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
@@ -43,7 +44,7 @@ from perfquarry.harness.grading.host import Graded, grade, patched_copy
 from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER
 from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
 from perfquarry.harness.probing.prober import PROBE
-from perfquarry.harness.sandbox import BubblewrapSandbox, ending_together
+from perfquarry.harness.sandbox import BubblewrapSandbox
 
 STAGE_VERSION = "1"
 TABLES = "tables"
@@ -238,14 +239,11 @@ class Gradings:
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tasks-", dir=work) as folder:
             self._work = Path(folder)
-            with ThreadPoolExecutor(max_workers=jobs) as pool, ending_together():
-                begun = [pool.submit(self._group, group, known.get(key)) for key, group in groups.items()]
-                try:
-                    for grading in begun:
-                        grading.result()
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
+            gradings = [
+                Job(f"{group[0].task_id}-{group[0].model}", partial(self._group, group, known.get(key)))
+                for key, group in groups.items()
+            ]
+            do_all("evaluate", self._dataset, gradings, jobs)
 
     def _group(self, group: Sequence[Prediction], known: Grade | None) -> None:
         """Predictions with the same patch for the same task."""

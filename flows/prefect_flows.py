@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 from prefect import flow, get_client, tags, task
+from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType, FlowRunFilterTags
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import PrefectException
@@ -28,6 +29,7 @@ from perfquarry.data.alive import lives
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.artifacts import publish
+from perfquarry.flows.jobs import Job
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
@@ -160,6 +162,38 @@ def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
         state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), return_state=True)
     if error := error_of(state):
         raise error
+
+
+@task(name="job", task_run_name="{label}", persist_result=False, cache_policy=NO_CACHE)
+def job_task(label: str, job: Job) -> None:
+    """One job of a command that is no stage."""
+    job.work()
+
+
+def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:
+    """The jobs as task runs of one flow run, named after the command and its subject.
+
+    Raises:
+        Exception: the first error of a job, as it was raised there; jobs that have not begun are left.
+    """
+    workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=at_once)
+
+    @flow(
+        name=command,
+        flow_run_name=f"{command}-{subject}",
+        persist_result=False,
+        validate_parameters=False,
+        task_runner=workers,
+    )
+    def all_jobs() -> None:
+        futures = [job_task.submit(job.label, job) for job in jobs]
+        with ending_together():
+            for future in futures:
+                future.result()
+
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # the error is raised here
+    all_jobs()
 
 
 def mark_crashed(own: Sequence[str], signs: Path) -> int:

@@ -6,8 +6,10 @@ import json
 import os
 import shlex
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Stamp, Task
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
+from perfquarry.flows.jobs import Job, do_all
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.grading.workspace import Workspace
@@ -56,6 +59,8 @@ class Solver:
     """Environment variables that the agent needs: its model's key."""
     minutes: float = 30.0
     """Wall time of one attempt of an agent."""
+    jobs: int = 1
+    """Attempts of an agent at once."""
 
 
 def solve(
@@ -82,9 +87,17 @@ def solve(
     made = dict(_made(published, waiting, predictions))
     with tempfile.TemporaryDirectory(prefix="solve-", dir=_folder(home)) as place:
         if solver.agent:
-            for task in waiting:
-                if task.task_id in made:
-                    _by_agent(task, made[task.task_id], solver, predictions, Path(place))
+            attempts = [
+                Job(
+                    f"{task.task_id}-{number}",
+                    partial(_by_agent, task, made[task.task_id], number, solver, predictions, Path(place)),
+                )
+                for task in waiting
+                if task.task_id in made
+                for number in range(1, solver.attempts + 1)
+                if not predictions.has(task, number)
+            ]
+            do_all("solve", Path(dataset).name, attempts, solver.jobs)
         else:
             tasks = [task for task in waiting if task.task_id in made]
             awaited: list[AnswersAwaited] = []
@@ -157,35 +170,32 @@ def _answers(
         awaited.append(error)
 
 
-def _by_agent(task: Task, made: MadeTask, solver: Solver, predictions: _Predictions, place: Path) -> None:
+def _by_agent(task: Task, made: MadeTask, attempt: int, solver: Solver, predictions: _Predictions, place: Path) -> None:
     """Runs the agent in a copy of the base, and takes what it left there, also when its time is over."""
-    for attempt in range(1, solver.attempts + 1):
-        if predictions.has(task, attempt):
-            continue
-        workspace = Workspace(made.base.tree, place / f"{task.task_id}-{attempt}")
-        instructions = place / f"{task.task_id}-{attempt}.md"
-        instructions.write_text(problem_text(task, solver.method), encoding="utf-8")
-        values = {
-            "workspace": str(workspace.folder),
-            "instructions": str(instructions),
-            "python": str(made.base.python),
-            "task": task.task_id,
-        }
-        limits = Limits(wall_seconds=60 * solver.minutes, memory_bytes=_AGENT_MEMORY, processes=4096)
-        done = ProcessSandbox("an agent is a program of yours, and needs the network").run(
-            Command(
-                argv=("/bin/sh", "-c", command_of(solver.agent, values)),
-                cwd=workspace.folder,
-                env=environment(Need.NETWORK, **{name: os.environ[name] for name in solver.passed}),
-                writable=(workspace.folder,),
-                limits=limits,
-            )
+    workspace = Workspace(made.base.tree, place / f"{task.task_id}-{attempt}")
+    instructions = place / f"{task.task_id}-{attempt}.md"
+    instructions.write_text(problem_text(task, solver.method), encoding="utf-8")
+    values = {
+        "workspace": str(workspace.folder),
+        "instructions": str(instructions),
+        "python": str(made.base.python),
+        "task": task.task_id,
+    }
+    limits = Limits(wall_seconds=60 * solver.minutes, memory_bytes=_AGENT_MEMORY, processes=4096)
+    done = ProcessSandbox("an agent is a program of yours, and needs the network").run(
+        Command(
+            argv=("/bin/sh", "-c", command_of(solver.agent, values)),
+            cwd=workspace.folder,
+            env=environment(Need.NETWORK, **{name: os.environ[name] for name in solver.passed}),
+            writable=(workspace.folder,),
+            limits=limits,
         )
-        if done.exit_code == 127:  # the shell found no such program
-            said = done.stderr.decode(errors="replace").strip()
-            raise InputError(f"the agent's command cannot be run: {said[-_SAID:]}")
-        note = "" if done.ok else f"it was ended for {done.exceeded or f'exit code {done.exit_code}'}"
-        predictions.add(task, attempt, workspace.patch(), note)
+    )
+    if done.exit_code == 127:  # the shell found no such program
+        said = done.stderr.decode(errors="replace").strip()
+        raise InputError(f"the agent's command cannot be run: {said[-_SAID:]}")
+    note = "" if done.ok else f"it was ended for {done.exceeded or f'exit code {done.exit_code}'}"
+    predictions.add(task, attempt, workspace.patch(), note)
 
 
 def command_of(agent: str, values: dict[str, str]) -> str:
@@ -207,6 +217,7 @@ class _Predictions:
     def __init__(self, path: Path, model: str) -> None:
         self._path, self._model, self._console = path, model, Console(stderr=True)
         self._done: set[tuple[str, int]] = set()
+        self._writing = threading.Lock()
         if path.exists():
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
@@ -241,7 +252,7 @@ class _Predictions:
             "attempt": attempt,
             "note": note[:_SAID],
         }
-        with self._path.open("a", encoding="utf-8") as file:
+        with self._writing, self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         self._done.add((task.task_id, attempt))
         what = f"{len(patch.splitlines())} lines of a patch" if patch else "no patch"

@@ -46,6 +46,7 @@ def solve(
         str | None, typer.Option("--env", help="--agent: variables of this environment that it gets: NAME,NAME.")
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.01, max=10_000, help="--agent: time of one attempt.")] = 30.0,
+    jobs: Annotated[int, typer.Option(min=1, help="--agent: attempts at once.")] = 1,
     budget_usd: Budget = None,
     clone: Clone = None,
     tasks: OnlyTasks = "",
@@ -73,6 +74,7 @@ def solve(
         agent=agent or "",
         passed=variables,
         minutes=minutes,
+        jobs=jobs,
     )
     chosen = settings_from(settings, "heuristic", "unit-test", budget_usd)
     solve_all(place, dataset, clone, only, to, solver, chosen)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Task
 from perfquarry.data.store import TableStore
+from perfquarry.flows.server import local_server
 from tests.system.conftest import Curated
 
 AGENT = """
@@ -52,6 +54,33 @@ def test_an_agents_work_becomes_predictions_and_no_attempt_is_made_twice(
     assert [row["attempt"] for row in lines(to)] == [1, 2]
     slow = perfquarry(curated.home, *words[:6], "slow", "--minutes", "0.02", "--agent", "echo x > new.txt; sleep 60")
     assert "time" in slow.stderr and "new.txt" in lines(to)[-1]["model_patch"], "what was done in time counts"
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*Popen")  # the server outlives who started it, by design
+def test_attempts_are_task_runs_where_the_user_has_a_prefect_server(
+    curated: Curated, task: Task, perfquarry: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = tmp_path / "made.jsonl"
+    words = ("solve", "--dataset", "demo", "--to", str(to), "--name", "m", "--attempts", "3", "--jobs", "2", "--agent")
+    with local_server(Home(tmp_path / "home")) as server:
+        monkeypatch.setenv("PREFECT_API_URL", server.wait())
+        monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+        perfquarry(curated.home, *words, "echo x > new.txt")
+        (run,) = asked(server.wait(), "flow_runs")
+        works = asked(server.wait(), "task_runs")
+        assert (run["name"], run["state_type"]) == ("solve-demo", "COMPLETED")
+        assert sorted(one["name"] for one in works) == [f"{task.task_id}-{number}" for number in (1, 2, 3)]
+        assert {one["state_type"] for one in works} == {"COMPLETED"}
+        failed = perfquarry(curated.home, *words[:-2], "1", "--attempts", "4", "--agent", "no-such-program", code=2)
+        assert "cannot be run" in failed.stderr and "Traceback" not in failed.stderr
+        assert {one["state_type"] for one in asked(server.wait(), "flow_runs")} == {"COMPLETED", "FAILED"}
+    assert sorted(row["attempt"] for row in lines(to)) == [1, 2, 3]
+
+
+def asked(url: str, kind: str) -> list[dict[str, Any]]:
+    """Runs of a kind that a Prefect server knows."""
+    found: list[dict[str, Any]] = httpx.post(f"{url}/{kind}/filter", json={}, timeout=10, trust_env=False).json()
+    return found
 
 
 def test_a_model_solves_through_exchange_and_its_patches_are_read(

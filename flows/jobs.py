@@ -1,0 +1,47 @@
+"""Independent jobs of one command, some at once: in threads, or as task runs on the user's Prefect server.
+
+A job writes its own result when it is done, so that the same command, given again, does what is left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from perfquarry.flows.server import quiet
+from perfquarry.harness.sandbox import ending_together
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work."""
+
+    label: str
+    """The name of its task run."""
+    work: Callable[[], None]
+
+
+def do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:
+    """Does the jobs; the first that raises ends those that have not begun, and its error is raised.
+
+    Args:
+        command: name of the flow, where PREFECT_API_URL names a server.
+        subject: what the command is about: a part of the flow run's name.
+        jobs: what is to do.
+        at_once: most that work at the same time.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        quiet()
+        from perfquarry.flows.prefect_flows import do_jobs
+
+        return do_jobs(command, subject, jobs, at_once)
+    with ThreadPoolExecutor(max_workers=at_once) as pool, ending_together():
+        begun = [pool.submit(job.work) for job in jobs]
+        try:
+            for one in begun:
+                one.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
