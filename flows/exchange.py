@@ -94,7 +94,7 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     answered = _answered(folder)
     left = [line for line in _asked(folder).values() if line.custom_id not in answered]
     if not left:
-        raise InputError(f"no request waits in {path}; run the command that asked again")
+        raise InputError(f"no request waits in {path}: give the command that asked once more, and it goes on")
     if as_json:
         print(json.dumps([_facts(folder, line) for line in left[:number]], indent=2))
         return
@@ -103,7 +103,9 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
         typer.echo(f"# request {line.custom_id} ({place} of {len(left)} that wait; {line.path.name}:{line.number})")
         for role, text in texts_of(line.content):
             typer.echo(f"\n## {role}\n\n{text}")
-        typer.echo(f"\n## answer\n\nWrite {_answer_file(folder, line)}, for example:\n")
+        typer.echo(
+            f"\n## answer\n\nWrite {_answer_file(folder, line)}, YAML or JSON; a text of one line needs no `|`:\n"
+        )
         for row in _example(form.schema, form.schema):
             typer.echo(row)
         typer.echo()
@@ -125,7 +127,11 @@ def check(path: Path, *, as_json: bool) -> None:
     else:
         for fault in faults:
             typer.echo(f"{fault.file}:{fault.line}: {fault.custom_id}: {fault.problem}")
-        typer.echo(f"{len(lines)} answers, {len(faults)} of them do not fit" if faults else f"{len(lines)} answers fit")
+        typer.echo(
+            f"{len(lines)} answers, {len(faults)} of them do not fit"
+            if faults
+            else f"{len(lines)} answers fit their forms; what they say is tried by the command that asked"
+        )
     if faults:
         raise typer.Exit(1)
 
@@ -161,6 +167,7 @@ def _fault(line: ExchangeLine, asked: Mapping[str, ExchangeLine]) -> MisfitAnswe
 
 
 def _answer_file(folder: ExchangeFolder, line: ExchangeLine) -> Path:
+    (folder.path / ANSWERS).mkdir(exist_ok=True)
     return folder.path / ANSWERS / f"{line.custom_id}.yaml"
 
 
@@ -191,7 +198,7 @@ def _example(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0
             yield before + comment
             yield from _example(field, whole, depth + 1)
         elif field.get("type") == "string" and "enum" not in field:
-            yield f"{before} |{comment}"
+            yield f"{before} |{len(_INDENT)}{comment}"  # the number keeps the first line's own indentation
             yield f"{_INDENT * (depth + 1)}…"
         else:
             yield f"{before} {' or '.join(map(str, field.get('enum', [field.get('type', '…')])))}{comment}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from perfquarry.curation.problems.texts import gso_text
 from perfquarry.data.errors import InputError
@@ -32,7 +32,7 @@ _ANSWER_TOKENS = 8_000
 class Edit(BaseModel):
     """One replacement in one file."""
 
-    path: str = Field(description="As it is shown.")
+    path: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(description="As it is shown.")
     search: str = Field(description="Whole lines that stand in the file exactly once.", min_length=1)
     replace: str
 
@@ -92,8 +92,12 @@ def solve_requests(
         for name in files
         if name in known
     ]
-    values: Mapping[str, Any] = {"problem": problem_text(task, method), "files": fit(pieces, _FILE_TOKENS)}
-    prompt = Prompt(PROMPTS, "solve", "v1")
+    values: Mapping[str, Any] = {
+        "problem": problem_text(task, method),
+        "python": task.python,
+        "files": fit(pieces, _FILE_TOKENS),
+    }
+    prompt = Prompt(PROMPTS, "solve", "v2")
     first = prompt.request(Edits, STAGE, task.change_id, values=dict(values), max_tokens=_ANSWER_TOKENS)
     for number in range(1, attempts + 1):
         yield replace(first, seed=number)

@@ -193,11 +193,13 @@ def test_the_command_leads_from_request_to_answer(kind: str, home: Home, folder:
     assert [one["custom_id"] for one in facts] == [one.address for one in QUESTIONS[1:]]
     assert facts[0]["answer_file"] in text and set(facts[0]["schema"]["properties"]) == set(Verdict.model_fields)
     for one in facts:  # the example that it shows, filled in
-        Path(one["answer_file"]).parent.mkdir(exist_ok=True)
-        Path(one["answer_file"]).write_text("verdict: |\n  no\nconfidence: 0.5\nnote: |\n  shown\n")
-    assert command("check", folder) == (0, "3 answers fit\n")
+        Path(one["answer_file"]).write_text("verdict: |2\n  no\nconfidence: 0.5\nnote: |2\n    shown\n")
+    code, said = command("check", folder)
+    assert code == 0 and said.startswith("3 answers fit their forms")
     answers = dict(opened(home, spec).ask_all(QUESTIONS))
-    assert answers[2].value == Verdict(verdict="no\n", confidence=0.5, note="shown\n")
+    assert answers[2].value == Verdict(verdict="no\n", confidence=0.5, note="  shown\n"), (
+        "the first line keeps its indentation"
+    )
     assert "run the same command again" in command("status", folder)[1] and "verdict: |" in text
     assert "confidence: number" in text
     assert CliRunner().invoke(app, ["exchange", "next", str(folder)]).exception is not None
