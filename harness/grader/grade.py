@@ -129,7 +129,9 @@ class Grading(object):
         self._fail = {node for node, twin in self._twins.nodes.items() if failed(base, twin) and failed(gold, twin)}
         self._facts.update(tests=len(both), twins=len(self._fail))
         if not both:
-            raise Trouble("no test passes on the base and on the expert's side")
+            if not all(one["script"] for one in self._task["workloads"]):
+                raise Trouble("no test passes on the base and on the expert's side")
+            return None  # what scripts return is compared with the base: the tests were only chosen by their names
         left = both
         for _ in range(TRIES):  # a test that fails now and then is not the candidate's fault
             try:

@@ -9,7 +9,8 @@ import sys
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -153,6 +154,29 @@ def test_without_root_or_a_sandbox_nobody_is_graded(part: Any, monkeypatch: pyte
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(users.Trouble, match="must be root"):
         launch.Launcher({"python": sys.executable}, "/nonexistent")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_named_tests_that_pass_nowhere_decide_nothing_where_scripts_do(part: Any, script: bool) -> None:
+    """Tests of nose, or without a package that they need: chosen by their names, they fail on the base already."""
+    grade = part("grade")
+    facts: dict[str, Any] = {}
+    workload = {"node": "w", "script": script, "hidden": False}
+    grading = grade.Grading({"work": "", "tests": ["tests/test_x.py"], "workloads": [workload]}, "", facts)
+
+    class NoTwins:
+        nodes: ClassVar[dict[str, str]] = {}
+
+    class AllFail:
+        def run(self, side: str, mode: str, arguments: object) -> Any:
+            return SimpleNamespace(why="", items={"tests/test_x.py::test_a": {"outcome": "failed"}})
+
+    grading._twins, grading._launcher = NoTwins(), AllFail()
+    if script:
+        assert grading._correctness() is None and facts["tests"] == 0
+    else:
+        with pytest.raises(grade.Trouble, match="no test passes"):
+            grading._correctness()
 
 
 def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -> None:
