@@ -7,12 +7,13 @@ HOSTILE := tests/system/hostile
 
 VENV := .venv
 BIN  := $(VENV)/bin
+TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -25,14 +26,23 @@ setup-dev: $(VENV)/.dev
 curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
 
-test: setup-dev ## format, lint, types, import rules and the tests
+test: setup-dev ## format, lint, types, import rules, and the tests of the rooms
 	$(MAKE) --no-print-directory --jobs 2 --output-sync check hostile
-	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
+	$(TESTS) -m "not slow and not system"
+
+test-unit: setup-dev ## the tests that run no program of a repository
+	$(TESTS) -m "not slow and unit"
+
+test-sandbox: setup-dev ## the tests that build, run, time or grade programs
+	$(TESTS) -m "not slow and sandbox"
+
+test-system: setup-dev ## the tests of whole commands, pages, servers and workers
+	$(TESTS) -m "not slow and system"
 
 hostile: setup-dev  # by themselves: which other programs they meet is not theirs
 	$(BIN)/python -m pytest -m "not slow" $(HOSTILE)
 
-test-all: setup-dev check ## the same with the slow tests
+test-all: setup-dev check ## all tests, the slow ones too
 	$(BIN)/python -m pytest
 
 check: setup-dev

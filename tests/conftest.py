@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.real_servers import postgres, postgres_binaries, s3_server
 
 
+LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
+"""What the tests of a folder need; those of the others are unit tests."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of the longest tests first, or one worker ends long after the others."""
-    items.sort(key=lambda item: "system" not in item.path.parts)
+    """Each test gets its lane; those that take longest come first, or one worker ends long after the others."""
+    for item in items:
+        item.add_marker(LANES.get(item.path.relative_to(Path(__file__).parent).parts[0], "unit"))
+    items.sort(key=lambda item: item.get_closest_marker("unit") is not None)
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)
 
 
 @pytest.fixture(scope="session")
