@@ -88,13 +88,15 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     """The requests that wait, the oldest first, as the model reads them.
 
     Raises:
-        InputError: no such folder, a line that cannot be read, or none waits.
+        InputError: no such folder, a line that cannot be read, or nothing was asked there.
     """
     folder = _opened(path)
-    answered = _answered(folder)
-    left = [line for line in _asked(folder).values() if line.custom_id not in answered]
-    if not left:
-        raise InputError(f"no request waits in {path}: give the command that asked once more, and it goes on")
+    asked, answered = _asked(folder), _answered(folder)
+    if not asked:
+        raise InputError(f"nothing was asked in {path} yet: it is filled by a run with --llm exchange:{path}")
+    left = [line for line in asked.values() if line.custom_id not in answered]
+    if not left and not as_json:
+        typer.echo(f"all requests in {path} are answered: give the command that asked once more, and it goes on")
     if as_json:
         print(json.dumps([_facts(folder, line) for line in left[:number]], indent=2))
         return
