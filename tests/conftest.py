@@ -9,7 +9,6 @@ import pytest
 
 from tests.real_servers import postgres, postgres_binaries, s3_server
 
-
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""
 
