@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow.compute as pc
-from filelock import FileLock
 from pydantic import Field
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import write_whole
 from perfquarry.data.records import Issue, Policy, Pull, Record
 from perfquarry.flows.display import current
 from perfquarry.flows.joining import from_git, graph_of, plain_pulls
@@ -58,7 +58,7 @@ def crawl(run: Run) -> Crawled:
     address = base_url_of(settings, host)
     client = GitHubClient(identities(settings, address, codebase), settings, current().note)
     reader = Crawl(client, codebase, run.stamp("pulls"), settings)
-    with _alone(run):
+    with run.home.lock(f"pulls-{run.name}"):  # one crawl at a time
         current().stage("github", None)
         etags = _Etags(run)
         unchanged = etags.ask(reader)
@@ -147,16 +147,7 @@ class _Etags:
 
     def keep(self) -> None:
         """Notes them: everything up to them is in the tables."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._file.with_suffix(".partial")
-        partial.write_text(json.dumps(self._noted))
-        partial.replace(self._file)
-
-
-def _alone(run: Run) -> FileLock:
-    """One crawl a repository and home at a time."""
-    run.home.locks.mkdir(parents=True, exist_ok=True)
-    return FileLock(run.home.locks / f"pulls-{run.name}.lock")
+        write_whole(self._file, json.dumps(self._noted))
 
 
 def _codebase(run: Run) -> tuple[str, str]:
@@ -214,7 +205,7 @@ def reconstruct(run: Run) -> Crawled:
         InputError, GitFailed: the repository cannot be cloned or read.
     """
     began = time.monotonic()
-    with _alone(run):
+    with run.home.lock(f"pulls-{run.name}"):  # one crawl at a time
         known = run.store.scan(Pull, run.name, columns=["number", "merge_sha"], **run.where("pulls-git"))
         there = set(zip(known["number"].to_pylist(), known["merge_sha"].to_pylist(), strict=True))
         rows = [row for row in from_git(run, graph_of(run)) if (row.number, row.merge_sha) not in there]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
-from filelock import FileLock
 
 from perfquarry.data.claims import Claims
 from perfquarry.data.demo import build_demo
@@ -23,10 +23,13 @@ from perfquarry.data.records import (
     Build,
     Change,
     Machine,
+    Row,
     Side,
     Stamp,
     Task,
+    Timing,
     Verdict,
+    Workload,
     content_id,
 )
 from perfquarry.data.registry import Repository
@@ -63,6 +66,14 @@ VERSIONS = {
     "count": "1",
 }
 """Version of the code of each stage: raised when its rows would come out differently."""
+TABLES: dict[str, type[Row]] = {
+    "mine": Change,
+    "judge": Verdict,
+    "build": Build,
+    "generate": Workload,
+    "measure": Timing,
+}
+"""Tables of the stages that take changes, in their order: each takes what the one before it kept."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +172,8 @@ class Run:
     @cached_property
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
-        destination = self._clone_path
-        self.home.locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.home.locks / f"clone-{self.name}.lock"):
-            return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
+        with self.home.lock(f"clone-{self.name}"):
+            return ensure_clone(as_given(self.source), self._clone_path, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:
         """Id of the newest commit of the branch.
@@ -270,6 +279,17 @@ class Run:
         """Arguments that restrict a reader to the rows of this run's configuration."""
         return {"stage_version": VERSIONS[stage], "config_hash": self.hashes[stage]}
 
+    def column(self, stage: str, name: str = "change_id", where: pc.Expression | None = None) -> set[Any]:
+        """The values of a column in the rows of a stage: which changes it has looked at, if no other is named."""
+        table = self.store.scan(TABLES[stage], self.name, columns=[name], where=where, **self.where(stage))
+        return set(table[name].to_pylist())
+
+    def kept(self, stage: str) -> set[str]:
+        """Changes of which a stage has kept rows: of `build` those of which both sides are built."""
+        if stage == "build":
+            return self.column(stage) - self.column(stage, where=pc.field("status") != "kept")
+        return self.column(stage, where=pc.field("status") == "kept")
+
     def change(self, change_id: str) -> Change:
         """The change of an id.
 
@@ -325,7 +345,7 @@ class Run:
     @cached_property
     def _chosen(self) -> frozenset[str]:
         """With a limit: the changes it is about, once the judge is done."""
-        from perfquarry.flows.scope import open_changes  # which knows runs
+        from perfquarry.flows.again import open_changes  # which knows runs
 
         return frozenset(open_changes(self, self.ranked())[: self.options.limit])
 

@@ -19,8 +19,10 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
+from perfquarry.data.files import write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
+from perfquarry.flows.display import Display
 
 KEPT = 20
 """Runs of a repository that are remembered."""
@@ -49,8 +51,8 @@ class RunRecord(Record):
     message: str = Field(default="", description="Why it failed, or what it waits for.")
 
 
-class Recorder:
-    """Writes the record of this process's run; a `flows.display.Display`."""
+class Recorder(Display):
+    """Writes the record of this process's run."""
 
     def __init__(self, path: Path, record: RunRecord) -> None:
         self.record = record
@@ -60,23 +62,24 @@ class Recorder:
 
     def stage(self, name: str, total: int | None) -> None:
         """A stage begins."""
+        super().stage(name, total)
         self.set(stage=name, total=total, done=0, note="")
 
     def advance(self, steps: int = 1) -> None:
         """Steps are done."""
+        super().advance(steps)
         with self._lock:
             self._change(done=self.record.done + steps)
 
-    def tell(self, about: str, text: str) -> None:
-        """Nothing: the tables have it."""
-
     def note(self, text: str) -> None:
         """What is being worked on."""
+        super().note(text)
         with self._lock:
             self._change(note=text[:200])
 
     def finish(self, summary: str) -> None:
         """The stage is done."""
+        super().finish(summary)
         self.set(note=summary)
 
     def set(self, **changes: object) -> None:
@@ -89,9 +92,7 @@ class Recorder:
         self.record = self.record.model_copy(update=changes)
         if time.monotonic() - self._written >= WRITE_SECONDS or not self._written:
             self._written = time.monotonic()
-            whole = self._path.with_suffix(".tmp")
-            whole.write_text(self.record.model_dump_json(), encoding="utf-8")
-            whole.replace(self._path)
+            write_whole(self._path, self.record.model_dump_json())
 
 
 def run_name(repository: str) -> str:

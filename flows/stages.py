@@ -127,12 +127,11 @@ def _mine_todo(run: Run) -> list[Batch]:
 
 
 def _mine(run: Run, _: Batch) -> None:
-    known = run.store.scan(Change, run.name, columns=["head_sha"], **run.where("mine"))
     changes = crawl(
         run.clone,
         run.stamp("mine"),
         run.options.settings.mine,
-        known=frozenset(known["head_sha"].to_pylist()),
+        known=frozenset(run.column("mine", "head_sha")),
         since=run.options.since,
         until=run.options.until,
         only=run.options.changes or None,
@@ -164,7 +163,7 @@ def _judge_todo(run: Run) -> list[Batch]:
 
 
 def _judge(run: Run, keys: Batch) -> None:
-    wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
+    wanted = frozenset(keys) - run.column("judge")  # a batch may be tried again
     append_in_parts(run, _counted(verdicts(run, wanted)))
     run.judged()
 
@@ -172,31 +171,12 @@ def _judge(run: Run, keys: Batch) -> None:
 # build, generate, measure: one change a batch, most probable first
 
 
-def _kept(run: Run, model: type[Row], stage: str) -> set[str]:
-    table = run.store.scan(
-        model, run.name, columns=["change_id"], where=pc.field("status") == "kept", **run.where(stage)
-    )
-    return set(table["change_id"].to_pylist())
-
-
-def _done(run: Run, model: type[Row], stage: str) -> set[str]:
-    table = run.store.scan(model, run.name, columns=["change_id"], **run.where(stage))
-    return set(table["change_id"].to_pylist())
-
-
-def _built(run: Run) -> set[str]:
-    """Changes of which both sides are built."""
-    table = run.store.scan(Build, run.name, columns=["change_id", "status"], **run.where("build"))
-    rejected = set(table.filter(pc.field("status") != "kept")["change_id"].to_pylist())
-    return set(table["change_id"].to_pylist()) - rejected
-
-
 def _one_by_one(run: Run, ready: set[str], done: set[str]) -> list[Batch]:
     return [(change,) for change in run.in_scope() if change in ready and change not in done]
 
 
 def _build_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _kept(run, Verdict, "judge"), _done(run, Build, "build") - again.due(run, "build"))
+    return _one_by_one(run, run.kept("judge"), run.column("build") - again.due(run, "build"))
 
 
 def _build(run: Run, keys: Batch) -> None:
@@ -216,7 +196,7 @@ def _builds(run: Run, change_id: str) -> list[Build]:
 
 
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _built(run), rows_of_run.done(run, Workload, "generate") - again.due(run, "generate"))
+    return _one_by_one(run, run.kept("build"), rows_of_run.done(run, "generate") - again.due(run, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
@@ -246,8 +226,8 @@ def _workloads(run: Run, change_id: str) -> list[Workload]:
 
 
 def _measure_todo(run: Run) -> list[Batch]:
-    done = rows_of_run.done(run, Timing, "measure") - set(rows_of_run.undecided(run, run.begun))
-    return _one_by_one(run, _kept(run, Workload, "generate"), done)
+    done = rows_of_run.done(run, "measure") - set(rows_of_run.undecided(run, run.begun))
+    return _one_by_one(run, run.kept("generate"), done)
 
 
 def _measure(run: Run, keys: Batch) -> None:
@@ -286,7 +266,7 @@ def _measure(run: Run, keys: Batch) -> None:
 
 
 def _select_todo(run: Run) -> list[Batch]:
-    changes = sorted(_done(run, Timing, "measure"))
+    changes = sorted(run.column("measure"))
     if not changes:
         return []
     family = rows_of_run.family(run, changes)

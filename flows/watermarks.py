@@ -14,13 +14,13 @@ from functools import cached_property
 
 from pydantic import Field, ValidationError
 
+from perfquarry.data.files import write_whole
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.records import Record, content_id
 from perfquarry.flows import again
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import VERSIONS, Run
-from perfquarry.flows.scope import open_changes
 from perfquarry.flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")
@@ -74,15 +74,12 @@ class Watermark:
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
             return
-        if run.options.limit and open_changes(run, run.ranked()):
+        if run.options.limit and again.open_changes(run, run.ranked()):
             return
         if again.left(run, [stage.name for stage in self._stages]):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        whole = self._path.with_suffix(".tmp")
-        whole.write_text(mark.model_dump_json(), encoding="utf-8")
-        whole.replace(self._path)
+        write_whole(self._path, mark.model_dump_json())
 
     @cached_property
     def head(self) -> str:

@@ -19,7 +19,6 @@ from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import without_tasks
 from perfquarry.flows.gc import tidy
@@ -30,7 +29,7 @@ from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import print_json, show
 from perfquarry.flows.reports import funnel_table, reasons_table, task_row, tasks_table
 from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import TABLES, Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import LocalServer, local_server, quiet
@@ -202,29 +201,18 @@ def _check(run: Run, stages: Sequence[str]) -> None:
             raise InputError(f"no commit {change!r} in {run.source}: give hashes of its default branch") from error
 
 
-_BEFORE: dict[str, tuple[str, type[Row]]] = {
-    "judge": ("mine", Change),
-    "build": ("judge", Verdict),
-    "generate": ("build", Build),
-    "measure": ("generate", Workload),
-    "select": ("measure", Timing),
-}
-"""By stage: the one before it, and the table that it fills."""
-
-
 def _check_before(run: Run, stages: Sequence[str]) -> None:
     """Looks whether the first of the stages has anything to begin with.
 
     Raises:
         InputError: the stage before it was not run with these settings.
     """
-    if stages[0] in _BEFORE:
-        before, table = _BEFORE[stages[0]]
-        if not run.store.count(table, run.name, **run.where(before)):
-            raise InputError(
-                f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
-                f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
-            )
+    before = dict(zip((*TABLES, "select")[1:], TABLES, strict=True)).get(stages[0])
+    if before and not run.store.count(TABLES[before], run.name, **run.where(before)):
+        raise InputError(
+            f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
+            f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
+        )
 
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
