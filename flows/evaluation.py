@@ -35,8 +35,9 @@ from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
 from perfquarry.flows.output import Listing
+from perfquarry.flows.output import show as output
 from perfquarry.flows.published import MadeTask, PublishedTasks
-from perfquarry.flows.reports import times
+from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.host import Graded, grade, patched_copy
@@ -317,7 +318,7 @@ class Gradings:
             self._say("waiting: other timings hold all cores")
 
     def _say(self, text: str) -> None:
-        self._console.print(visible(text), highlight=False, markup=False, soft_wrap=True)
+        output(visible(text), console=self._console)
 
 
 def _key(one: Prediction | Grade) -> tuple[str, str]:
@@ -339,7 +340,7 @@ def in_words(row: Grade) -> str:
     if row.speedup is None:
         return f"reward {reward}, {row.reason}" + (f": {row.why.splitlines()[0][:160]}" if row.why else "")
     part = f", {row.of_expert:.2f} of the expert's" if row.of_expert is not None else ""
-    said = f"{times(row.speedup)} [{times(row.low)}, {times(row.high)}]{part}"
+    said = f"{with_interval(row.speedup, row.low, row.high)}{part}"
     return f"reward {reward}, {said}" + (f", {row.reason}" if row.reason else "")
 
 
@@ -348,29 +349,25 @@ def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json
     if as_json:
         print(report.model_dump_json(indent=2))
         return
-    console.print()
-    console.print(_scores(report.scores), crop=False)
-    console.print(f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}", highlight=False)
-    for name, why in report.left_out.items():
-        console.print(f"left out: {name}: {why.splitlines()[0]}", highlight=False, markup=False)
+    lines = [f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}"]
+    lines += [f"left out: {name}: {why.splitlines()[0]}" for name, why in report.left_out.items()]
     shown = shown_duels(report)
     for duel in shown:
         said = "differ" if duel.q_value < 0.05 else "do not differ for certain"
-        console.print(
+        lines.append(
             f"{visible(duel.first)} and {visible(duel.second)} {said}: Opt {duel.opt:+.2f} on {duel.tasks} tasks, "
-            f"q = {duel.q_value:.3g}; {visible(duel.first)} is the faster on {duel.faster:.0%}",
-            highlight=False,
-            markup=False,
+            f"q = {duel.q_value:.3g}; {visible(duel.first)} is the faster on {duel.faster:.0%}"
         )
     if len(shown) < len(report.duels):
-        console.print(f"{len(report.duels) - len(shown)} more comparisons of two models are in report.json")
+        lines.append(f"{len(report.duels) - len(shown)} more comparisons of two models are in report.json")
     for name, order in report.orders.items():
         if order.startswith("!"):
-            console.print(f"{name} does not tell solutions apart: {order[2:]}", highlight=False, markup=False)
+            lines.append(f"{name} does not tell solutions apart: {order[2:]}")
     if report.best:
-        console.print(f"better than the expert for certain: {', '.join(sorted(report.best))}", markup=False)
+        lines.append(f"better than the expert for certain: {', '.join(sorted(report.best))}")
     if to:
-        console.print(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}", markup=False)
+        lines.append(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}")
+    output("", _scores(report.scores), *lines, console=console)
 
 
 def _scores(scores: Sequence[Score]) -> Listing:

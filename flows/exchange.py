@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
-from perfquarry.flows.output import Listing, show
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.llm.answers import problem_of
 from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
 from perfquarry.llm.request import Reply
@@ -66,22 +64,18 @@ def status(path: Path, *, as_json: bool) -> None:
             )
         )
     if as_json:
-        print(json.dumps([row.model_dump() for row in rows], indent=2))
+        print_json(rows)
         return
-    console = Console()
     if not rows:
-        console.print(f"nothing was asked in {path} yet", highlight=False, markup=False)
+        show(f"nothing was asked in {path} yet")
         return
     names = (">requests", ">answered", ">wait", ">tokens to read, about")
     table = Listing(("form of the answer", *names), f"Requests in {path}")
     for row in rows:
         table.add(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
-    show(table)
-    if any(row.waiting for row in rows):
-        told = f"the next to answer: perfquarry exchange next {path}"
-    else:
-        told = "all are answered: run the same command again"
-    console.print(told, highlight=False, markup=False, soft_wrap=True)
+    waits = any(row.waiting for row in rows)
+    next_step = f"the next to answer: perfquarry exchange next {path}"
+    show(table, next_step if waits else "all are answered: run the same command again")
 
 
 def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
@@ -96,7 +90,7 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     if not left:
         raise InputError(f"no request waits in {path}; run the command that asked again")
     if as_json:
-        print(json.dumps([_facts(folder, line) for line in left[:number]], indent=2))
+        print_json([_facts(folder, line) for line in left[:number]])
         return
     for place, line in enumerate(left[:number], 1):
         form = form_of(line.content)
@@ -121,7 +115,7 @@ def check(path: Path, *, as_json: bool) -> None:
     lines = list(folder.responses())
     faults = [fault for line in lines if (fault := _fault(line, asked))]
     if as_json:
-        print(json.dumps([fault.model_dump() for fault in faults], indent=2))
+        print_json(faults)
     else:
         for fault in faults:
             typer.echo(f"{fault.file}:{fault.line}: {fault.custom_id}: {fault.problem}")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-from rich.console import Console
 
 from perfquarry.curation.in_force import made_of
 from perfquarry.data.errors import InputError
@@ -16,6 +13,7 @@ from perfquarry.data.settings import BuildSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.facts import find_task
 from perfquarry.flows.names import repository_of
+from perfquarry.flows.output import print_json, show
 from perfquarry.flows.reports import size
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
@@ -41,10 +39,10 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     store.append([task.model_copy(update={"image_digest": digest})])
     if as_json:
         facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to)}
-        print(json.dumps({**facts, "bytes": to.stat().st_size, "layers": image.layers}, indent=2))
+        print_json({**facts, "bytes": to.stat().st_size, "layers": image.layers})
     else:
-        said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers\n{digest} (noted in the task)"
-        Console().print(f"{said}\nrun it with: docker load -i {to}", highlight=False, markup=False, soft_wrap=True)
+        said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers"
+        show(said, f"{digest} (noted in the task)", f"run it with: docker load -i {to}")
 
 
 def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltSide]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,20 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.data.records import Record
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.plots import judge_plot
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import ModelJudge
-from perfquarry.miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
+from perfquarry.miners.judge.scores import Calibration, Judged, Scores, calibrate, score
 
 
 class LabelRow(Record):
@@ -78,7 +75,7 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
     if as_json:
         facts: dict[str, Any] = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked)}
         facts |= {"tokens": found.tokens, "usd_per_1000_changes": found.usd_per_1000, "plot": str(plot)}
-        print(json.dumps({**facts, "calibration": fitted and fitted.model_dump()}, indent=2))
+        print_json({**facts, "calibration": fitted})
         return
     _show(found, scores, fitted, plot)
 
@@ -158,43 +155,26 @@ def _judge_repository(run: Run, by_sha: dict[str, LabelRow], found: _Found) -> N
 
 
 def _show(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> None:
-    console = Console()
-    console.print(
-        f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}",
-        highlight=False,
-        markup=False,
-    )
-    choices = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "precision", "recall", "chosen", "found", "missed"):
-        choices.add_column(name, justify="right" if name else "left")
+    choices = Listing(("", ">precision", ">recall", ">chosen", ">found", ">missed"))
     for name, one in (("goes on", scores.goes_on), ("called yes", scores.yes)):
-        choices.add_row(name, *_cells(one))
-    console.print(choices)
-    bins = Table(title="Reliability", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("probability", "labels", "mean", "improvements"):
-        bins.add_column(name, justify="right")
-    for one_bin in scores.bins:
-        bins.add_row(
-            f"{one_bin.low:.1f}–{one_bin.high:.1f}",
-            str(one_bin.labels),
-            f"{one_bin.probability:.3f}",
-            f"{one_bin.share:.3f}",
+        shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (one.precision, one.recall)]
+        choices.add(name, *shares, str(one.chosen), str(one.found), str(one.missed))
+    bins = Listing((">probability", ">labels", ">mean", ">improvements"), "Reliability")
+    for group in scores.bins:
+        span, shares = (
+            f"{group.low:.1f}–{group.high:.1f}",
+            [f"{value:.3f}" for value in (group.probability, group.share)],
         )
-    console.print(bins)
+        bins.add(span, str(group.labels), *shares)
     usd = "not known" if found.usd_per_1000 is None else f"{found.usd_per_1000:.2f}"
-    console.print(
-        f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)", markup=False
+    show(
+        f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}",
+        *("", choices, "", bins, ""),
+        f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)",
     )
     if fitted:
-        console.print(
-            f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,\n"
+        show(
+            f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,",
             f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}",
-            markup=False,
-            highlight=False,
         )
-    console.print(f"Plot: {plot}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _cells(choice: Choice) -> list[str]:
-    shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (choice.precision, choice.recall)]
-    return [*shares, str(choice.chosen), str(choice.found), str(choice.missed)]
+    show(f"Plot: {plot}")

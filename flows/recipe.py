@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from perfquarry.data.errors import InputError
 from perfquarry.data.registry import Repository
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import say
 from perfquarry.flows.run import Run
 from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.rejections import Rejection
@@ -53,12 +52,7 @@ def draft(options: Options, to: Path | None) -> None:
     text = text_of(run.repository, read_recipe(tree, run.repository), sha)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    Console().print(
-        f"{file}\nUncomment and correct what is wrong; then run perfquarry again.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    say(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")
 
 
 def text_of(repository: Repository, found: Recipe, sha: str) -> str:

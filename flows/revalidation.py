@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, show
+from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
@@ -51,7 +50,7 @@ def revalidate(
             continue
         store.append([row])
         rows.append(row)
-        console.print(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", highlight=False, markup=False)
+        show(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", console=console)
     _report(rows, untried, as_json=as_json)
     if untried:
         first, why = next(iter(untried.items()))
@@ -90,7 +89,7 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
         summary = dict(zip(("share", "low", "high"), share, strict=True)) if share else None
         held = sum(row.status == "kept" for row in rows)
         facts = {"tasks": len(rows), "held": held, "share": summary, **_partly(rows), "untried": untried}
-        print(json.dumps({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}))
+        print_json({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]})
         return
     names = (">published", ">95 % interval", ">here", ">95 % interval", ">load", "outcome")
     table = Listing(("task", *names))
@@ -104,22 +103,17 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
             f"{row.foreign_load:.2f}",
             outcome(row),
         )
-    console = Console()
-    show(table, console=console)
+    show(table)
     if share:
         held = sum(row.status == "kept" for row in rows)
         part, low, high = (100 * value for value in share)
         machine = rows[-1].machine
-        console.print(
+        some = _partly(rows)
+        show(
             f"\n{held} of {len(rows)} tasks hold: {part:.0f} % (95 % interval {low:.0f} to {high:.0f} %) "
             f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}",
-            highlight=False,
-        )
-        some = _partly(rows)
-        console.print(
             f"{some['tasks_in_part']} of {len(rows)} hold with at least one workload; "
             f"{some['workloads_held']} of {some['workloads']} workloads hold",
-            highlight=False,
         )
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
-from rich.console import Console
 
 from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import database_of
@@ -23,6 +22,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import print_json, say, show
 from perfquarry.flows.send_back import SendBackRunner
 
 
@@ -58,15 +58,14 @@ def transfer(
         facts |= {"log": str(log_to), "logged": export_log(decisions, log_to)}
     engine.dispose()
     if as_json:
-        print(json.dumps(facts, indent=2))
+        print_json(facts)
         return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
     if import_from:
-        console.print(f"{import_from}: {facts['events']} events, {facts['new']} of them new")
+        say(f"{import_from}: {facts['events']} events, {facts['new']} of them new")
     if export_to:
-        console.print(f"{export_to}: {facts['exported']} decisions")
+        say(f"{export_to}: {facts['exported']} decisions")
     if log_to:
-        console.print(f"{log_to}: {facts['logged']} events")
+        say(f"{log_to}: {facts['logged']} events")
 
 
 def serve(
@@ -134,12 +133,9 @@ def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"address": address, "links": links}), flush=True)
         return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"Review: {address}   (Ctrl-C ends it)")
-    for name, link in links.items():
-        console.print(f"{name}: {link}")
+    show(f"Review: {address}   (Ctrl-C ends it)", *(f"{name}: {link}" for name, link in links.items()))
     if not is_loopback(bind.host):
-        console.print("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
+        say("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
 
 
 def _pair(text: str) -> tuple[str, str]:

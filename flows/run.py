@@ -312,6 +312,12 @@ class Run:
             raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
         return found
 
+    def builds_of(self, task: Task) -> list[Build]:
+        """The newest builds of both sides of a task, whatever settings they were made with."""
+        rows = list(self.store.records(Build, self.name, where=pc.field("change_id") == task.change_id))
+        newest = {build.side: build for build in rows if build.status == "kept"}
+        return [newest[side] for side in ("base", "head") if side in newest]
+
     def judged(self) -> None:
         """The ranking is another one: what a limit chooses is to be chosen anew."""
         self.__dict__.pop("_chosen", None)

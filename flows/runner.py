@@ -234,6 +234,16 @@ def run_stages(run: Run, names: Sequence[str]) -> None:
         raise failed(failures)
 
 
+def run_alone(run: Run, stage: Stage) -> None:
+    """Runs one stage, without Prefect.
+
+    Raises:
+        RunFailed: some batches could not be done.
+    """
+    if failures := run_stage(run, stage):
+        raise failed(failures)
+
+
 def _summary(run: Run, stage: Stage) -> str:
     if stage.summary:
         return stage.summary(run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import signal
@@ -14,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
-from rich.console import Console
 from rich.text import Text
 
 from perfquarry.data.children import Need, environment
@@ -22,7 +20,7 @@ from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
 from perfquarry.flows.deployments import POOL, chosen
 from perfquarry.flows.options import WORKER_SETTINGS, read_settings
-from perfquarry.flows.output import Listing, say
+from perfquarry.flows.output import Listing, print_json, say
 from perfquarry.flows.output import show as output
 from perfquarry.flows.server import local_server, quiet
 
@@ -51,10 +49,9 @@ def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 
         create(wanted)
     if as_json:
-        print(json.dumps([one.model_dump() for one in wanted], indent=2))
+        print_json(wanted)
     else:
-        text = f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"
-        Console().print(text, highlight=False, soft_wrap=True)
+        say(f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs")
 
 
 def show(home: Home, *, as_json: bool) -> None:
@@ -64,7 +61,7 @@ def show(home: Home, *, as_json: bool) -> None:
 
         deployed = listed()
     if as_json:
-        print(json.dumps([one.model_dump(mode="json") for one in deployed], indent=2))
+        print_json(deployed)
         return
     if not deployed:
         say("nothing is deployed: `perfquarry schedule apply REPO…` does that, `perfquarry worker` does the runs")
@@ -88,9 +85,9 @@ def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 
         gone = delete(repositories)
     if as_json:
-        print(json.dumps(gone))
+        print_json(gone)
     else:
-        Console().print(f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}", highlight=False)
+        say(f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}")
 
 
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from rich.text import Text
 
 from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.intents import curated, intents_of, with_curators
-from perfquarry.curation.problems import shown
+from perfquarry.curation.problems import is_current, shown
+from perfquarry.curation.problems.written import plan, write
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
@@ -20,20 +21,30 @@ from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.data.registry import names
-from perfquarry.flows.display import showing
+from perfquarry.flows.display import current, showing
 from perfquarry.flows.facts import find_task
 from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, print_json, show
-from perfquarry.flows.oversampling import demands_of
 from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
+from perfquarry.flows.runner import run_alone, run_stages
 from perfquarry.flows.runs import run_name
-from perfquarry.flows.screening import accepted
+from perfquarry.flows.screening import (
+    accepted,
+    demands_of,
+    fix_of,
+    run_checks,
+    screened_tasks,
+    stamp_of,
+    summary,
+)
+from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.work import claiming
+from perfquarry.llm.client import open_client
+from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.vocabulary import size_at
 
 _ORDER = {"blocking": 0, "warning": 1, "info": 2}
@@ -52,9 +63,7 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if with_runs:
-            from perfquarry.flows.screen_runs import run_checks
-
-            run_checks(run, wanted(run))
+            _run_checks(run, {task.task_id: task for task in wanted(run)})
         if llm is not None:
             ask_intents(run, wanted(run), llm)
     asked = {task.task_id: task for task in wanted(run)}
@@ -72,6 +81,18 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
             for name, one in intents.items()
         ]
         show(findings_table(run.name, rows, list(asked.values())), *said, "", _sum_of(rows, options.repo, lacking))
+
+
+def _run_checks(run: Run, tasks: Mapping[str, Task]) -> None:
+    """The checks that run code, of those of the tasks that lack them; each is written when it is done."""
+
+    def todo(run: Run) -> list[Batch]:
+        return [(name,) for name in tasks if name not in screened_tasks(run, "run")]
+
+    def work(run: Run, batch: Batch) -> None:
+        run_checks(run, [tasks[name] for name in batch])
+
+    run_alone(run, Stage("screen-run", todo, work, alone=True, summary=summary, keys="task"))
 
 
 def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> str:
@@ -118,8 +139,6 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if llm is not None:
-            from perfquarry.flows.problem_writing import write_problems
-
             write_problems(run, wanted(run), llm, plans=plans)
     asked = {task.task_id for task in wanted(run)}
     rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
@@ -131,6 +150,32 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
         show(*_problem(row))
     told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
     show(f"{told}; {len(rows) - len(visible)} plans in the table, not shown")
+
+
+def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:
+    """Asks for what the tasks lack of this model: texts, or plans.
+
+    Raises:
+        InputError: the model cannot be asked at all (no key, no folder).
+        PerfquarryError: it cannot be asked now; what was written is in the table.
+    """
+    author, stamp = str(ModelSpec.parse(llm)), stamp_of(run)
+    mine = [row for row in newest_problems(run.store, run.name) if row.author == author]
+    by_id = {task.task_id: task for task in tasks}
+    done = {row.task_id for row in mine if (row.setting == "plan") == plans}
+    stale = {row.task_id for row in mine if row.task_id in by_id and not is_current(by_id[row.task_id], row)}
+    waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
+    current().stage("plans" if plans else "problems", len(waiting))
+    with open_client(llm, run.home, run.store, stamp, run.options.settings.llm) as client:
+        for task in waiting:
+            rows = (
+                plan(task, client.ask, author, stamp)
+                if plans
+                else write(task, fix_of(run, task), client.ask, author, stamp)
+            )
+            run.store.append(rows)
+            current().advance()
+    current().finish(f"{len(waiting)} tasks asked for")
 
 
 def _about(options: Options) -> Options:

@@ -28,6 +28,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Stamp, Task
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
+from perfquarry.flows.output import show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.grading.workspace import Workspace
@@ -249,4 +250,4 @@ class _Predictions:
 
     def say(self, text: str) -> None:
         """To the terminal."""
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        show(text, console=self._console)

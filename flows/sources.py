@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.oversampling import wishes_of
 from perfquarry.flows.run import Run
+from perfquarry.flows.screening import demands_of
 from perfquarry.testgen.asv import AsvSource
 from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.sources import WorkloadSource
@@ -17,7 +17,7 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),
     "asv": lambda run: AsvSource(),
     "replay": lambda run: ReplaySource(),
-    "generated": lambda run: replace(run.generated, wishes=wishes_of(run)),
+    "generated": lambda run: replace(run.generated, wishes={one.change_id: one.wishes for one in demands_of(run)}),
 }
 """By name, in the order in which they are asked: how each is made for a run."""
 

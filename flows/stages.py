@@ -33,7 +33,7 @@ from perfquarry.data.records import (
     Verdict,
     Workload,
 )  # fmt: skip
-from perfquarry.flows import again, rows_of_run, screening
+from perfquarry.flows import again, count_runs, rows_of_run, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined
@@ -59,8 +59,6 @@ PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
 
 _log = logging.getLogger("perfquarry.flows")
-DEMO = "demo"
-"""Name of the demo repository: nothing is counted there, so that it is ready within minutes."""
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
 
@@ -310,27 +308,6 @@ def _select(run: Run, keys: Batch) -> None:
     run.store.append(tasks)
 
 
-# count: of real repositories, where valgrind is
-
-
-def _count_todo(run: Run) -> list[Batch]:
-    from perfquarry.flows.count_runs import to_count
-
-    return [] if run.name == DEMO else to_count(run)
-
-
-def _count(run: Run, keys: Batch) -> None:
-    from perfquarry.flows.count_runs import count
-
-    count(run, keys)
-
-
-def _count_summary(run: Run) -> str:
-    from perfquarry.flows.count_runs import summary
-
-    return summary(run)
-
-
 STAGES: tuple[Stage, ...] = (
     Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,), keys="change"),
@@ -355,6 +332,15 @@ STAGES: tuple[Stage, ...] = (
         summary=screening.summary,
         writes=(Finding, Problem),
     ),
-    Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,), keys="task"),
+    Stage(
+        "count",
+        count_runs.todo,
+        count_runs.count,
+        alone=True,
+        summary=count_runs.summary,
+        writes=(Count,),
+        keys="task",
+    ),
 )
 """In the order in which data walks through them."""
+BY_NAME = {stage.name: stage for stage in STAGES}

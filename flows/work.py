@@ -243,8 +243,7 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
 def serve(home: Home) -> None:
     """Keeps the home's server up and says where its page is, until Ctrl-C."""
     quiet()
-    console = Console()
     with local_server(home) as server:
-        console.print(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)", highlight=False)
+        show(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
         while True:
             time.sleep(3600)
