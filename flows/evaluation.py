@@ -67,16 +67,7 @@ def evaluate(
 ) -> None:
     """Grades predictions, a row each, and writes the report; what `to` holds already is not graded again.
 
-    Args:
-        home: where environments and trees are made.
-        files: predictions; 'expert', 'half' and 'nop' are known.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        clone_from: clone of the repository, where the dataset is no release.
-        to: folder of the report; another evaluation of the same dataset there goes on.
-        only: starts of task ids; none: all.
-        settings: schedule and sandbox.
-        jobs: gradings at once, at most one a core.
-        retries: times that a grading is begun anew after a fault of the machine.
+    The arguments are those of `PublishedTasks.open` and the command's.
 
     Raises:
         InputError: bad predictions, no such tasks, or `to` belongs to another dataset or protocol.
@@ -114,11 +105,7 @@ def evaluate(
 
 
 def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> None:
-    """Merges reports of the same dataset and protocol.
-
-    Raises:
-        InputError: a folder holds no report, or they differ in dataset or protocol.
-    """
+    """Merges reports of the same dataset and protocol."""
     report, rows = merged(folders)
     if to:
         to.mkdir(parents=True, exist_ok=True)
@@ -174,43 +161,25 @@ class _Ready:
     machine: Machine
 
 
+@dataclass
 class Gradings:
-    """The gradings of one evaluation.
+    """The gradings of one evaluation; each prediction gets a row when it is graded."""
 
-    Args:
-        published: the tasks.
-        store: gets a row for each prediction, when it is graded.
-        settings: the schedule.
-        dataset: name and content address of the tasks.
-        protocol: content address of what decides a grade.
-        home: where environments and trees are made.
-        private: what no patch may read: the home, the dataset, other patches.
-        retries: times that a grading is begun anew after a fault of the machine.
-        console: what is done is said here.
-    """
+    published: PublishedTasks
+    store: TableStore
+    settings: Settings
+    dataset: str
+    """Name and content address of the tasks."""
+    protocol: str
+    home: Home
+    private: Sequence[Path]
+    """What no patch may read: the home, the dataset, other patches."""
+    retries: int
+    """Times that a grading is begun anew after a fault of the machine."""
+    console: Console
 
-    def __init__(
-        self,
-        published: PublishedTasks,
-        store: TableStore,
-        settings: Settings,
-        dataset: str,
-        protocol: str,
-        home: Home,
-        private: Sequence[Path],
-        retries: int,
-        console: Console,
-    ) -> None:
-        self._published = published
-        self._tasks = {task.task_id: task for task in published.tasks}
-        self._store = store
-        self._settings = settings
-        self._dataset = dataset
-        self._protocol = protocol
-        self._home = home
-        self._private = private
-        self._retries = retries
-        self._console = console
+    def __post_init__(self) -> None:
+        self._tasks = {task.task_id: task for task in self.published.tasks}
         self._ready: dict[str, _Ready] = {}
         self._locks = {name: threading.Lock() for name in self._tasks}
         self._writing = threading.Lock()
@@ -219,15 +188,16 @@ class Gradings:
 
     def rows(self) -> list[Grade]:
         """All grades of tasks that can be graded, in order."""
-        repos = sorted({task.repo for task in self._published.tasks})
-        rows = (row for repo in repos for row in self._store.records(Grade, repo))
+        repos = sorted({task.repo for task in self.published.tasks})
+        rows = (row for repo in repos for row in self.store.records(Grade, repo))
         found = [row for row in rows if row.task_id not in self.left_out]
         return sorted(found, key=lambda row: (row.task_id, row.model, row.attempt))
 
     def run(self, predictions: Sequence[Prediction], jobs: int) -> None:
         """Grades what has no grade yet; the same patch of the same task is graded once."""
-        known = {_key(row): row for row in self.rows() if row.reason != Reason.NOT_GRADED}
-        done = {(*_key(row), row.model, row.attempt) for row in self.rows() if row.reason != Reason.NOT_GRADED}
+        rows = [row for row in self.rows() if row.reason != Reason.NOT_GRADED]
+        known = {_key(row): row for row in rows}
+        done = {(*_key(row), row.model, row.attempt) for row in rows}
         todo = [one for one in predictions if (*_key(one), one.model, one.attempt) not in done]
         if len(todo) < len(predictions):
             self._say(f"{len(predictions) - len(todo)} of {len(predictions)} predictions were graded before")
@@ -235,7 +205,7 @@ class Gradings:
         for one in sorted(todo, key=lambda one: (one.task_id, one.attempt, one.model)):
             groups.setdefault(_key(one), []).append(one)
         self._left = len(todo)
-        work = self._home.cache / "evaluate"
+        work = self.home.cache / "evaluate"
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tasks-", dir=work) as folder:
             self._work = Path(folder)
@@ -258,17 +228,17 @@ class Gradings:
                 why = self.left_out[task.task_id].splitlines()[0]
                 self._say(f"{task.task_id}: cannot be graded here: {why}")
                 return
-            self._store.append([row.model_copy(update={"model": one.model, "attempt": one.attempt}) for one in group])
+            self.store.append([row.model_copy(update={"model": one.model, "attempt": one.attempt}) for one in group])
             for one in group:
                 self._say(f"{task.task_id} {one.model}#{one.attempt}: {in_words(row)} ({self._left} left)")
 
     def _graded(self, task: Task, prediction: Prediction) -> Grade | None:
         """The row; None where the task cannot be graded here."""
-        stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self._protocol)
+        stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self.protocol)
         if task.task_id in self.left_out:
             return None
         if not prediction.patch.strip():
-            return ungraded(task, prediction, self._dataset, stamp, Reason.EMPTY_PATCH)
+            return ungraded(task, prediction, self.dataset, stamp, Reason.EMPTY_PATCH)
         ready = self._made_ready(task)
         if ready is None:
             return None
@@ -276,23 +246,23 @@ class Gradings:
         with tempfile.TemporaryDirectory(dir=self._work) as place:
             testbed = Path(place) / "testbed"
             if not patched_copy(ready.base.tree, prediction.patch, testbed):
-                return ungraded(task, prediction, self._dataset, stamp, Reason.NOT_APPLIED)
-            for number in range(1, self._retries + 2):
+                return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_APPLIED)
+            for number in range(1, self.retries + 2):
                 with measurement_lock(on_wait=self._waits) as core:
                     done = grade(
                         ready.tests,
                         testbed,
                         ready.base.python,
                         work=Path(place),
-                        private=self._private,
+                        private=self.private,
                         core=core,
-                        seconds=time_limit(task, self._settings.measure),
+                        seconds=time_limit(task, self.settings.measure),
                     )
                 if not done.fault:
-                    return graded(task, prediction, self._dataset, stamp, done.facts, ready.machine, number)
+                    return graded(task, prediction, self.dataset, stamp, done.facts, ready.machine, number)
                 why = done.fault.splitlines()[0][:300]
                 self._say(f"{task.task_id} {prediction.model}#{prediction.attempt}: try {number}: {why}")
-        return ungraded(task, prediction, self._dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self._retries + 1)
+        return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self.retries + 1)
 
     def _made_ready(self, task: Task) -> _Ready | None:
         """What grades a task, made once."""
@@ -300,7 +270,7 @@ class Gradings:
             if task.task_id in self._ready or task.task_id in self.left_out:
                 return self._ready.get(task.task_id)
             try:
-                made = self._published.make(task)
+                made = self.published.make(task)
             except (EnvironmentFailed, GitFailed) as error:
                 self.left_out[task.task_id] = str(error)
                 return None
@@ -308,7 +278,7 @@ class Gradings:
                 self.left_out[task.task_id] = why
                 return None
             place = self._work / task.task_id
-            write_grader(task, made.base, place / "tests", place / "files", self._settings.measure)
+            write_grader(task, made.base, place / "tests", place / "files", self.settings.measure)
             machine = machine_facts(BubblewrapSandbox.NAME)
             self._ready[task.task_id] = _Ready(made.base, place / "tests", made.python, machine)
             return self._ready[task.task_id]
@@ -318,7 +288,7 @@ class Gradings:
             self._say("waiting: other timings hold all cores")
 
     def _say(self, text: str) -> None:
-        output(visible(text), console=self._console)
+        output(visible(text), console=self.console)
 
 
 def _key(one: Prediction | Grade) -> tuple[str, str]:

@@ -41,11 +41,7 @@ class MisfitAnswer(Record):
 
 
 def status(path: Path, *, as_json: bool) -> None:
-    """Counts of requests by the form of their answers.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-    """
+    """Counts of requests by the form of their answers."""
     folder = _opened(path)
     asked, answered = _asked(folder), _answered(folder)
     kinds = Counter(form_of(line.content).name for line in asked.values())
@@ -79,11 +75,7 @@ def status(path: Path, *, as_json: bool) -> None:
 
 
 def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
-    """The requests that wait, the oldest first, as the model reads them.
-
-    Raises:
-        InputError: no such folder, a line that cannot be read, or none waits.
-    """
+    """The requests that wait, the oldest first, as the model reads them."""
     folder = _opened(path)
     answered = _answered(folder)
     left = [line for line in _asked(folder).values() if line.custom_id not in answered]
@@ -104,12 +96,7 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
 
 
 def check(path: Path, *, as_json: bool) -> None:
-    """Lists the answers that do not fit the form that was asked for.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-        typer.Exit: with code 1, some do not fit.
-    """
+    """Lists the answers that do not fit the form that was asked for."""
     folder = _opened(path)
     asked = _asked(folder)
     lines = list(folder.responses())

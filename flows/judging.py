@@ -39,18 +39,15 @@ def judging(run: Run) -> Iterator[Judge]:
 
 
 def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
-    """Verdicts on the mined changes of these ids, as they come.
-
-    Raises:
-        BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
-    """
-    commits = _patches_of_commits(run)
+    """Verdicts on the mined changes of these ids, as they come."""
+    commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
+    patches = run.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
     again: list[Change] = []
 
     def mined() -> Iterator[Change]:
         where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
         for change in run.store.records(Change, run.name, where=where, **run.where("mine")):
-            if change.kind == "merge" and change.patch_id in commits:
+            if change.kind == "merge" and change.patch_id in patches:
                 again.append(change)
                 continue
             yield change
@@ -72,11 +69,7 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
 
 
 def verdict_with_functions(run: Run, change: Change) -> Verdict:
-    """The verdict on a change that is taken up; names the functions touched, which are found and written once.
-
-    Raises:
-        GitFailed: git cannot read the change.
-    """
+    """The verdict on a change that is taken up; names the functions touched, which are found and written once."""
     where = pc.field("change_id") == change.change_id
     verdict = next(iter(run.store.records(Verdict, run.name, where=where, **run.where("judge"))))
     if verdict.functions:
@@ -85,10 +78,3 @@ def verdict_with_functions(run: Run, change: Change) -> Verdict:
     if found.functions:
         run.store.append([found])
     return found
-
-
-def _patches_of_commits(run: Run) -> frozenset[str]:
-    """Patch ids of the kept changes that are no merges: a merge of one commit has that commit's."""
-    where = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
-    found = run.store.scan(Change, run.name, columns=["patch_id"], where=where, **run.where("mine"))
-    return frozenset(found["patch_id"].to_pylist())

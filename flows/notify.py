@@ -92,10 +92,7 @@ def _safe(text: str) -> str:
 def send(settings: NotifySettings, payload: dict[str, Any], key: str) -> None:
     """Posts a message, again after faults that pass; the address appears in no log and no error.
 
-    Args:
-        settings: they know the webhook.
-        payload: the JSON body.
-        key: equal for attempts to say the same; its hash is sent as Idempotency-Key.
+    Attempts to say the same have the same key, whose hash is sent as Idempotency-Key.
 
     Raises:
         InputError: the settings name no webhook that can be used.

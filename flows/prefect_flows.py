@@ -175,15 +175,7 @@ def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
 
 
 def mark_crashed(own: Sequence[str], signs: Path) -> int:
-    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were.
-
-    Args:
-        own: the tags of this home and repository.
-        signs: the folder in which living processes have their sign (`data.alive`).
-
-    Raises:
-        ServerUnavailable: the server did not answer.
-    """
+    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were."""
     running = FlowRunFilter(
         tags=FlowRunFilterTags(all_=list(own)),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])),

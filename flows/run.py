@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +177,7 @@ class Run:
             return ensure_clone(as_given(self.source), self._clone_path, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:
-        """Id of the newest commit of the branch.
-
-        Raises:
-            InputError: there is none.
-        """
+        """Id of the newest commit of the branch."""
         clone = self.clone
         try:
             return commit_of(clone, self.repository.branch or "HEAD")
@@ -223,11 +220,7 @@ class Run:
 
     @cached_property
     def generated(self) -> Generated:
-        """Asks the settings' model for performance tests.
-
-        Raises:
-            InputError: none is named, or it cannot be asked (no key, no folder).
-        """
+        """Asks the settings' model for performance tests."""
         model = self.options.settings.generate.generated.model
         if not model:
             raise InputError("generated workloads need a model: --llm openai:MODEL, exchange:DIR, cassette:DIR, …")
@@ -291,22 +284,14 @@ class Run:
         return self.column(stage, where=pc.field("status") == "kept")
 
     def change(self, change_id: str) -> Change:
-        """The change of an id.
-
-        Raises:
-            InputError: no such change in the tables.
-        """
+        """The change of an id."""
         found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
         if found is None:
             raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
         return found
 
     def change_of(self, task: Task) -> Change:
-        """The change of a task, whatever settings it was mined with.
-
-        Raises:
-            InputError: the tables lack it.
-        """
+        """The change of a task, whatever settings it was mined with."""
         found = self.store.get(Change, self.name, {"change_id": task.change_id})
         if found is None:
             raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
@@ -324,19 +309,14 @@ class Run:
 
     def asked_for(self) -> set[str]:
         """Ids of the mined changes that the options name by date or hash: all without these options."""
-        options = self.options
-        changes = self.store.scan(
-            Change, self.name, columns=["change_id", "head_sha", "merged_at"], **self.where("mine")
-        )
-        if options.since:
-            changes = changes.filter(pc.field("merged_at") >= options.since)
-        if options.until:
-            changes = changes.filter(pc.field("merged_at") < options.until)
-        wanted = set(changes["change_id"].to_pylist())
-        if options.changes:
-            heads = zip(changes["change_id"].to_pylist(), changes["head_sha"].to_pylist(), strict=True)
-            wanted = {one for one, head in heads if head.startswith(options.changes)}
-        return wanted
+        merged_at, where = pc.field("merged_at"), pc.scalar(True)
+        if self.options.since:
+            where &= merged_at >= self.options.since
+        if self.options.until:
+            where &= merged_at < self.options.until
+        if self.options.changes:
+            where &= reduce(or_, (pc.starts_with(pc.field("head_sha"), one) for one in self.options.changes))
+        return self.column("mine", where=where)
 
     def in_scope(self) -> list[str]:
         """Ids of the changes this run is about, most probable first.

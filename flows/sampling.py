@@ -17,11 +17,7 @@ from perfquarry.flows.reports import reasons_table
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:
-    """Sampled scripts of a repository's newest configuration by round.
-
-    Raises:
-        InputError: no such repository.
-    """
+    """Sampled scripts of a repository's newest configuration by round."""
     name = repository_of(home, repo).name
     rounds = by_round(_newest(TableStore(home.tables), name))
     if as_json:

@@ -91,12 +91,7 @@ def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 
 
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
-    """Prefect's process worker on our pool, with this home, until it is told to end.
-
-    Raises:
-        InputError: the settings cannot be read.
-        InfrastructureError: the worker ended by itself.
-    """
+    """Prefect's process worker on our pool, with this home, until it is told to end."""
     read_settings(settings)
     with connected(home):
         more = {"PERFQUARRY_HOME": str(home.root)}

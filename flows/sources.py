@@ -23,22 +23,14 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Raises where a name is none of a source.
-
-    Raises:
-        InputError: it names those that are known.
-    """
+    """Raises where a name is none of a source."""
     unknown = [name for name in names if name not in SOURCES]
     if unknown:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
 def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
-    """The sources that the run's settings name, and further ones that a change was sent back for.
-
-    Raises:
-        InputError: one of them is unknown.
-    """
+    """The sources that the run's settings name, and further ones that a change was sent back for."""
     names = {*run.options.settings.generate.sources, *extra}
     check_sources(names)
     return [make(run) for name, make in SOURCES.items() if name in names]

@@ -12,11 +12,7 @@ from perfquarry.flows.reports import seconds, times
 
 
 def report(file: Path, mode: Mode, *, as_json: bool) -> None:
-    """Analyses the cases of a file.
-
-    Raises:
-        InputError: it cannot be read, or holds no timings.
-    """
+    """Analyses the cases of a file."""
     results = analyse(read_cases(file), mode)
     if as_json:
         print_json({"results": results})

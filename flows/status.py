@@ -38,11 +38,7 @@ class RepositoryStatus(Record):
 
 
 class Statuses:
-    """Statuses of a home; the funnel is counted anew only when the tables have changed.
-
-    Args:
-        home: the home.
-    """
+    """Statuses of a home; the funnel is counted anew only when the tables have changed."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

@@ -38,12 +38,7 @@ class Mark(Record):
 
 
 class Watermark:
-    """The mark of the runs with the same options and stages.
-
-    Args:
-        run: the run.
-        stages: names of its stages.
-    """
+    """The mark of the runs with the same options and stages."""
 
     def __init__(self, run: Run, stages: Sequence[str]) -> None:
         self._run = run

@@ -34,11 +34,7 @@ Step = tuple[Stage, frozenset[str] | None]
 def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
     """The named stages in the order in which they are to run; tells what is found on the way.
 
-    The caller does each step before it asks for the next.
-
-    Args:
-        run: the run.
-        names: of the stages; in waves where changes are both built and decided.
+    In waves where changes are both built and decided. The caller does each step before it asks for the next.
     """
     stages = [stage for stage in STAGES if stage.name in names]
     walked = [stage for stage in stages if stage.of_changes]

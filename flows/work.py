@@ -46,12 +46,7 @@ Execute = Callable[[Run, Sequence[str]], None]
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
-    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies.
-
-    Raises:
-        InputError: the repository or a change cannot be found.
-        RunFailed: some batches could not be done.
-    """
+    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies."""
     began = time.monotonic()
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
@@ -73,15 +68,7 @@ def perform(
     """One run from its claims to its notices; returns the funnel.
 
     When nothing is new since a finished run with the same options, no stage looks at
-    anything and the executor is not entered.
-
-    Args:
-        run: what is run.
-        stages: names of the stages.
-        executor: gets ready whatever does the stages, while the repository is fetched.
-        console: where progress is shown.
-        silent: show none.
-        flow_run: id of Prefect's flow run, where there is one already.
+    anything and the executor, which gets ready while the repository is fetched, is not entered.
 
     Raises:
         InputError: the repository or a change cannot be found.
@@ -171,11 +158,7 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
 
 
 def _check_names(run: Run, stages: Sequence[str]) -> None:
-    """Looks at what the options name, before a server is started or anything is cloned over the network.
-
-    Raises:
-        InputError: a judge, a source of workloads or a local repository is none.
-    """
+    """Looks at what the options name, before a server is started or anything is cloned over the network."""
     check_sources(run.options.settings.generate.sources)
     spec_of(run.options.settings.judge)
     if "generate" in stages:
@@ -185,11 +168,7 @@ def _check_names(run: Run, stages: Sequence[str]) -> None:
 
 
 def _check(run: Run, stages: Sequence[str]) -> None:
-    """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
-
-    Raises:
-        InputError: the repository has no commit, or a change is not in the clone.
-    """
+    """Clones or updates the repository and looks the asked changes up, before anything is shown or written."""
     run.newest_commit()
     if "judge" in stages:
         with judging(run):  # whoever answers is there
@@ -202,11 +181,7 @@ def _check(run: Run, stages: Sequence[str]) -> None:
 
 
 def _check_before(run: Run, stages: Sequence[str]) -> None:
-    """Looks whether the first of the stages has anything to begin with.
-
-    Raises:
-        InputError: the stage before it was not run with these settings.
-    """
+    """Looks whether the first of the stages has anything to begin with."""
     before = dict(zip((*TABLES, "select")[1:], TABLES, strict=True)).get(stages[0])
     if before and not run.store.count(TABLES[before], run.name, **run.where(before)):
         raise InputError(
