@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +24,6 @@ from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import GitFailed, InputError
-from perfquarry.data.files import write_whole
 
 if TYPE_CHECKING:
     from git.cmd import Git as Command
@@ -276,9 +276,9 @@ def make_ours(folder: Path, digits: int = 40, *, bare: bool = True) -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name in ("commondir", "config.worktree", "objects/info/alternates", "info/attributes", "info/grafts"):
         (folder / name).unlink(missing_ok=True)
-    write_whole(folder / "config", _CONFIGS[digits, bare])
+    _replace(folder / "config", _CONFIGS[digits, bare])
     if not (folder / "HEAD").exists():
-        write_whole(folder / "HEAD", "ref: refs/heads/main\n")
+        _replace(folder / "HEAD", "ref: refs/heads/main\n")
 
 
 class GitFolders(NamedTuple):
@@ -349,15 +349,15 @@ def refs_of(source: GitFolders) -> Refs:
 def write_refs(folder: Path, found: Refs) -> None:
     """Gives a repository of ours these refs and no others."""
     if found.shallow:
-        write_whole(folder / "shallow", found.shallow)
+        _replace(folder / "shallow", found.shallow)
     else:
         (folder / "shallow").unlink(missing_ok=True)
-    write_whole(folder / "packed-refs", "".join(f"{found.refs[name]} {name}\n" for name in sorted(found.refs)))
+    _replace(folder / "packed-refs", "".join(f"{found.refs[name]} {name}\n" for name in sorted(found.refs)))
     for loose in [file for file in _plain_files(folder / "refs") if not file.name.endswith(".lock")]:
         with suppress(FileNotFoundError):
             loose.unlink()
     if found.head:
-        write_whole(folder / "HEAD", f"{found.head if _ID.fullmatch(found.head) else f'ref: {found.head}'}\n")
+        _replace(folder / "HEAD", f"{found.head if _ID.fullmatch(found.head) else f'ref: {found.head}'}\n")
 
 
 def plain_text(file: Path, limit: int) -> str:
@@ -391,6 +391,12 @@ class _View:
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         make_ours(self.folder, found.digits)
         write_refs(self.folder, found)
+
+
+def _replace(file: Path, text: str) -> None:
+    partial = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    partial.write_text(text, encoding="utf-8", errors="surrogateescape")
+    partial.replace(file)
 
 
 def _linked(file: Path) -> GitFolders:

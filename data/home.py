@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 
 @dataclass(frozen=True)
 class Home:
@@ -84,11 +82,6 @@ class Home:
     def locks(self) -> Path:
         """Lock files; a lock dies with its holder."""
         return self.root / "locks"
-
-    def lock(self, name: str) -> FileLock:
-        """The lock of this name."""
-        self.locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.locks / f"{name}.lock")
 
     @property
     def server(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+from filelock import FileLock
 from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
@@ -24,8 +25,9 @@ def tidy(run: Run) -> None:
 
     A disk that refuses is logged: what is too much now goes the next time.
     """
+    run.home.locks.mkdir(parents=True, exist_ok=True)
     try:
-        with run.home.lock("gc"):
+        with FileLock(run.home.locks / "gc.lock"):
             room = make_room(run.home, run.options.settings.resources.disk)
     except OSError as error:
         _log.warning("could not make room in %s: %s", run.home.root, error)
@@ -39,7 +41,8 @@ def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> No
     wanted = None if keep is None else parse_size(keep, "--keep")
     if not home.root.is_dir():
         raise InputError(f"there is no home at {home.root}: name one with --home")
-    with home.lock("gc"):
+    home.locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.locks / "gc.lock"):
         room = make_room(home, wanted, dry_run=dry_run)
     if as_json:
         print_json(room)

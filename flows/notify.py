@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
+from filelock import FileLock
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from perfquarry.curation.in_force import accepted_tasks
@@ -45,7 +46,8 @@ def tell_new_tasks(run: Run) -> int:
     if not settings.webhook:
         return 0
     told = 0
-    with run.home.lock(f"notify-{run.name}"):
+    run.home.locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(run.home.locks / f"notify-{run.name}.lock"):
         known = set(run.store.scan(Notice, run.name, columns=["task_id"])["task_id"].to_pylist())
         for task in accepted_tasks(run.store, run.name):
             if task.task_id in known:

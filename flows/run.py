@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+from filelock import FileLock
 
 from perfquarry.data.claims import Claims
 from perfquarry.data.demo import build_demo
@@ -173,8 +174,10 @@ class Run:
     @cached_property
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
-        with self.home.lock(f"clone-{self.name}"):
-            return ensure_clone(as_given(self.source), self._clone_path, branch=self.repository.branch or None)
+        destination = self._clone_path
+        self.home.locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.home.locks / f"clone-{self.name}.lock"):
+            return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:
         """Id of the newest commit of the branch."""

@@ -19,7 +19,6 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
-from perfquarry.data.files import write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.display import Display
@@ -92,7 +91,9 @@ class Recorder(Display):
         self.record = self.record.model_copy(update=changes)
         if time.monotonic() - self._written >= WRITE_SECONDS or not self._written:
             self._written = time.monotonic()
-            write_whole(self._path, self.record.model_dump_json())
+            whole = self._path.with_suffix(".tmp")
+            whole.write_text(self.record.model_dump_json(), encoding="utf-8")
+            whole.replace(self._path)
 
 
 def run_name(repository: str) -> str:

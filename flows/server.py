@@ -25,7 +25,6 @@ import httpx
 
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import ServerUnavailable
-from perfquarry.data.files import write_whole
 from perfquarry.data.home import Home
 
 START_SECONDS = 180.0
@@ -162,7 +161,7 @@ def keep(home: Home) -> None:
             env={**server_environment(home), "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{port}/api"},
         )
         state = home.server / "server.json"
-        write_whole(state, json.dumps({"port": port, "pid": server.pid}))
+        _write(state, json.dumps({"port": port, "pid": server.pid}))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
             while server.poll() is None and not _abandoned(lease):
@@ -207,6 +206,12 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(8)
             return
+
+
+def _write(path: Path, text: str) -> None:
+    whole = path.with_suffix(".tmp")
+    whole.write_text(text)
+    whole.replace(path)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ class ReplyStore:
 
     def turn(self, request: Request[Any]) -> FileLock:
         """Held while a request is asked, so that no other process or thread asks the same; dies with its holder."""
-        return self.home.lock(f"llm-{request.address[:3]}")
+        self.home.locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.home.locks / f"llm-{request.address[:3]}.lock")
 
     def note(self, gots: Sequence[Got], mode: CallMode) -> None:
         """Ledger rows of replies that are kept elsewhere."""
