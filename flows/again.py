@@ -52,15 +52,13 @@ def left(run: Run, stages: Sequence[str]) -> bool:
 
 def builds(run: Run, change_id: str, rows: Sequence[Build]) -> list[Build]:
     """New builds of a change, with the number of tries."""
-    known = run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build"))
-    tries = max((row.tries for row in known if is_late(row.reason)), default=0) + 1
+    tries = max((row.tries for row in run.rows_of(Build, "build", change_id) if is_late(row.reason)), default=0) + 1
     return [row.model_copy(update={"tries": tries}) for row in rows]
 
 
 def workloads(run: Run, change_id: str) -> list[Workload]:
     """The rows of a change that is only to be tried again; none where all is to be looked for."""
-    of_change = pc.field("change_id") == change_id
-    rows = list(run.store.records(Workload, run.name, where=of_change, **run.where("generate")))
+    rows = run.rows_of(Workload, "generate", change_id)
     wish = renewed(run.store, run.name, "generate").get(change_id)
     is_done = rows and (wish is None or max(row.created_at for row in rows) >= wish)
     return rows if is_done else []
@@ -70,9 +68,7 @@ def wishes(run: Run, change_id: str, known: Sequence[Workload], found: Sequence[
     """A wish to measure a change once more, if it was measured without workloads that it has now."""
     before = {row.workload_id for row in known if row.status == "kept"}
     new = {row.workload_id for row in found if row.status == "kept"} - before
-    if not new or not run.store.count(
-        Timing, run.name, where=pc.field("change_id") == change_id, **run.where("measure")
-    ):
+    if not new or change_id not in run.column("measure"):
         return []
     return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=WISHED_BY)]
 

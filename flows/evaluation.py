@@ -30,7 +30,7 @@ from perfquarry.curation.harbor import time_limit
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import EnvironmentFailed, GitFailed, InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import Grade, Machine, Reason, Stamp, Task, content_id
+from perfquarry.data.records import Grade, Reason, Stamp, Task, content_id
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
@@ -151,16 +151,6 @@ def _same_kind(to: Path, ours: dict[str, str]) -> None:
             raise InputError(f"{to} holds grades of another {name} ({theirs.get(name)}): give another --to")
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """A task that can be graded."""
-
-    base: BuiltSide
-    tests: Path
-    python: str
-    machine: Machine
-
-
 @dataclass
 class Gradings:
     """The gradings of one evaluation; each prediction gets a row when it is graded."""
@@ -180,7 +170,8 @@ class Gradings:
 
     def __post_init__(self) -> None:
         self._tasks = {task.task_id: task for task in self.published.tasks}
-        self._ready: dict[str, _Ready] = {}
+        self._ready: dict[str, tuple[BuiltSide, Path]] = {}
+        """By task the base, and the folder of what grades it."""
         self._locks = {name: threading.Lock() for name in self._tasks}
         self._writing = threading.Lock()
         self.left_out = {name: why for name, task in self._tasks.items() if (why := not_gradable(task))}
@@ -242,29 +233,31 @@ class Gradings:
         ready = self._made_ready(task)
         if ready is None:
             return None
+        base, tests = ready
         done = Graded({}, "nothing was tried")
         with tempfile.TemporaryDirectory(dir=self._work) as place:
             testbed = Path(place) / "testbed"
-            if not patched_copy(ready.base.tree, prediction.patch, testbed):
+            if not patched_copy(base.tree, prediction.patch, testbed):
                 return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_APPLIED)
             for number in range(1, self.retries + 2):
                 with measurement_lock(on_wait=self._waits) as core:
                     done = grade(
-                        ready.tests,
+                        tests,
                         testbed,
-                        ready.base.python,
+                        base.python,
                         work=Path(place),
                         private=self.private,
                         core=core,
                         seconds=time_limit(task, self.settings.measure),
                     )
                 if not done.fault:
-                    return graded(task, prediction, self.dataset, stamp, done.facts, ready.machine, number)
+                    machine = machine_facts(BubblewrapSandbox.NAME)
+                    return graded(task, prediction, self.dataset, stamp, done.facts, machine, number)
                 why = done.fault.splitlines()[0][:300]
                 self._say(f"{task.task_id} {prediction.model}#{prediction.attempt}: try {number}: {why}")
         return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self.retries + 1)
 
-    def _made_ready(self, task: Task) -> _Ready | None:
+    def _made_ready(self, task: Task) -> tuple[BuiltSide, Path] | None:
         """What grades a task, made once."""
         with self._locks[task.task_id]:
             if task.task_id in self._ready or task.task_id in self.left_out:
@@ -279,8 +272,7 @@ class Gradings:
                 return None
             place = self._work / task.task_id
             write_grader(task, made.base, place / "tests", place / "files", self.settings.measure)
-            machine = machine_facts(BubblewrapSandbox.NAME)
-            self._ready[task.task_id] = _Ready(made.base, place / "tests", made.python, machine)
+            self._ready[task.task_id] = made.base, place / "tests"
             return self._ready[task.task_id]
 
     def _waits(self, waited: float) -> None:

@@ -12,11 +12,13 @@ from statistics import harmonic_mean
 
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.release.check import GoldRun
+from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
+from perfquarry.curation.revalidation import workloads_of
 from perfquarry.curation.sessions import measure
 from perfquarry.data.errors import EnvironmentFailed
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Evidence, ReleasedTask, Side, Stamp, Workload
+from perfquarry.data.records import Build, Evidence, ReleasedTask, Side, Stamp
 from perfquarry.data.registry import Repository, names, resolve
 from perfquarry.data.settings import Settings
 from perfquarry.flows.options import Options
@@ -32,16 +34,12 @@ _SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class ExpertRuns:
-    """Runs tasks of one release; implements `curation.release.check.GoldRunner`.
-
-    Args:
-        folder: of the release: all that is taken of the task.
-        home: where environments and trees are made; may be empty.
-        settings: the schedule, thresholds and sandbox.
-    """
+    """Runs tasks of one release; implements `curation.release.check.GoldRunner`."""
 
     folder: Path
+    """Of the release: all that is taken of the task."""
     home: Home
+    """Where environments and trees are made; may be empty."""
     settings: Settings
 
     def run_gold(self, task: ReleasedTask) -> GoldRun:
@@ -159,7 +157,7 @@ class ExpertRuns:
         with measurement_lock() as core:
             timings = measure(
                 task.task_id,
-                _workloads(task),
+                workloads_of(as_task(task), stamp),
                 base,
                 head,
                 self.run.prober,
@@ -201,21 +199,6 @@ def _repository(task: ReleasedTask) -> Repository:
     if task.repo in names():
         return resolve(task.repo)
     return Repository(name=task.repo, codebase=task.codebase, url=task.url, licence=task.licence)
-
-
-def _workloads(task: ReleasedTask) -> list[Workload]:
-    return [
-        Workload.model_validate(
-            {
-                **_stamp(task).fields(),
-                "workload_id": one.workload_id,
-                "change_id": task.task_id,
-                "source": one.source,
-                "code": one.code,
-            }
-        )
-        for one in task.workloads
-    ]
 
 
 def _scripts(task: ReleasedTask) -> dict[str, str]:

@@ -6,11 +6,11 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.data.records import Record
@@ -31,7 +31,7 @@ class LabelRow(Record):
     repo: str
     """Registry name, URL or path."""
     sha: str
-    label: bool | None
+    label: Annotated[bool | None, BeforeValidator(lambda label: None if label == "unsure" else label)]
     """Also 'yes' and 'no'; null and 'unsure' count nowhere."""
     source: str | None = None
     """Where to clone from instead."""
@@ -81,17 +81,12 @@ def read_labels(file: Path) -> list[LabelRow]:
         rows = pq.read_table(file).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read the labels {file}: {error}") from error
-    labels = []
-    for number, row in enumerate(rows, 1):
-        known = {name: value for name, value in row.items() if name in LabelRow.model_fields}
-        if known.get("label") == "unsure":
-            known["label"] = None
-        try:
-            labels.append(LabelRow.model_validate(known))
-        except ValidationError as error:
-            first = error.errors(include_input=False)[0]
-            raise InputError(f"{file}, row {number}: {first['loc']}: {first['msg']}") from None
-    return labels
+    known = [{name: value for name, value in row.items() if name in LabelRow.model_fields} for row in rows]
+    try:
+        return TypeAdapter(list[LabelRow]).validate_python(known)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        raise InputError(f"{file}, row {int(first['loc'][0]) + 1}: {first['loc'][1:]}: {first['msg']}") from None
 
 
 def draw(scores: Scores, title: str, path: Path) -> None:

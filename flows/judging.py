@@ -70,8 +70,7 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
 
 def verdict_with_functions(run: Run, change: Change) -> Verdict:
     """The verdict on a change that is taken up; names the functions touched, which are found and written once."""
-    where = pc.field("change_id") == change.change_id
-    verdict = next(iter(run.store.records(Verdict, run.name, where=where, **run.where("judge"))))
+    verdict = run.rows_of(Verdict, "judge", change.change_id)[0]
     if verdict.functions:
         return verdict
     found = verdict.model_copy(update={"functions": touched(run.clone, change)})

@@ -15,21 +15,6 @@ from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.trees.checkouts import Checkouts
 
-_FIELDS = (
-    "packages",
-    "source_dirs",
-    "python",
-    "requirements",
-    "build",
-    "build_env",
-    "extras",
-    "test_requirements",
-    "test_paths",
-    "test_arguments",
-    "environment",
-)
-"""Those of `Repository` that a recipe is likely to need, in the order of the file."""
-
 Value = str | list[str] | dict[str, str]
 
 
@@ -55,7 +40,7 @@ def draft(options: Options, to: Path | None) -> None:
 def text_of(repository: Repository, found: Recipe, sha: str) -> str:
     """The file: each field with what it means and what was found."""
     tests = [line for line in found.test_requirements if line not in found.requirements]
-    values: dict[str, Value] = {
+    values: dict[str, Value] = {  # the fields that a recipe is likely to need, in the order of the file
         "packages": found.packages,
         "source_dirs": found.source_roots,
         "python": found.requires_python or "",
@@ -74,9 +59,8 @@ def text_of(repository: Repository, found: Recipe, sha: str) -> str:
         *(f"# Found: {note}" for note in found.notes),
         "# Only folders speak for these packages: are they right?" if found.guessed else "",
     ]
-    for name in _FIELDS:
-        said = Repository.model_fields[name].description
-        lines += ["", f"# {said}", f"# {name} = {_toml(values[name])}"]
+    for name, value in values.items():
+        lines += ["", f"# {Repository.model_fields[name].description}", f"# {name} = {_toml(value)}"]
     return "\n".join(line for at, line in enumerate(lines) if line or at > len(found.notes) + 2) + "\n"
 
 

@@ -16,15 +16,9 @@ from perfquarry.flows.output import Listing
 
 def task_row(task: Task, intent: Intent | None = None) -> dict[str, Any]:
     """What `perfquarry tasks --json` gives of one task."""
+    figures = {"speedup", "low", "high", "delta", "overall_speedup"}
     return {
-        "task_id": task.task_id,
-        "base_sha": task.base_sha,
-        "head_sha": task.head_sha,
-        "speedup": task.speedup,
-        "low": task.low,
-        "high": task.high,
-        "delta": task.delta,
-        "overall_speedup": task.overall_speedup,
+        **task.model_dump(include={"task_id", "base_sha", "head_sha"} | figures),
         "workloads": [workload.node for workload in task.workloads],
         "intent": intent and intent.intent,
         "intent_by": intent and intent.author,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 from filelock import FileLock
@@ -53,6 +53,7 @@ from perfquarry.miners.clone import ensure_clone
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
 
+R = TypeVar("R", bound=Row)
 VERSIONS = {
     "mine": "2",
     "pulls": "1",
@@ -285,6 +286,11 @@ class Run:
         if stage == "build":
             return self.column(stage) - self.column(stage, where=pc.field("status") != "kept")
         return self.column(stage, where=pc.field("status") == "kept")
+
+    def rows_of(self, model: type[R], stage: str, change_id: str) -> list[R]:
+        """Rows of a stage about one change."""
+        where = pc.field("change_id") == change_id
+        return list(self.store.records(model, self.name, where=where, **self.where(stage)))
 
     def change(self, change_id: str) -> Change:
         """The change of an id."""

@@ -72,7 +72,8 @@ def solve(
     predictions = _Predictions(to, solver.name)
     waiting = [task for task in published.tasks if predictions.lacks(task, solver.attempts)]
     made = dict(_made(published, waiting, predictions))
-    with tempfile.TemporaryDirectory(prefix="solve-", dir=_folder(home)) as place:
+    home.cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="solve-", dir=home.cache) as place:
         if solver.agent:
             for task in waiting:
                 if task.task_id in made:
@@ -88,12 +89,6 @@ def solve(
             if awaited:
                 raise type(awaited[0])(" ".join(map(str, awaited)))
     predictions.say(f"{to}: {predictions.count} predictions of {solver.name}; grade them: perfquarry evaluate {to} …")
-
-
-def _folder(home: Home) -> Path:
-    folder = home.cache / "solve"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _made(

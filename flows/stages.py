@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-import pyarrow.compute as pc
-
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources
@@ -189,17 +187,13 @@ def _build(run: Run, keys: Batch) -> None:
         tidy(run)
 
 
-def _builds(run: Run, change_id: str) -> list[Build]:
-    return list(run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build")))
-
-
 def _generate_todo(run: Run) -> list[Batch]:
     return _one_by_one(run, run.kept("build"), rows_of_run.done(run, "generate") - again.due(run, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
     """A built change as the sources of workloads get it; while it is referred to, its builds are not evicted."""
-    builds = _builds(run, change_id)
+    builds = run.rows_of(Build, "build", change_id)
     base, head = run.builder.reopen(builds)
     settings, stamp = run.options.settings.generate, run.stamp("generate")
     change = run.change(change_id)
@@ -219,8 +213,7 @@ def _generate(run: Run, keys: Batch) -> None:
 
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:
-    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == change_id, **run.where("generate"))
-    return [row for row in rows if row.status == "kept"]
+    return [row for row in run.rows_of(Workload, "generate", change_id) if row.status == "kept"]
 
 
 def _measure_todo(run: Run) -> list[Batch]:
@@ -232,7 +225,7 @@ def _measure(run: Run, keys: Batch) -> None:
     settings = run.options.settings
     for key in keys:
         change = run.change(key)
-        base, head = run.builder.reopen(_builds(run, key))
+        base, head = run.builder.reopen(run.rows_of(Build, "build", key))
         left = rows_of_run.undecided(run, run.begun).get(key)
         workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
@@ -294,7 +287,7 @@ def _select(run: Run, keys: Batch) -> None:
             assemble(
                 change,
                 verdict_with_functions(run, change),
-                _builds(run, change_id),
+                run.rows_of(Build, "build", change_id),
                 _workloads(run, change_id),
                 rows,
                 [timing for timing in timings if timing.change_id == change_id],
