@@ -14,7 +14,7 @@ from perfquarry.data.records import Count, Task, node_of
 from perfquarry.flows.count_runs import uncounted, workloads_of
 from perfquarry.flows.display import showing
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import run_alone
 from perfquarry.flows.screen_reports import opened, wanted
@@ -36,10 +36,7 @@ def report(options: Options, *, as_json: bool) -> None:
     known = {task.task_id: workloads_of(run, task) for task in tasks}
     own = {name: [counts[key] for key in workloads if key in counts] for name, workloads in known.items()}
     nodes = {key: node_of(*one, key) for workloads in known.values() for key, one in workloads.items()}
-    if as_json:
-        print_json({"tasks": [_facts(task, own[task.task_id]) for task in tasks]})
-    else:
-        show(_table(tasks, own, nodes))
+    put({"tasks": [_facts(task, own[task.task_id]) for task in tasks]}, [_table(tasks, own, nodes)], as_json=as_json)
 
 
 def _facts(task: Task, rows: Sequence[Count]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from perfquarry.data.git import version
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.options import default_jobs
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import size
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.leases.eviction import inventory, make_room
@@ -46,10 +46,7 @@ class DoctorCheck(Record):
 def report(home: Home, *, as_json: bool) -> bool:
     """Prints all checks, the verdict first; whether this machine can curate."""
     checks = examine(home)
-    if as_json:
-        print_json(checks)
-    else:
-        show(verdict(checks), _checks(checks))
+    put(checks, [verdict(checks), _checks(checks)], as_json=as_json)
     return all(check.ok or not check.needed for check in checks)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, print_json, put
 from perfquarry.llm.answers import problem_of
 from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
 from perfquarry.llm.request import Reply
@@ -59,19 +59,14 @@ def status(path: Path, *, as_json: bool) -> None:
                 tokens=size // _CHARACTERS_PER_TOKEN,
             )
         )
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        show(f"nothing was asked in {path} yet")
-        return
     names = (">requests", ">answered", ">wait", ">tokens to read, about")
     table = Listing(("form of the answer", *names), f"Requests in {path}")
     for row in rows:
         table.add(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
-    waits = any(row.waiting for row in rows)
-    next_step = f"the next to answer: perfquarry exchange next {path}"
-    show(table, next_step if waits else "all are answered: run the same command again")
+    next_step = "all are answered: run the same command again"
+    if any(row.waiting for row in rows):
+        next_step = f"the next to answer: perfquarry exchange next {path}"
+    put(rows, [table, next_step] if rows else [f"nothing was asked in {path} yet"], as_json=as_json)
 
 
 def next_waiting(path: Path, number: int, *, as_json: bool) -> None:

@@ -11,9 +11,8 @@ from perfquarry.data.records import Build, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import BuildSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.facts import find_task
-from perfquarry.flows.names import repository_of
-from perfquarry.flows.output import print_json, show
+from perfquarry.flows.names import find_task, repository_of
+from perfquarry.flows.output import put
 from perfquarry.flows.reports import size
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
@@ -30,12 +29,10 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     image = Images(home, base_image).ensure(base, task.created_at_commit)
     digest = export_image(image.name, to)
     store.append([task.model_copy(update={"image_digest": digest})])
-    if as_json:
-        facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to)}
-        print_json({**facts, "bytes": to.stat().st_size, "layers": image.layers})
-    else:
-        said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers"
-        show(said, f"{digest} (noted in the task)", f"run it with: docker load -i {to}")
+    written = to.stat().st_size
+    facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to), "bytes": written}
+    said = f"{to}: {size(written)}, {len(image.layers)} layers\n{digest} (noted in the task)"
+    put({**facts, "layers": image.layers}, [said, f"run it with: docker load -i {to}"], as_json=as_json)
 
 
 def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltSide]:

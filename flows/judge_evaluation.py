@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from rich.console import RenderableType
 
 from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.data.records import Record
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.plots import judge_plot
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
@@ -67,12 +69,9 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
     name = re.sub(r"[^\w.-]+", "-", found.name)
     plot = plot or Path(options.home) / "evaluations" / f"{file.stem}-{name}.svg"
     draw(scores, f"{found.name} on {file.name}", plot)
-    if as_json:
-        facts: dict[str, Any] = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked)}
-        facts |= {"tokens": found.tokens, "usd_per_1000_changes": found.usd_per_1000, "plot": str(plot)}
-        print_json({**facts, "calibration": fitted})
-        return
-    _show(found, scores, fitted, plot)
+    facts = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked), "tokens": found.tokens}
+    facts |= {"usd_per_1000_changes": found.usd_per_1000, "plot": str(plot), "calibration": fitted}
+    put(facts, _shown(found, scores, fitted, plot), as_json=as_json)
 
 
 def read_labels(file: Path) -> list[LabelRow]:
@@ -140,7 +139,8 @@ def _judge_repository(run: Run, by_sha: dict[str, LabelRow], found: _Found) -> N
                 found.usd = None if usd is None or found.usd is None else found.usd + usd * label.weight
 
 
-def _show(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> None:
+def _shown(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> Iterator[RenderableType]:
+    yield f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}"
     choices = Listing(("", ">precision", ">recall", ">chosen", ">found", ">missed"))
     for name, one in (("goes on", scores.goes_on), ("called yes", scores.yes)):
         shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (one.precision, one.recall)]
@@ -153,14 +153,9 @@ def _show(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path)
         )
         bins.add(span, str(group.labels), *shares)
     usd = "not known" if found.usd_per_1000 is None else f"{found.usd_per_1000:.2f}"
-    show(
-        f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}",
-        *("", choices, "", bins, ""),
-        f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)",
-    )
+    yield from ("", choices, "", bins, "")
+    yield f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)"
     if fitted:
-        show(
-            f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,",
-            f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}",
-        )
-    show(f"Plot: {plot}")
+        yield f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,"
+        yield f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}"
+    yield f"Plot: {plot}"

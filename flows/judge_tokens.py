@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median_high
 
 import pyarrow.compute as pc
+from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, Record
 from perfquarry.flows.joining import discussions
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices, published
 from perfquarry.llm.request import Usage
@@ -57,10 +58,8 @@ def report(options: Options, *, as_json: bool) -> None:
     kind, rest = ModelSpec.parse(spec)
     models = [rest] if kind in ("openai", "anthropic") else sorted(published()[0])
     bills = [_bill(model, sizes, count, options) for model in models]
-    if as_json:
-        print_json({**count.model_dump(), "models": bills})
-        return
-    _show(count, bills, batch=options.settings.llm.batch)
+    parts = _shown(count, bills, batch=options.settings.llm.batch)
+    put({**count.model_dump(), "models": bills}, parts, as_json=as_json)
 
 
 def _count(run: Run) -> tuple[TokenCount, list[int]]:
@@ -109,9 +108,9 @@ def _per_1000(usd: float | None, changes: int) -> float | None:
     return None if usd is None else 1000 * usd / changes
 
 
-def _show(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> None:
+def _shown(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> Iterator[RenderableType]:
     share = 100 * count.asked / count.changes
-    text = (
+    yield (
         f"{count.judge}: {count.asked} of {count.changes} changes are asked ({share:.1f} %), "
         f"{count.tokens:,} tokens in (median {count.median:,}); answers taken as {count.answer_tokens} tokens.\n"
         "Tokens are estimated, on the high side; thinking, and a provider's own cache of prompts, are not in it."
@@ -122,4 +121,5 @@ def _show(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> None:
     for bill in bills:
         figures = (bill.usd, bill.usd_all_votes, bill.usd_per_1000_changes, bill.usd_per_1000_changes_all_votes)
         table.add(bill.model, *("–" if figure is None else f"{figure:.2f}" for figure in figures))
-    show(text, "", table)
+    yield ""
+    yield table

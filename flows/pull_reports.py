@@ -9,7 +9,7 @@ from perfquarry.data.settings import PullSettings, Settings
 from perfquarry.flows.display import showing
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pulls import Crawled, Summary, crawl, reconstruct, summary
 from perfquarry.flows.run import Run
 from perfquarry.flows.runs import run_name
@@ -24,12 +24,10 @@ def report(options: Options, policy: str | None, *, offline: bool, as_json: bool
     with showing(console, silent=as_json):
         crawled = reconstruct(run) if offline else crawl(run)
     counts = summary(run)
-    if as_json:
-        facts = {**counts.model_dump(mode="json"), "run": crawled.model_dump(mode="json")}
-        print_json({**facts, "tables": str(run.home.tables)})
-        return
+    facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
     more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
-    show(_told(crawled), _table(counts, policy), more, f"Parquet: {run.home.tables}/pulls/repo={run.name}/")
+    place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
+    put(facts, [_told(crawled), _table(counts, policy), more, place], as_json=as_json)
 
 
 def _with_policy(settings: Settings, policy: str | None) -> Settings:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
-from perfquarry.curation.release.check import GoldRun, Outcome, check, verdict
+from perfquarry.curation.release.check import Check, GoldRun, Outcome, check, verdict
 from perfquarry.curation.release.writing import record
 from perfquarry.data.home import Home
 from perfquarry.data.settings import Settings
 from perfquarry.flows.expert_runs import ExpertRuns
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put, show
 from perfquarry.flows.reports import with_interval
 
 _COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}
@@ -27,23 +28,26 @@ def gate(
     runner = ExpertRuns(folder, home, settings) if run else None
     checks, runs = check(folder, runner, lambda one: show(_line(one), console=console), images=images)
     statuses = record(folder, runs) if note and runs else {}
-    if as_json:
-        facts = {"folder": str(folder), "outcome": verdict(checks), "checks": checks, "runs": runs}
-        print_json({**facts, "statuses": statuses})
-        return verdict(checks)
+    facts = {"folder": str(folder), "outcome": verdict(checks), "checks": checks, "runs": runs, "statuses": statuses}
+    put(facts, _shown(folder, checks, runs, statuses), as_json=as_json)
+    return verdict(checks)
+
+
+def _shown(
+    folder: Path, checks: Sequence[Check], runs: Sequence[GoldRun], statuses: Mapping[str, str]
+) -> Iterator[RenderableType]:
     table = Listing(("check", "", "what"))
     for one in checks:
         colour = _COLOUR[one.outcome]
         wrong = "".join(f"\n{text}" for text in [*one.problems, one.why] if text)
         table.add(one.name, Text(one.outcome, colour), Text.assemble(one.what, (wrong, colour)))
-    show(table)
+    yield table
     if runs:
         gold, null = sum(run.gold for run in runs), sum(run.null for run in runs)
-        show(f"gold passes {gold} of {len(runs)}, null patch fails {null} of {len(runs)}")
+        yield f"gold passes {gold} of {len(runs)}, null patch fails {null} of {len(runs)}"
     if statuses:
         counts = Counter(statuses.values())
-        show(f"noted in {folder}: {', '.join(f'{count} {name}' for name, count in counts.items())}")
-    return verdict(checks)
+        yield f"noted in {folder}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
 
 
 def _line(run: GoldRun) -> Text:

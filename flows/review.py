@@ -22,7 +22,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import print_json, say, show
+from perfquarry.flows.output import put, say, show
 from perfquarry.flows.send_back import SendBackRunner
 
 
@@ -45,23 +45,21 @@ def transfer(
     engine = database_of(home)
     decisions = Decisions(engine)
     facts: dict[str, object] = {}
+    lines = []
     if import_from:
         total, new = import_decisions(decisions, import_from)
         facts |= {"imported_from": str(import_from), "events": total, "new": new}
+        lines.append(f"{import_from}: {total} events, {new} of them new")
     if export_to:
-        facts |= {"exported_to": str(export_to), "exported": export_decisions(decisions, export_to)}
+        exported = export_decisions(decisions, export_to)
+        facts |= {"exported_to": str(export_to), "exported": exported}
+        lines.append(f"{export_to}: {exported} decisions")
     if log_to:
-        facts |= {"log": str(log_to), "logged": export_log(decisions, log_to)}
+        logged = export_log(decisions, log_to)
+        facts |= {"log": str(log_to), "logged": logged}
+        lines.append(f"{log_to}: {logged} events")
     engine.dispose()
-    if as_json:
-        print_json(facts)
-        return
-    if import_from:
-        say(f"{import_from}: {facts['events']} events, {facts['new']} of them new")
-    if export_to:
-        say(f"{export_to}: {facts['exported']} decisions")
-    if log_to:
-        say(f"{log_to}: {facts['logged']} events")
+    put(facts, lines, as_json=as_json)
 
 
 def serve(

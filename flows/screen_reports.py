@@ -22,10 +22,9 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.data.registry import names
 from perfquarry.flows.display import current, showing
-from perfquarry.flows.facts import find_task
 from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
-from perfquarry.flows.names import repository_of
+from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, print_json, show
 from perfquarry.flows.reports import intent_in_words

@@ -17,9 +17,8 @@ from perfquarry.curation.counts import LABELS, counts_of, label_of
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.home import Home
 from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, SessionStatistics, Task, Timing, Workload
-from perfquarry.data.store import TableStore
-from perfquarry.flows.facts import find_task
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.names import find_task
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import intent_in_words, with_interval
 
 PLOT_WIDTH = 48
@@ -33,26 +32,25 @@ def report(home: Home, task_id: str, *, as_json: bool) -> None:
     evidence = list(store.records(Evidence, task.repo, config_hash=task.config_hash, where=own))
     counts = counts_of(store, task.repo)
     intent = with_curators(intents_of(store, task.repo, [task]), curated(home)).get(task.task_id)
-    if as_json:
-        kept = {row.workload_id for row in evidence if row.status == "kept"}
-        kept |= {one.workload_id for one in task.workloads}
-        about = [row for row in counts.values() if row.change_id == task.change_id]
-        rows = [count_facts(row, faster=row.workload_id in kept) for row in about]
-        print_json({"task": task, "intent": intent, "evidence": evidence, "counts": rows})
-        return
-    timings, names = list(store.records(Timing, task.repo, where=own)), _names(store, task)
-    show(task_head(task, intent))
-    for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
-        measured = [timing for timing in timings if timing.workload_id == row.workload_id]
-        show("", *evidence_lines(row, names.get(row.workload_id, row.workload_id), measured))
-        if row.workload_id in counts:
-            show(*_counted(counts[row.workload_id], row))
+    kept = {row.workload_id for row in evidence if row.status == "kept"} | {one.workload_id for one in task.workloads}
+    about = [row for row in counts.values() if row.change_id == task.change_id]
+    rows = [count_facts(row, faster=row.workload_id in kept) for row in about]
 
+    def parts() -> Iterator[RenderableType]:
+        timings = list(store.records(Timing, task.repo, where=own))
+        names = {
+            row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node
+            for row in store.records(Workload, task.repo, where=own)
+        }
+        yield task_head(task, intent)
+        for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
+            measured = [timing for timing in timings if timing.workload_id == row.workload_id]
+            yield ""
+            yield from evidence_lines(row, names.get(row.workload_id, row.workload_id), measured)
+            if row.workload_id in counts:
+                yield from _counted(counts[row.workload_id], row)
 
-def _names(store: TableStore, task: Task) -> dict[str, str]:
-    """What to call each workload of a task's change."""
-    rows = store.records(Workload, task.repo, where=pc.field("change_id") == task.change_id)
-    return {row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node for row in rows}
+    put({"task": task, "intent": intent, "evidence": evidence, "counts": rows}, parts(), as_json=as_json)
 
 
 def count_facts(row: Count, *, faster: bool) -> dict[str, Any]:

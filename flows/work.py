@@ -9,25 +9,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 
-from perfquarry.curation.counts import ratios_of
-from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.flows.display import current, showing, waiting
-from perfquarry.flows.facts import without_tasks
+from perfquarry.flows.facts import Accepted, without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options, as_given
-from perfquarry.flows.output import print_json, show
-from perfquarry.flows.reports import funnel_table, reasons_table, task_row, tasks_table
+from perfquarry.flows.output import put, show
+from perfquarry.flows.reports import funnel_table, reasons_table
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import TABLES, Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
@@ -191,28 +188,21 @@ def _check_before(run: Run, stages: Sequence[str]) -> None:
 
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
-    accepted = accepted_tasks(run.store, run.name)
-    intents = with_curators(intents_of(run.store, run.name, accepted), curated(run.home))
-    if as_json:
-        facts = {
-            "repository": run.name,
-            "funnel": counts.as_json(),
-            "tasks": [task_row(task, intents.get(task.task_id)) for task in accepted],
-            "tables": str(run.home.tables),
-            "seconds": round(seconds, 1),
-        }
-        print_json(facts)
-        return
-    show("", funnel_table(counts), "", reasons_table(counts.reasons), "", console=console)
-    place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
-    if not accepted:
-        show(without_tasks(counts, run.options.repo), place, console=console)
-        return
-    show(tasks_table(accepted, ratios_of(run.store, run.name, accepted), intents), "", place, console=console)
-    show(
-        f"One task in full: perfquarry show TASK. One file: perfquarry export {run.options.repo} --to tasks.parquet",
-        console=console,
-    )
+    accepted = Accepted(run.home, run.store, run.name)
+    facts = {"repository": run.name, "funnel": counts, "tasks": accepted.rows()}
+    facts |= {"tables": str(run.home.tables), "seconds": round(seconds, 1)}
+
+    def parts() -> Iterator[RenderableType]:
+        yield from ("", funnel_table(counts), "", reasons_table(counts.reasons), "")
+        place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
+        if not accepted.tasks:
+            yield from (without_tasks(counts, run.options.repo), place)
+            return
+        yield from (accepted.table(), "", place)
+        one_file = f"perfquarry export {run.options.repo} --to tasks.parquet"
+        yield f"One task in full: perfquarry show TASK. One file: {one_file}"
+
+    put(facts, parts(), as_json=as_json, console=console)
 
 
 def serve(home: Home) -> None:
