@@ -16,7 +16,6 @@ from perfquarry.data.registry import load, names
 
 POOL = "perfquarry"
 """Name of the work pool (process)."""
-FLOW = "nightly"
 ENTRYPOINT = "perfquarry.flows.scheduled.nightly"
 FIRST_HOUR, HOURS = 0, 6
 """The night, UTC: hour of the first start, and hours over which the starts are spread."""
@@ -42,11 +41,6 @@ class Nightly(Record):
     def description(self) -> str:
         """For the page."""
         return f"What is new in {self.codebase}, from history to verified tasks."
-
-    @property
-    def qualified(self) -> str:
-        """'flow/deployment', as Prefect's commands name it."""
-        return f"{FLOW}/{self.repository}"
 
 
 def nightlies() -> list[Nightly]:

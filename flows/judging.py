@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from perfquarry.data.records import MEANING, Change, Reason, Verdict
 from perfquarry.flows.joining import discussions
 from perfquarry.flows.run import Run
-from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.functions import touched
 from perfquarry.miners.judge import Judge, make_judge, spec_of
@@ -34,7 +33,7 @@ def judging(run: Run) -> Iterator[Judge]:
         yield make_judge(settings.judge, stamp, discussions=said)
         return
     live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not settings.llm.batch
-    with open_client(spec, run.home, run.store, stamp, settings.llm) as client:
+    with run.client(spec, stamp) as client:
         yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None, said)
 
 

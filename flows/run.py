@@ -48,7 +48,7 @@ from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
-from perfquarry.llm.client import open_client
+from perfquarry.llm.client import Client, open_client
 from perfquarry.miners.clone import ensure_clone
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
@@ -207,7 +207,7 @@ class Run:
     @cached_property
     def builder(self) -> Builder:
         """Makes sides of changes runnable."""
-        settings = self.options.settings
+        settings, model = self.options.settings, self.options.settings.build.repair_model
         return Builder(
             self.home,
             self.clone,
@@ -219,7 +219,7 @@ class Run:
                 test.path for test in candidate_files(change, sides, settings.build.collected_files)
             ],
             known_good=KnownGood(self.store.records(Attempt, self.name, **self.where("build"))),
-            proposer=self._proposer(settings.build.repair_model),
+            proposer=ModelProposer(self.client(model, self.stamp("build"))) if model else None,
         )
 
     @cached_property
@@ -228,13 +228,15 @@ class Run:
         model = self.options.settings.generate.generated.model
         if not model:
             raise InputError("generated workloads need a model: --llm openai:MODEL, exchange:DIR, cassette:DIR, …")
-        client = open_client(model, self.home, self.store, self.stamp("generate"), self.options.settings.llm)
-        return Generated(client.ask)
+        return Generated(self.client(model, self.stamp("generate")).ask)
 
-    def _proposer(self, model: str) -> ModelProposer | None:
-        if not model:
-            return None
-        return ModelProposer(open_client(model, self.home, self.store, self.stamp("build"), self.options.settings.llm))
+    def client(self, model: str, stamp: Stamp) -> Client:
+        """Asks a model; its costs are the repository's.
+
+        Raises:
+            InputError: it cannot be asked at all (no key, no folder).
+        """
+        return open_client(model, self.home, self.store, stamp, self.options.settings.llm)
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""

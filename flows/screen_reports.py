@@ -26,7 +26,7 @@ from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_alone, run_stages
@@ -42,7 +42,6 @@ from perfquarry.flows.screening import (
 )
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.work import claiming
-from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.vocabulary import size_at
 
@@ -64,16 +63,13 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
     rows.sort(key=lambda row: (list(asked).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
     intents = with_curators(intents_of(run.store, run.name, asked.values()), curated(run.home))
     lacking = [one for one in demands_of(run) if one.task_id in asked]
-    if as_json:
-        found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
-        demands = [asdict(one) for one in lacking]
-        print_json({"findings": found, "demands": demands, "intents": list(intents.values())})
-    else:
-        said = [
-            f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}"
-            for name, one in intents.items()
-        ]
-        show(findings_table(run.name, rows, list(asked.values())), *said, "", _sum_of(rows, options.repo, lacking))
+    found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
+    facts = {"findings": found, "demands": [asdict(one) for one in lacking], "intents": list(intents.values())}
+    said = [
+        f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}" for name, one in intents.items()
+    ]
+    table = findings_table(run.name, rows, list(asked.values()))
+    put(facts, [table, *said, "", _sum_of(rows, options.repo, lacking)], as_json=as_json)
 
 
 def _run_checks(run: Run, tasks: Mapping[str, Task]) -> None:
@@ -131,13 +127,10 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     asked = {task.task_id for task in wanted(run)}
     rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
     visible = [row for row in rows if row.setting != "plan"]
-    if as_json:
-        print_json(visible)
-        return
-    for row in visible:
-        show(*_problem(row))
     told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
-    show(f"{told}; {len(rows) - len(visible)} plans in the table, not shown")
+    plans_there = f"{len(rows) - len(visible)} plans in the table, not shown"
+    parts = [*(part for row in visible for part in _problem(row)), f"{told}; {plans_there}"]
+    put(visible, parts, as_json=as_json)
 
 
 def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:
@@ -154,7 +147,7 @@ def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) ->
     stale = {row.task_id for row in mine if row.task_id in by_id and not is_current(by_id[row.task_id], row)}
     waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
     current().stage("plans" if plans else "problems", len(waiting))
-    with open_client(llm, run.home, run.store, stamp, run.options.settings.llm) as client:
+    with run.client(llm, stamp) as client:
         for task in waiting:
             rows = (
                 plan(task, client.ask, author, stamp)
@@ -205,15 +198,8 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
         for task in tasks
     ]
     lines = overview(profiles)
-    if as_json:
-        facts = {
-            "repository": run.name,
-            "overview": [line.model_dump() for line in lines],
-            "tasks": [one.model_dump() for one in profiles],
-        }
-        print_json(facts)
-        return
-    show(_overview_table(run.name, lines))
+    facts = {"repository": run.name, "overview": lines, "tasks": profiles}
+    put(facts, [_overview_table(run.name, lines)], as_json=as_json)
 
 
 def _overview_table(name: str, lines: Sequence[Line]) -> Listing:

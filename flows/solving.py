@@ -70,7 +70,8 @@ def solve(
     """
     published = PublishedTasks.open(home, dataset, clone_from, only, settings)
     predictions = _Predictions(to, solver.name)
-    waiting = [task for task in published.tasks if predictions.lacks(task, solver.attempts)]
+    attempts = range(1, solver.attempts + 1)
+    waiting = [one for one in published.tasks if not {(one.task_id, number) for number in attempts} <= predictions.done]
     made = dict(_made(published, waiting, predictions))
     home.cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="solve-", dir=home.cache) as place:
@@ -88,7 +89,9 @@ def solve(
                     _by_model(mine, made, solver, client, predictions, Path(place), awaited)
             if awaited:
                 raise type(awaited[0])(" ".join(map(str, awaited)))
-    predictions.say(f"{to}: {predictions.count} predictions of {solver.name}; grade them: perfquarry evaluate {to} …")
+    predictions.say(
+        f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
+    )
 
 
 def _made(
@@ -125,7 +128,7 @@ def _by_model(
             tree, chosen = made[task.task_id].base.tree, files[task.task_id]
             every = solve_requests(task, tree, chosen, solver.method, solver.attempts)
             for attempt, request in enumerate(every, 1):
-                if not predictions.has(task, attempt):
+                if (task.task_id, attempt) not in predictions.done:
                     asked.append((task, attempt))
                     wanted.append(request)
     for number, answer in _answers(client, wanted, awaited):
@@ -147,7 +150,7 @@ def _answers(
 def _by_agent(task: Task, made: MadeTask, solver: Solver, predictions: _Predictions, place: Path) -> None:
     """Runs the agent in a copy of the base, and takes what it left there, also when its time is over."""
     for attempt in range(1, solver.attempts + 1):
-        if predictions.has(task, attempt):
+        if (task.task_id, attempt) in predictions.done:
             continue
         workspace = Workspace(made.base.tree, place / f"{task.task_id}-{attempt}")
         instructions = place / f"{task.task_id}-{attempt}.md"
@@ -189,31 +192,19 @@ class _Predictions:
 
     def __init__(self, path: Path, model: str) -> None:
         self._path, self._model, self._console = path, model, Console(stderr=True)
-        self._done: set[tuple[str, int]] = set()
+        self.done: set[tuple[str, int]] = set()
+        """Tasks and attempts of this solver in the file."""
         if path.exists():
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
                     row = json.loads(line)
                     if row["model_name_or_path"] == model:
-                        self._done.add((row["instance_id"], int(row["attempt"])))
+                        self.done.add((row["instance_id"], int(row["attempt"])))
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(
                         f"{path}, line {number}: no prediction of perfquarry solve ({error}): give another --to"
                     ) from error
         path.parent.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def count(self) -> int:
-        """Predictions of this solver in the file."""
-        return len(self._done)
-
-    def has(self, task: Task, attempt: int) -> bool:
-        """Whether an attempt is in the file."""
-        return (task.task_id, attempt) in self._done
-
-    def lacks(self, task: Task, attempts: int) -> bool:
-        """Whether one of so many attempts is missing."""
-        return not all(self.has(task, number) for number in range(1, attempts + 1))
 
     def add(self, task: Task, attempt: int, patch: str, note: str) -> None:
         """Appends one, as one write."""
@@ -226,7 +217,7 @@ class _Predictions:
         }
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        self._done.add((task.task_id, attempt))
+        self.done.add((task.task_id, attempt))
         what = f"{len(patch.splitlines())} lines of a patch" if patch else "no patch"
         self.say(f"{task.task_id} #{attempt}: {what}" + (f" ({note})" if note else ""))
 
