@@ -81,13 +81,8 @@ def judge_plot(scores: Scores, title: str) -> str:
             if choice.precision is not None and choice.recall is not None:
                 tip = f"{label}: precision {100 * choice.precision:.1f} %, recall {100 * choice.recall:.1f} %"
                 at = [100 * choice.recall], [100 * choice.precision]
-                how: dict[str, Any] = {
-                    "marker": marker,
-                    "markersize": 9,
-                    "markerfacecolor": "none",
-                    "markeredgewidth": 2,
-                }
-                plot.marks(left, *at, VERMILLION, "choice", [tip], label=label, **how)
+                hollow: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+                plot.marks(left, *at, VERMILLION, "choice", [tip], label=label, marker=marker, **hollow)
         right.plot([0, 100], [0, 100], color=SOFT.light, lw=1, ls=(0, (4, 3)), label="as predicted")
         for one in scores.bins:
             x = 100 * one.probability
