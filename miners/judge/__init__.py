@@ -76,4 +76,4 @@ def make_judge(
     if client is None:
         raise InputError(f"the judge {settings.judge} needs a client of {spec}")
     name = f"{ModelSpec.parse(spec).kind}:{client.model}"
-    return ModelJudge(name, settings, stamp, client, clone, at_once, discussions)
+    return ModelJudge(name, Questions(settings, stamp, clone, discussions), client, at_once)
