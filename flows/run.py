@@ -68,7 +68,7 @@ VERSIONS = {
     "intent": "1",
     "count": "1",
 }
-"""Version of the code of each stage: raised when its rows would come out differently."""
+"""Version of the code of each stage: raised when its rows would come out differently (judge: new weights, prompts)."""
 TABLES: dict[str, type[Row]] = {
     "mine": Change,
     "judge": Verdict,
