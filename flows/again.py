@@ -1,4 +1,7 @@
-"""Rows that only a time limit rejected are tried again: once a run, `MOST_TRIES` times in all (decision 0033)."""
+"""What was not brought to an end: rows that only a time limit rejected are tried again (decision 0033).
+
+Once a run, `MOST_TRIES` times in all. A run with `--limit N` is about changes that are not finished when it begins.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +12,29 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from perfquarry.curation.in_force import renewed
-from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Row, Timing, Workload, is_late
+from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Timing, Workload, is_late
 from perfquarry.flows import rows_of_run
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import TABLES, Run
 
 WISHED_BY = "a time limit"
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]
 Stage = Literal["build", "generate"]
-_TABLES: dict[Stage, type[Row]] = {"build": Build, "generate": Workload}
+_STAGES: tuple[Stage, ...] = ("build", "generate")
 
 
 def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
-    """Changes with rows that the stage has to try again.
-
-    Args:
-        run: the run.
-        stage: whose rows.
-        before: only rows older than that count; the run's own rows are not tried again by itself.
-    """
-    model = _TABLES[stage]
+    """Changes with rows that the stage has to try again; `before`: only rows older than that count."""
     of_limits = pc.field("reason").isin([str(reason) for reason in _REASONS])
     condition = (pc.field("status") == "rejected") & (pc.field("tries") < MOST_TRIES) & of_limits
     if before is not None:
         condition = condition & (pc.field("created_at") < before)
     columns = ["change_id", "reason"] + ["detail"] * (stage == "generate")
-    rows = run.store.scan(model, run.name, columns=columns, where=condition, **run.where(stage)).to_pylist()
+    rows = run.store.scan(TABLES[stage], run.name, columns=columns, where=condition, **run.where(stage)).to_pylist()
     found = {row["change_id"] for row in rows if is_late(row["reason"], row.get("detail", ""))}
-    return found - _altering(run) if found and stage == "generate" else found
+    if not found or stage == "build":
+        return found
+    altering = (pc.field("reason") == str(Reason.FAILS_ON_HEAD)) & (pc.field("code") == "")
+    return found - run.column("generate", where=altering)  # unit tests have shown that nothing of these is kept
 
 
 def due(run: Run, stage: Stage) -> set[str]:
@@ -45,7 +44,7 @@ def due(run: Run, stage: Stage) -> set[str]:
 
 def left(run: Run, stages: Sequence[str]) -> bool:
     """Whether the next run will have something to try again."""
-    late = {change for stage in _TABLES if stage in stages for change in waiting(run, stage)}
+    late = {change for stage in _STAGES if stage in stages for change in waiting(run, stage)}
     if "measure" in stages:
         late |= {wish.change_id for wish in _wishes_of_late(run)} | rows_of_run.undecided(run).keys()
     return not late.isdisjoint(run.in_scope()) if late else False
@@ -53,15 +52,13 @@ def left(run: Run, stages: Sequence[str]) -> bool:
 
 def builds(run: Run, change_id: str, rows: Sequence[Build]) -> list[Build]:
     """New builds of a change, with the number of tries."""
-    known = run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build"))
-    tries = max((row.tries for row in known if is_late(row.reason)), default=0) + 1
+    tries = max((row.tries for row in run.rows_of(Build, "build", change_id) if is_late(row.reason)), default=0) + 1
     return [row.model_copy(update={"tries": tries}) for row in rows]
 
 
 def workloads(run: Run, change_id: str) -> list[Workload]:
     """The rows of a change that is only to be tried again; none where all is to be looked for."""
-    of_change = pc.field("change_id") == change_id
-    rows = list(run.store.records(Workload, run.name, where=of_change, **run.where("generate")))
+    rows = run.rows_of(Workload, "generate", change_id)
     wish = renewed(run.store, run.name, "generate").get(change_id)
     is_done = rows and (wish is None or max(row.created_at for row in rows) >= wish)
     return rows if is_done else []
@@ -71,9 +68,7 @@ def wishes(run: Run, change_id: str, known: Sequence[Workload], found: Sequence[
     """A wish to measure a change once more, if it was measured without workloads that it has now."""
     before = {row.workload_id for row in known if row.status == "kept"}
     new = {row.workload_id for row in found if row.status == "kept"} - before
-    if not new or not run.store.count(
-        Timing, run.name, where=pc.field("change_id") == change_id, **run.where("measure")
-    ):
+    if not new or change_id not in run.column("measure"):
         return []
     return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=WISHED_BY)]
 
@@ -112,8 +107,15 @@ def _wishes_of_late(run: Run, before: datetime | None = None) -> list[Renewal]:
     ]
 
 
-def _altering(run: Run) -> set[str]:
-    """Changes of which unit tests have shown that they alter behaviour: nothing of them is kept."""
-    condition = (pc.field("reason") == str(Reason.FAILS_ON_HEAD)) & (pc.field("code") == "")
-    rows = run.store.scan(Workload, run.name, columns=["change_id"], where=condition, **run.where("generate"))
-    return set(rows["change_id"].to_pylist())
+def open_changes(run: Run, ranked: Sequence[str]) -> list[str]:
+    """Those of the ranked changes with which the run's stages can begin, and which they have not brought to an end.
+
+    What a time limit rejected, and what noise left undecided, has not come to an end: it is tried again.
+    """
+    order = ["build", "generate", "measure"]  # take one change at a time
+    named = [name for name in order if name in run.stages] or order
+    first, last = order.index(named[0]), order.index(named[-1])
+    ended = run.column(named[-1]).union(*(run.column(name) - run.kept(name) for name in order[: last + 1]))
+    ended -= waiting(run, "build") | waiting(run, "generate") | rows_of_run.undecided(run).keys()
+    ready = run.kept(order[first - 1]) if first else set(ranked)
+    return [one for one in ranked if one in ready and one not in ended]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import repository_of
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.llm import By
 from perfquarry.llm.costs import Cost, costs
 
@@ -15,11 +19,7 @@ SHOWN = 40
 
 
 def report(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
-    """Sums of the ledger of one repository, or of all of the home.
-
-    Raises:
-        InputError: no such repository.
-    """
+    """Sums of the ledger of one repository, or of all of the home."""
     store = TableStore(home.tables)
     names = store.repositories(LlmCall)
     if repo is not None:
@@ -27,21 +27,18 @@ def report(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
         names = [name] if name in names else []
     found = costs(store, names, by)
     usd, unpriced = sum(cost.usd for cost in found), sum(cost.unpriced for cost in found)
-    if as_json:
-        print_json({"usd": usd, "unpriced": unpriced, "by": by, "rows": found})
-        return
+    facts = {"usd": usd, "unpriced": unpriced, "by": by, "rows": found}
+    about = f"{repo or 'anything'} in {home.root}"
+    put(facts, _shown(found, about, f"{usd:.4f} USD in all", unpriced), as_json=as_json)
+
+
+def _shown(found: list[Cost], about: str, total: str, unpriced: int) -> Iterator[RenderableType]:
     if not found:
-        show(
-            f"no model was asked for {repo or 'anything'} in {home.root}: nothing was paid; models are asked with "
+        yield (
+            f"no model was asked for {about}: nothing was paid; models are asked with "
             "`perfquarry curate REPO --judge cascade --llm SPEC` or `--workloads generated --llm SPEC`"
         )
         return
-    more = [f"… and {len(found) - SHOWN} more (--json lists all)"] if len(found) > SHOWN else []
-    unknown = f"; the price of {unpriced} calls is not known" if unpriced else ""
-    show(_table(found), *more, f"{usd:.4f} USD in all{unknown}")
-
-
-def _table(found: list[Cost]) -> Listing:
     figures = ("changes", "calls", "cached", "bad", "tokens in", "cached", "out", "USD", "USD / 1,000 changes")
     names = [name.replace("_", " ") for name in found[0].group]
     table = Listing([*names, *(f">{name}" for name in figures)], "Calls of models")
@@ -55,4 +52,7 @@ def _table(found: list[Cost]) -> Listing:
             f"{cost.usd:.4f}" + (" + ?" if cost.unpriced else ""),
             "–" if per_1000 is None else f"{per_1000:.2f}",
         )
-    return table
+    yield table
+    if len(found) > SHOWN:
+        yield f"… and {len(found) - SHOWN} more (--json lists all)"
+    yield total + (f"; the price of {unpriced} calls is not known" if unpriced else "")

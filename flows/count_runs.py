@@ -1,66 +1,38 @@
-"""`perfquarry count`: instructions of the workloads of accepted tasks, one task after the other."""
+"""The stage `count`: instructions of the workloads of accepted tasks, of real repositories, where valgrind is."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import pyarrow.compute as pc
 
 from perfquarry.curation.counts import row_of
 from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.data.errors import EnvironmentFailed, InputError
-from perfquarry.data.records import Build, Count, Evidence, Task, Workload, node_of
+from perfquarry.data.errors import EnvironmentFailed
+from perfquarry.data.records import Count, Evidence, Task, Workload, node_of
 from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import failed, run_stage
-from perfquarry.flows.stages import Batch, Stage
 from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 from perfquarry.harness.measuring.counting import Counter
 
 
-def run_counts(run: Run, tasks: Sequence[Task]) -> None:
-    """Counts the workloads of the tasks that have no row yet; each task is written when it is done.
-
-    Raises:
-        InputError: there is something to count, and no valgrind.
-        RunFailed: some tasks could not be counted.
-    """
-    by_id = {task.task_id: task for task in tasks}
-
-    def todo(run: Run) -> list[Batch]:
-        return _uncounted(run, by_id.values())
-
-    def work(run: Run, batch: Batch) -> None:
-        for name in batch:
-            _count(run, by_id[name])
-
-    if todo(run) and Callgrind.find() is None:
-        raise InputError(f"instructions are counted by valgrind, which is not installed here: {REMEDY}")
-    failures = run_stage(run, Stage("count", todo, work, alone=True, summary=summary, writes=(Count,), keys="task"))
-    if failures:
-        raise failed(failures)
+def todo(run: Run) -> list[tuple[str, ...]]:
+    """Accepted tasks with workloads that have no row yet; none of the demo, which is to be ready within minutes."""
+    return uncounted(run, accepted_tasks(run.store, run.name)) if run.name != "demo" and Callgrind.find() else []
 
 
-def to_count(run: Run) -> list[Batch]:
-    """Accepted tasks with workloads that have no row yet; none where there is no valgrind."""
-    return _uncounted(run, _accepted(run).values()) if Callgrind.find() else []
-
-
-def count(run: Run, names: Batch) -> None:
-    """Counts accepted tasks, by their ids."""
-    tasks = _accepted(run)
-    for name in names:
-        _count(run, tasks[name])
-
-
-def _accepted(run: Run) -> dict[str, Task]:
-    return {task.task_id: task for task in accepted_tasks(run.store, run.name)}
-
-
-def _uncounted(run: Run, tasks: Iterable[Task]) -> list[Batch]:
+def uncounted(run: Run, tasks: Iterable[Task]) -> list[tuple[str, ...]]:
+    """Those of the tasks with workloads that have no row yet, each a batch."""
     done = counted(run)
     return [(task.task_id,) for task in tasks if workloads_of(run, task).keys() - done]
+
+
+def count(run: Run, names: tuple[str, ...]) -> None:
+    """Counts accepted tasks, by their ids."""
+    for task in accepted_tasks(run.store, run.name):
+        if task.task_id in names:
+            _count(run, task)
 
 
 def counted(run: Run) -> set[str]:
@@ -96,9 +68,7 @@ def _count(run: Run, task: Task) -> None:
     callgrind = Callgrind.find()
     if callgrind is None:  # it was there when the stage began
         raise EnvironmentFailed(f"valgrind is gone: {REMEDY}")
-    builds = list(run.store.records(Build, run.name, where=pc.field("change_id") == task.change_id))
-    newest = {build.side: build for build in builds if build.status == "kept"}
-    base, head = run.builder.reopen([newest[side] for side in ("base", "head") if side in newest])
+    base, head = run.builder.reopen(run.builds_of(task))
     current().note(task.title)
     done = counted(run)
     left = {key: value for key, value in workloads_of(run, task).items() if key not in done}

@@ -16,7 +16,6 @@ from perfquarry.data.registry import load, names
 
 POOL = "perfquarry"
 """Name of the work pool (process)."""
-FLOW = "nightly"
 ENTRYPOINT = "perfquarry.flows.scheduled.nightly"
 FIRST_HOUR, HOURS = 0, 6
 """The night, UTC: hour of the first start, and hours over which the starts are spread."""
@@ -43,11 +42,6 @@ class Nightly(Record):
         """For the page."""
         return f"What is new in {self.codebase}, from history to verified tasks."
 
-    @property
-    def qualified(self) -> str:
-        """'flow/deployment', as Prefect's commands name it."""
-        return f"{FLOW}/{self.repository}"
-
 
 def nightlies() -> list[Nightly]:
     """A deployment for each repository of the registry, their starts spread evenly over the night."""
@@ -61,11 +55,7 @@ def nightlies() -> list[Nightly]:
 
 
 def chosen(repositories: Sequence[str]) -> list[Nightly]:
-    """The deployments of these names, all without names.
-
-    Raises:
-        UnknownRepository: a name is not in the registry.
-    """
+    """The deployments of these names, all without names."""
     wanted = {load(name).name for name in repositories}
     return [one for one in nightlies() if not wanted or one.repository in wanted]
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -24,45 +23,39 @@ LINE_SECONDS = 15.0
 """Without a terminal, a stage reports at most this often (seconds)."""
 
 
-class Display(Protocol):
-    """Where stages report what they do; all calls may come from several threads."""
+class Display:
+    """Where stages report what they do, from any thread; this one shows nothing itself, and passes it on."""
+
+    shown: Display | None = None
+    """Is told the same."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A stage begins; `total` is the number of steps where it is known."""
+        if self.shown:
+            self.shown.stage(name, total)
 
     def advance(self, steps: int = 1) -> None:
         """Steps of the current stage are done."""
+        if self.shown:
+            self.shown.advance(steps)
 
     def note(self, text: str) -> None:
         """What is being worked on right now."""
+        if self.shown:
+            self.shown.note(text)
 
     def finish(self, summary: str) -> None:
         """The current stage is done."""
+        if self.shown:
+            self.shown.finish(summary)
 
     def tell(self, about: str, text: str) -> None:
         """Something to be read, between two stages."""
+        if self.shown:
+            self.shown.tell(about, text)
 
 
-class Silent:
-    """Shows nothing (JSON output, workers)."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Nothing."""
-
-    def advance(self, steps: int = 1) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
-
-    def finish(self, summary: str) -> None:
-        """Nothing."""
-
-    def tell(self, about: str, text: str) -> None:
-        """Nothing."""
-
-
-class Bars:
+class Bars(Display):
     """One progress bar a stage, kept on the screen with its summary."""
 
     def __init__(self, console: Console) -> None:
@@ -112,7 +105,7 @@ class Bars:
         self._progress.console.print(f"[bold green]{escape(about):<11}[/]{escape(text)}", highlight=False)
 
 
-class Lines:
+class Lines(Display):
     """A line when a stage begins and ends and now and then between: for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
@@ -136,9 +129,6 @@ class Lines:
                 of = f" of {self._total}" if self._total else ""
                 self._say(f"{self._done}{of} after {time.monotonic() - self._began:.0f} s")
 
-    def note(self, text: str) -> None:
-        """Nothing: notes are for the eye."""
-
     def finish(self, summary: str) -> None:
         """Says the summary and the time."""
         self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")
@@ -151,39 +141,7 @@ class Lines:
         self._console.print(f"{self._name:<9} {text}", highlight=False, soft_wrap=True)
 
 
-class Both:
-    """Two displays at once: what a person sees, and what is written down."""
-
-    def __init__(self, *displays: Display) -> None:
-        self._displays = displays
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Begins the stage on both."""
-        for display in self._displays:
-            display.stage(name, total)
-
-    def advance(self, steps: int = 1) -> None:
-        """Moves both."""
-        for display in self._displays:
-            display.advance(steps)
-
-    def note(self, text: str) -> None:
-        """Tells both."""
-        for display in self._displays:
-            display.note(text)
-
-    def finish(self, summary: str) -> None:
-        """Ends the stage on both."""
-        for display in self._displays:
-            display.finish(summary)
-
-    def tell(self, about: str, text: str) -> None:
-        """Tells both."""
-        for display in self._displays:
-            display.tell(about, text)
-
-
-_current: Display = Silent()
+_current = Display()
 
 
 def current() -> Display:
@@ -193,14 +151,15 @@ def current() -> Display:
 
 @contextmanager
 def showing(console: Console, *, silent: bool = False, also: Display | None = None) -> Iterator[Display]:
-    """Makes the fitting display the current one: bars on a terminal, lines elsewhere; `also` is told the same."""
+    """Makes the fitting display the current one: bars on a terminal, lines elsewhere; `also` passes on to it."""
     global _current
     before = _current
     with ExitStack() as stack:
-        shown: Display = Silent()
+        shown = Display()
         if not silent:
             shown = stack.enter_context(Bars(console)) if console.is_terminal else Lines(console)
-        _current = Both(shown, also) if also else shown
+        _current = also or shown
+        _current.shown = shown if also else None
         try:
             yield _current
         finally:

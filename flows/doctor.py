@@ -18,7 +18,8 @@ from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.data.git import version
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.options import default_jobs
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import size
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.leases.eviction import inventory, make_room
@@ -45,10 +46,7 @@ class DoctorCheck(Record):
 def report(home: Home, *, as_json: bool) -> bool:
     """Prints all checks, the verdict first; whether this machine can curate."""
     checks = examine(home)
-    if as_json:
-        print_json(checks)
-    else:
-        show(verdict(checks), _checks(checks))
+    put(checks, [verdict(checks), _checks(checks)], as_json=as_json)
     return all(check.ok or not check.needed for check in checks)
 
 
@@ -76,19 +74,22 @@ def verdict(checks: Sequence[DoctorCheck]) -> str:
 
 def examine(home: Home) -> list[DoctorCheck]:
     """All checks, in the order in which a run needs them."""
-    machine = [
-        _git(),
-        _sandbox(),
-        _docker(),
-        _interpreters(),
-        _compilers(),
-        _valgrind(),
-        _cores(),
-        _governor(),
-        _load(),
-        _memory(),
-    ]
-    return [*machine, _disk(home), _room(home), _keys()]
+    sandbox = _backend(
+        "sandbox",
+        "bubblewrap",
+        lambda name: name,
+        "strangers' code runs as a plain process: it can read your files and use the network",
+        "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
+    )
+    docker = _backend(
+        "docker",
+        "docker",
+        lambda _: own_image(),
+        "no images of tasks can be made; runs use bubblewrap where there is one",
+        "start an engine that this user may use, then `make base-image`",
+    )
+    software = [_git(), sandbox, docker, _interpreters(), _compilers(), _valgrind()]
+    return [*software, _cores(), _governor(), _load(), _memory(), _disk(home), _room(home), _keys()]
 
 
 def _check(name: str, ok: bool, found: str, cost: str, remedy: str, *, needed: bool = False) -> DoctorCheck:
@@ -101,26 +102,6 @@ def _git() -> DoctorCheck:
     numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     cost, remedy = "no repository can be mined", "install git 2.31 or newer"
     return _check("git", numbers >= (2, 31), found or "none", cost, remedy, needed=True)
-
-
-def _sandbox() -> DoctorCheck:
-    return _backend(
-        "sandbox",
-        "bubblewrap",
-        lambda name: name,
-        "strangers' code runs as a plain process: it can read your files and use the network",
-        "Linux: install bubblewrap and allow unprivileged user namespaces; elsewhere use a machine of its own",
-    )
-
-
-def _docker() -> DoctorCheck:
-    return _backend(
-        "docker",
-        "docker",
-        lambda _: own_image(),
-        "no images of tasks can be made; runs use bubblewrap where there is one",
-        "start an engine that this user may use, then `make base-image`",
-    )
 
 
 def _backend(title: str, name: str, shown: Callable[[str], str], cost: str, remedy: str) -> DoctorCheck:
@@ -169,7 +150,7 @@ def _valgrind() -> DoctorCheck:
 
 
 def _cores() -> DoctorCheck:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = default_jobs()
     return _check(
         "cores",
         cores >= 2,
@@ -214,9 +195,7 @@ def _memory() -> DoctorCheck:
 
 
 def _disk(home: Home) -> DoctorCheck:
-    place = home.root
-    while not place.exists():
-        place = place.parent
+    place = next(one for one in (home.root, *home.root.parents) if one.exists())
     free = shutil.disk_usage(place).free
     return _check(
         "disk",

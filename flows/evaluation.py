@@ -30,14 +30,15 @@ from perfquarry.curation.harbor import time_limit
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import EnvironmentFailed, GitFailed, InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import Grade, Machine, Reason, Stamp, Task, content_id
+from perfquarry.data.records import Grade, Reason, Stamp, Task, content_id
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
 from perfquarry.flows.jobs import Job, do_all
-from perfquarry.flows.output import Listing
+from perfquarry.flows.output import Listing, put
+from perfquarry.flows.output import show as output
 from perfquarry.flows.published import MadeTask, PublishedTasks
-from perfquarry.flows.reports import times
+from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.host import Graded, grade, patched_copy
@@ -67,16 +68,7 @@ def evaluate(
 ) -> None:
     """Grades predictions, a row each, and writes the report; what `to` holds already is not graded again.
 
-    Args:
-        home: where environments and trees are made.
-        files: predictions; 'expert', 'half' and 'nop' are known.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        clone_from: clone of the repository, where the dataset is no release.
-        to: folder of the report; another evaluation of the same dataset there goes on.
-        only: starts of task ids; none: all.
-        settings: schedule and sandbox.
-        jobs: gradings at once, at most one a core.
-        retries: times that a grading is begun anew after a fault of the machine.
+    The arguments are those of `PublishedTasks.open` and the command's.
 
     Raises:
         InputError: bad predictions, no such tasks, or `to` belongs to another dataset or protocol.
@@ -114,11 +106,7 @@ def evaluate(
 
 
 def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> None:
-    """Merges reports of the same dataset and protocol.
-
-    Raises:
-        InputError: a folder holds no report, or they differ in dataset or protocol.
-    """
+    """Merges reports of the same dataset and protocol."""
     report, rows = merged(folders)
     if to:
         to.mkdir(parents=True, exist_ok=True)
@@ -164,54 +152,27 @@ def _same_kind(to: Path, ours: dict[str, str]) -> None:
             raise InputError(f"{to} holds grades of another {name} ({theirs.get(name)}): give another --to")
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """A task that can be graded."""
-
-    base: BuiltSide
-    tests: Path
-    python: str
-    machine: Machine
-
-
+@dataclass
 class Gradings:
-    """The gradings of one evaluation.
+    """The gradings of one evaluation; each prediction gets a row when it is graded."""
 
-    Args:
-        published: the tasks.
-        store: gets a row for each prediction, when it is graded.
-        settings: the schedule.
-        dataset: name and content address of the tasks.
-        protocol: content address of what decides a grade.
-        home: where environments and trees are made.
-        private: what no patch may read: the home, the dataset, other patches.
-        retries: times that a grading is begun anew after a fault of the machine.
-        console: what is done is said here.
-    """
+    published: PublishedTasks
+    store: TableStore
+    settings: Settings
+    dataset: str
+    """Name and content address of the tasks."""
+    protocol: str
+    home: Home
+    private: Sequence[Path]
+    """What no patch may read: the home, the dataset, other patches."""
+    retries: int
+    """Times that a grading is begun anew after a fault of the machine."""
+    console: Console
 
-    def __init__(
-        self,
-        published: PublishedTasks,
-        store: TableStore,
-        settings: Settings,
-        dataset: str,
-        protocol: str,
-        home: Home,
-        private: Sequence[Path],
-        retries: int,
-        console: Console,
-    ) -> None:
-        self._published = published
-        self._tasks = {task.task_id: task for task in published.tasks}
-        self._store = store
-        self._settings = settings
-        self._dataset = dataset
-        self._protocol = protocol
-        self._home = home
-        self._private = private
-        self._retries = retries
-        self._console = console
-        self._ready: dict[str, _Ready] = {}
+    def __post_init__(self) -> None:
+        self._tasks = {task.task_id: task for task in self.published.tasks}
+        self._ready: dict[str, tuple[BuiltSide, Path]] = {}
+        """By task the base, and the folder of what grades it."""
         self._locks = {name: threading.Lock() for name in self._tasks}
         self._writing = threading.Lock()
         self.left_out = {name: why for name, task in self._tasks.items() if (why := not_gradable(task))}
@@ -219,15 +180,16 @@ class Gradings:
 
     def rows(self) -> list[Grade]:
         """All grades of tasks that can be graded, in order."""
-        repos = sorted({task.repo for task in self._published.tasks})
-        rows = (row for repo in repos for row in self._store.records(Grade, repo))
+        repos = sorted({task.repo for task in self.published.tasks})
+        rows = (row for repo in repos for row in self.store.records(Grade, repo))
         found = [row for row in rows if row.task_id not in self.left_out]
         return sorted(found, key=lambda row: (row.task_id, row.model, row.attempt))
 
     def run(self, predictions: Sequence[Prediction], jobs: int) -> None:
         """Grades what has no grade yet; the same patch of the same task is graded once."""
-        known = {_key(row): row for row in self.rows() if row.reason != Reason.NOT_GRADED}
-        done = {(*_key(row), row.model, row.attempt) for row in self.rows() if row.reason != Reason.NOT_GRADED}
+        rows = [row for row in self.rows() if row.reason != Reason.NOT_GRADED]
+        known = {_key(row): row for row in rows}
+        done = {(*_key(row), row.model, row.attempt) for row in rows}
         todo = [one for one in predictions if (*_key(one), one.model, one.attempt) not in done]
         if len(todo) < len(predictions):
             self._say(f"{len(predictions) - len(todo)} of {len(predictions)} predictions were graded before")
@@ -235,7 +197,7 @@ class Gradings:
         for one in sorted(todo, key=lambda one: (one.task_id, one.attempt, one.model)):
             groups.setdefault(_key(one), []).append(one)
         self._left = len(todo)
-        work = self._home.cache / "evaluate"
+        work = self.home.cache / "evaluate"
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tasks-", dir=work) as folder:
             self._work = Path(folder)
@@ -243,7 +205,7 @@ class Gradings:
                 Job(f"{group[0].task_id}-{group[0].model}", partial(self._group, group, known.get(key)))
                 for key, group in groups.items()
             ]
-            do_all("evaluate", self._dataset, gradings, jobs)
+            do_all("evaluate", self.dataset, gradings, jobs)
 
     def _group(self, group: Sequence[Prediction], known: Grade | None) -> None:
         """Predictions with the same patch for the same task."""
@@ -255,49 +217,51 @@ class Gradings:
                 why = self.left_out[task.task_id].splitlines()[0]
                 self._say(f"{task.task_id}: cannot be graded here: {why}")
                 return
-            self._store.append([row.model_copy(update={"model": one.model, "attempt": one.attempt}) for one in group])
+            self.store.append([row.model_copy(update={"model": one.model, "attempt": one.attempt}) for one in group])
             for one in group:
                 self._say(f"{task.task_id} {one.model}#{one.attempt}: {in_words(row)} ({self._left} left)")
 
     def _graded(self, task: Task, prediction: Prediction) -> Grade | None:
         """The row; None where the task cannot be graded here."""
-        stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self._protocol)
+        stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self.protocol)
         if task.task_id in self.left_out:
             return None
         if not prediction.patch.strip():
-            return ungraded(task, prediction, self._dataset, stamp, Reason.EMPTY_PATCH)
+            return ungraded(task, prediction, self.dataset, stamp, Reason.EMPTY_PATCH)
         ready = self._made_ready(task)
         if ready is None:
             return None
+        base, tests = ready
         done = Graded({}, "nothing was tried")
         with tempfile.TemporaryDirectory(dir=self._work) as place:
             testbed = Path(place) / "testbed"
-            if not patched_copy(ready.base.tree, prediction.patch, testbed):
-                return ungraded(task, prediction, self._dataset, stamp, Reason.NOT_APPLIED)
-            for number in range(1, self._retries + 2):
+            if not patched_copy(base.tree, prediction.patch, testbed):
+                return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_APPLIED)
+            for number in range(1, self.retries + 2):
                 with measurement_lock(on_wait=self._waits) as core:
                     done = grade(
-                        ready.tests,
+                        tests,
                         testbed,
-                        ready.base.python,
+                        base.python,
                         work=Path(place),
-                        private=self._private,
+                        private=self.private,
                         core=core,
-                        seconds=time_limit(task, self._settings.measure),
+                        seconds=time_limit(task, self.settings.measure),
                     )
                 if not done.fault:
-                    return graded(task, prediction, self._dataset, stamp, done.facts, ready.machine, number)
+                    machine = machine_facts(BubblewrapSandbox.NAME)
+                    return graded(task, prediction, self.dataset, stamp, done.facts, machine, number)
                 why = done.fault.splitlines()[0][:300]
                 self._say(f"{task.task_id} {prediction.model}#{prediction.attempt}: try {number}: {why}")
-        return ungraded(task, prediction, self._dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self._retries + 1)
+        return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self.retries + 1)
 
-    def _made_ready(self, task: Task) -> _Ready | None:
+    def _made_ready(self, task: Task) -> tuple[BuiltSide, Path] | None:
         """What grades a task, made once."""
         with self._locks[task.task_id]:
             if task.task_id in self._ready or task.task_id in self.left_out:
                 return self._ready.get(task.task_id)
             try:
-                made = self._published.make(task)
+                made = self.published.make(task)
             except (EnvironmentFailed, GitFailed) as error:
                 self.left_out[task.task_id] = str(error)
                 return None
@@ -305,9 +269,8 @@ class Gradings:
                 self.left_out[task.task_id] = why
                 return None
             place = self._work / task.task_id
-            write_grader(task, made.base, place / "tests", place / "files", self._settings.measure)
-            machine = machine_facts(BubblewrapSandbox.NAME)
-            self._ready[task.task_id] = _Ready(made.base, place / "tests", made.python, machine)
+            write_grader(task, made.base, place / "tests", place / "files", self.settings.measure)
+            self._ready[task.task_id] = made.base, place / "tests"
             return self._ready[task.task_id]
 
     def _waits(self, waited: float) -> None:
@@ -315,7 +278,7 @@ class Gradings:
             self._say("waiting: other timings hold all cores")
 
     def _say(self, text: str) -> None:
-        self._console.print(visible(text), highlight=False, markup=False, soft_wrap=True)
+        output(visible(text), console=self.console)
 
 
 def _key(one: Prediction | Grade) -> tuple[str, str]:
@@ -337,38 +300,31 @@ def in_words(row: Grade) -> str:
     if row.speedup is None:
         return f"reward {reward}, {row.reason}" + (f": {row.why.splitlines()[0][:160]}" if row.why else "")
     part = f", {row.of_expert:.2f} of the expert's" if row.of_expert is not None else ""
-    said = f"{times(row.speedup)} [{times(row.low)}, {times(row.high)}]{part}"
+    said = f"{with_interval(row.speedup, row.low, row.high)}{part}"
     return f"reward {reward}, {said}" + (f", {row.reason}" if row.reason else "")
 
 
 def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json: bool) -> None:
     """Prints the scores: a table, or the report as JSON."""
-    if as_json:
-        print(report.model_dump_json(indent=2))
-        return
-    console.print()
-    console.print(_scores(report.scores), crop=False)
-    console.print(f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}", highlight=False)
-    for name, why in report.left_out.items():
-        console.print(f"left out: {name}: {why.splitlines()[0]}", highlight=False, markup=False)
+    lines = [f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}"]
+    lines += [f"left out: {name}: {why.splitlines()[0]}" for name, why in report.left_out.items()]
     shown = shown_duels(report)
     for duel in shown:
         said = "differ" if duel.q_value < 0.05 else "do not differ for certain"
-        console.print(
+        lines.append(
             f"{visible(duel.first)} and {visible(duel.second)} {said}: Opt {duel.opt:+.2f} on {duel.tasks} tasks, "
-            f"q = {duel.q_value:.3g}; {visible(duel.first)} is the faster on {duel.faster:.0%}",
-            highlight=False,
-            markup=False,
+            f"q = {duel.q_value:.3g}; {visible(duel.first)} is the faster on {duel.faster:.0%}"
         )
     if len(shown) < len(report.duels):
-        console.print(f"{len(report.duels) - len(shown)} more comparisons of two models are in report.json")
+        lines.append(f"{len(report.duels) - len(shown)} more comparisons of two models are in report.json")
     for name, order in report.orders.items():
         if order.startswith("!"):
-            console.print(f"{name} does not tell solutions apart: {order[2:]}", highlight=False, markup=False)
+            lines.append(f"{name} does not tell solutions apart: {order[2:]}")
     if report.best:
-        console.print(f"better than the expert for certain: {', '.join(sorted(report.best))}", markup=False)
+        lines.append(f"better than the expert for certain: {', '.join(sorted(report.best))}")
     if to:
-        console.print(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}", markup=False)
+        lines.append(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}")
+    put(report, ["", _scores(report.scores), *lines], as_json=as_json, console=console)
 
 
 def _scores(scores: Sequence[Score]) -> Listing:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
-from perfquarry.flows.output import Listing, show
+from perfquarry.flows.output import Listing, print_json, put
 from perfquarry.llm.answers import problem_of
 from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
 from perfquarry.llm.request import Reply
@@ -43,11 +41,7 @@ class MisfitAnswer(Record):
 
 
 def status(path: Path, *, as_json: bool) -> None:
-    """Counts of requests by the form of their answers.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-    """
+    """Counts of requests by the form of their answers."""
     folder = _opened(path)
     asked, answered = _asked(folder), _answered(folder)
     kinds = Counter(form_of(line.content).name for line in asked.values())
@@ -65,23 +59,14 @@ def status(path: Path, *, as_json: bool) -> None:
                 tokens=size // _CHARACTERS_PER_TOKEN,
             )
         )
-    if as_json:
-        print(json.dumps([row.model_dump() for row in rows], indent=2))
-        return
-    console = Console()
-    if not rows:
-        console.print(f"nothing was asked in {path} yet", highlight=False, markup=False)
-        return
     names = (">requests", ">answered", ">wait", ">tokens to read, about")
     table = Listing(("form of the answer", *names), f"Requests in {path}")
     for row in rows:
         table.add(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
-    show(table)
+    next_step = "all are answered: run the same command again"
     if any(row.waiting for row in rows):
-        told = f"the next to answer: perfquarry exchange next {path}"
-    else:
-        told = "all are answered: run the same command again"
-    console.print(told, highlight=False, markup=False, soft_wrap=True)
+        next_step = f"the next to answer: perfquarry exchange next {path}"
+    put(rows, [table, next_step] if rows else [f"nothing was asked in {path} yet"], as_json=as_json)
 
 
 def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
@@ -98,7 +83,7 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     if not left and not as_json:
         typer.echo(f"all requests in {path} are answered: give the command that asked once more, and it goes on")
     if as_json:
-        print(json.dumps([_facts(folder, line) for line in left[:number]], indent=2))
+        print_json([_facts(folder, line) for line in left[:number]])
         return
     for place, line in enumerate(left[:number], 1):
         form = form_of(line.content)
@@ -114,18 +99,13 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
 
 
 def check(path: Path, *, as_json: bool) -> None:
-    """Lists the answers that do not fit the form that was asked for.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-        typer.Exit: with code 1, some do not fit.
-    """
+    """Lists the answers that do not fit the form that was asked for."""
     folder = _opened(path)
     asked = _asked(folder)
     lines = list(folder.responses())
     faults = [fault for line in lines if (fault := _fault(line, asked))]
     if as_json:
-        print(json.dumps([fault.model_dump() for fault in faults], indent=2))
+        print_json(faults)
     else:
         for fault in faults:
             typer.echo(f"{fault.file}:{fault.line}: {fault.custom_id}: {fault.problem}")

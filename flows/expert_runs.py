@@ -12,18 +12,20 @@ from statistics import harmonic_mean
 
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.release.check import GoldRun
+from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
+from perfquarry.curation.revalidation import workloads_of
 from perfquarry.curation.sessions import measure
 from perfquarry.data.errors import EnvironmentFailed
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Evidence, Machine, ReleasedTask, Side, Stamp, Workload
+from perfquarry.data.records import Build, Evidence, ReleasedTask, Side, Stamp
 from perfquarry.data.registry import Repository, names, resolve
 from perfquarry.data.settings import Settings
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
-from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest, Sandbox
-from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
-from perfquarry.harness.probing.prober import SandboxProber
-from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest
+from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.testgen.runs import Runner, missing_item
 
 _SEEDS = (1, 2, 3)
@@ -32,16 +34,12 @@ _SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class ExpertRuns:
-    """Runs tasks of one release; implements `curation.release.check.GoldRunner`.
-
-    Args:
-        folder: of the release: all that is taken of the task.
-        home: where environments and trees are made; may be empty.
-        settings: the schedule, thresholds and sandbox.
-    """
+    """Runs tasks of one release; implements `curation.release.check.GoldRunner`."""
 
     folder: Path
+    """Of the release: all that is taken of the task."""
     home: Home
+    """Where environments and trees are made; may be empty."""
     settings: Settings
 
     def run_gold(self, task: ReleasedTask) -> GoldRun:
@@ -91,7 +89,7 @@ class ExpertRuns:
             self.home,
             clone,
             _repository(task),
-            self._sandbox,
+            self.run.sandbox,
             self.settings.build,
             _stamp(task),
             version=recipe.build_version,
@@ -137,7 +135,7 @@ class ExpertRuns:
             request = ProbeRequest(
                 mode="time", scripts=scripts, store=not references, references=references, warmups=1, calls=calls
             )
-            report = self.prober.run(built, request, limits=limits, hash_seed=_SEEDS[0])
+            report = self.run.prober.run(built, request, limits=limits, hash_seed=_SEEDS[0])
             found = {item.node: item for item in report.items}
             items += [found.get(name) or missing_item(name, report) for name in scripts]
             results = report.results
@@ -147,7 +145,7 @@ class ExpertRuns:
         """The tests; those that fail once more in fresh processes: some of upstream's assert times of their own."""
         items: dict[str, ProbeItem] = {}
         with ThreadPoolExecutor(max_workers=1) as pool:
-            runner = Runner(self.prober, {built.side: built}, {}, self.settings.generate, pool)
+            runner = Runner(self.run.prober, {built.side: built}, {}, self.settings.generate, pool)
             for seed in _SEEDS:
                 left = [node for node in task.tests if node not in items or items[node].outcome != "passed"]
                 items |= runner.start(built.side, "check", left, seed).result()
@@ -159,11 +157,11 @@ class ExpertRuns:
         with measurement_lock() as core:
             timings = measure(
                 task.task_id,
-                _workloads(task),
+                workloads_of(as_task(task), stamp),
                 base,
                 head,
-                self.prober,
-                self.machine,
+                self.run.prober,
+                self.run.machine,
                 settings.measure,
                 settings.select,
                 stamp,
@@ -172,19 +170,9 @@ class ExpertRuns:
         return decide(timings, settings.select, stamp)
 
     @cached_property
-    def _sandbox(self) -> Sandbox:
-        settings = self.settings.sandbox
-        return choose_sandbox(settings.name, settings.image, private=(self.home.compiled,))
-
-    @cached_property
-    def machine(self) -> Machine:
-        """This machine, with the sandbox."""
-        return machine_facts(self._sandbox.name)
-
-    @cached_property
-    def prober(self) -> SandboxProber:
-        """Runs the probe in the sandbox."""
-        return SandboxProber(self._sandbox, self.home.cache / "probes")
+    def run(self) -> Run:
+        """Of no repository: it opens the sandbox and the prober."""
+        return Run(Options(repo="", home=str(self.home.root), jobs=1, settings=self.settings))
 
 
 def _brief(text: str) -> str:
@@ -211,21 +199,6 @@ def _repository(task: ReleasedTask) -> Repository:
     if task.repo in names():
         return resolve(task.repo)
     return Repository(name=task.repo, codebase=task.codebase, url=task.url, licence=task.licence)
-
-
-def _workloads(task: ReleasedTask) -> list[Workload]:
-    return [
-        Workload.model_validate(
-            {
-                **_stamp(task).fields(),
-                "workload_id": one.workload_id,
-                "change_id": task.task_id,
-                "source": one.source,
-                "code": one.code,
-            }
-        )
-        for one in task.workloads
-    ]
 
 
 def _scripts(task: ReleasedTask) -> dict[str, str]:

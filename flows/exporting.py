@@ -11,8 +11,8 @@ from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Setting
-from perfquarry.flows.facts import known
-from perfquarry.flows.output import print_json, say
+from perfquarry.flows.names import known
+from perfquarry.flows.output import put
 
 
 def export(
@@ -39,23 +39,16 @@ def export(
         decisions = read_reviews(reviews) if reviews else {}
         folders, left_out = harbor.export(home, store, accepted, to, base_image, mode, decisions, _setting(setting))
         earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
-        if as_json:
-            names = [folder.name for folder in folders]
-            facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
-            print_json(facts)
-            return
-        say(f"{len(folders)} task(s) written to {to}")
-        for task_id, why in left_out.items():
-            say(f"left out: {task_id}: {why}")
-        for folder in earlier:
-            say(f"{to / folder} is of an earlier export: remove it, or `harbor run` runs it, too")
+        names = [folder.name for folder in folders]
+        facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
+        lines = [f"{len(folders)} task(s) written to {to}"]
+        lines += [f"left out: {task_id}: {why}" for task_id, why in left_out.items()]
+        lines += [f"{to / one} is of an earlier export: remove it, or `harbor run` runs it, too" for one in earlier]
+        put(facts, lines, as_json=as_json)
         return
     rows = export_tasks(accepted, to, form)
-    if as_json:
-        print_json({"file": str(to), "format": form, "rows": rows})
-    else:
-        others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
-        say(f"{rows} task(s) written to {to}{others}")
+    others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
+    put({"file": str(to), "format": form, "rows": rows}, [f"{rows} task(s) written to {to}{others}"], as_json=as_json)
 
 
 def _setting(name: str) -> Setting:

@@ -1,52 +1,51 @@
-"""The commands that only read: tasks, funnel, workloads; and how a task is found."""
+"""The commands that only read: tasks, funnel, workloads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
-from perfquarry.curation.in_force import accepted_tasks, newest_tasks
+from rich.console import RenderableType
+
+from perfquarry.curation.counts import ratios_of
+from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data import funnel as funnels
-from perfquarry.data.errors import InputError, UnknownTask
+from perfquarry.data.funnel import Funnel
 from perfquarry.data.home import Home
-from perfquarry.data.records import Change, Task
+from perfquarry.data.records import Intent, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.names import repository_of
-from perfquarry.flows.output import print_json, show
-
-if TYPE_CHECKING:
-    from perfquarry.data.funnel import Funnel
+from perfquarry.flows.names import known
+from perfquarry.flows.output import put
+from perfquarry.flows.reports import funnel_table, reasons_table, sources_table, task_row, tasks_table
 
 
-def known(home: Home, repo: str) -> tuple[TableStore, str]:
-    """The tables and the repository's name in them.
+class Accepted:
+    """The accepted tasks of a repository, and whether their gains were meant."""
 
-    Raises:
-        InputError: the tables hold nothing of it.
-    """
-    store, name = TableStore(home.tables), repository_of(home, repo).name
-    if name not in store.repositories(Change):
-        raise InputError(f"nothing of {name} in {home.tables}: run `perfquarry curate {repo}` first")
-    return store, name
+    def __init__(self, home: Home, store: TableStore, name: str) -> None:
+        self._store, self._name = store, name
+        self.tasks: list[Task] = accepted_tasks(store, name)
+        self._intents: dict[str, Intent] = with_curators(intents_of(store, name, self.tasks), curated(home))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For JSON."""
+        return [task_row(task, self._intents.get(task.task_id)) for task in self.tasks]
+
+    def table(self) -> RenderableType:
+        """For people."""
+        return tasks_table(self.tasks, ratios_of(self._store, self._name, self.tasks), self._intents)
 
 
 def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     """Accepted tasks of a repository."""
-    from perfquarry.curation.intents import curated, intents_of, with_curators
-    from perfquarry.flows.reports import task_row, tasks_table
-
     store, name = known(home, repo)
-    accepted = accepted_tasks(store, name)
-    intents = with_curators(intents_of(store, name, accepted), curated(home))
-    if as_json:
-        print_json([task_row(task, intents.get(task.task_id)) for task in accepted])
-    elif accepted:
-        from perfquarry.curation.counts import ratios_of
+    accepted = Accepted(home, store, name)
 
-        show(tasks_table(accepted, ratios_of(store, name, accepted), intents))
-    else:
-        from perfquarry.data.funnel import funnel as count
+    def parts() -> Iterator[RenderableType]:
+        yield accepted.table() if accepted.tasks else without_tasks(funnels.funnel(store, name), repo)
 
-        show(without_tasks(count(store, name), repo))
+    put(accepted.rows(), parts(), as_json=as_json)
 
 
 def without_tasks(counts: Funnel, repo: str) -> str:
@@ -69,52 +68,15 @@ def without_tasks(counts: Funnel, repo: str) -> str:
 
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
     """Funnel of a repository."""
-    from perfquarry.flows.reports import funnel_table, reasons_table
-
-    store, name = known(home, repo)
-    counts = funnels.funnel(store, name)
-    if as_json:
-        print_json(counts.as_json())
-    else:
-        show(funnel_table(counts), "", reasons_table(counts.reasons))
+    counts = funnels.funnel(*known(home, repo))
+    put(counts, [funnel_table(counts), "", reasons_table(counts.reasons)], as_json=as_json)
 
 
 def workloads(home: Home, repo: str, *, as_json: bool) -> None:
     """Workloads of a repository by source."""
-    from perfquarry.flows.reports import reasons_table, sources_table
-
     store, name = known(home, repo)
     counts = funnels.by_source(store, name)
-    if as_json:
-        print_json(counts)
-    elif not counts:
-        show(
-            f"no workload of {name} was tried yet: `perfquarry curate {repo}` goes on, or `perfquarry generate {repo}`"
-        )
-    else:
-        seen = {reason for count in counts for reason in [*count.rejected, *count.without]}
-        show(sources_table(name, counts), "", reasons_table(seen))
-
-
-def find_task(home: Home, task_id: str) -> tuple[TableStore, Task]:
-    """The tables, and the task whose id or head begins so.
-
-    Raises:
-        UnknownTask: none or several do.
-    """
-    store = TableStore(home.tables)
-    found = [
-        task
-        for repo in store.repositories(Task)
-        for task in newest_tasks(store, repo)
-        if task.task_id.startswith(task_id) or task.head_sha.startswith(task_id)
-    ]
-    exact = [task for task in found if task.task_id == task_id]
-    if len(exact or found) != 1:
-        near = ", ".join(task.task_id for task in found[:5])
-        raise UnknownTask(
-            f"{len(found)} tasks begin with {task_id!r}: {near}"
-            if found
-            else f"no task {task_id!r} in {home.tables}: `perfquarry tasks REPO` lists them"
-        )
-    return store, (exact or found)[0]
+    seen = {reason for count in counts for reason in [*count.rejected, *count.without]}
+    none = f"no workload of {name} was tried yet: `perfquarry curate {repo}` goes on, or `perfquarry generate {repo}`"
+    parts: list[RenderableType] = [sources_table(name, counts), "", reasons_table(seen)] if counts else [none]
+    put(counts, parts, as_json=as_json)

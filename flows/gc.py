@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import size
 from perfquarry.flows.run import Run
 from perfquarry.harness.leases.eviction import Room, make_room, parse_size
@@ -37,25 +37,14 @@ def tidy(run: Run) -> None:
 
 
 def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Makes room by hand and prints what went.
-
-    Args:
-        keep: how much may stay, such as '5GiB'; None: the budget.
-        dry_run: only tell.
-
-    Raises:
-        InputError: no such home, or `keep` is no size.
-    """
+    """Makes room by hand and prints what went."""
     wanted = None if keep is None else parse_size(keep, "--keep")
     if not home.root.is_dir():
         raise InputError(f"there is no home at {home.root}: name one with --home")
     home.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(home.locks / "gc.lock"):
         room = make_room(home, wanted, dry_run=dry_run)
-    if as_json:
-        print_json(room)
-    else:
-        show(*_shown(room, home, dry_run))
+    put(room, _shown(room, home, dry_run), as_json=as_json)
 
 
 def _shown(room: Room, home: Home, dry_run: bool) -> Iterator[RenderableType]:

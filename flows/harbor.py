@@ -103,17 +103,13 @@ class ImagesAsked:
 
 @dataclass(frozen=True)
 class PublishedFolders:
-    """Makes the task folders of a release; implements `curation.release.making.FolderMaker`.
-
-    Args:
-        homes: by repository, the home that holds it.
-        asked: where images go.
-        say: is told in words what was made and sent.
-    """
+    """Makes the task folders of a release; implements `curation.release.making.FolderMaker`."""
 
     homes: Mapping[str, Home]
+    """By repository, the home that holds it."""
     asked: ImagesAsked
     say: Callable[[str], None] = lambda text: None
+    """Is told in words what was made and sent."""
 
     def make(self, to: Path, selection: Selection) -> MadeFolders:
         """Makes the images, pushes them, and writes the folders, which name them by their digests.
@@ -122,7 +118,6 @@ class PublishedFolders:
             InputError: the registry's name is none, or a task's build is no longer in its home.
             InfrastructureError: the engine or the registry failed, or a base cannot be made again.
         """
-        host, _, namespace = self.asked.place.partition("/")
         bases: dict[str, BuiltSide] = {}
         images: dict[str, str] = {}
         left_out = []
@@ -134,30 +129,21 @@ class PublishedFolders:
                 continue
             bases[task.task_id] = base
             images[task.task_id] = Images(home, self.asked.base).ensure(base, task.created_at_commit).name
-        references, whole = self._published(images, selection.tasks, host, namespace)
+        tasks = [task for task in selection.tasks if task.task_id in bases]
+        references, whole = self._published(images, tasks)
         to.mkdir(parents=True)
-        for task in selection.tasks:
-            if task.task_id in bases:
-                image, folder = str(references[task.task_id]), to / task.task_id
-                write_task(
-                    task,
-                    bases[task.task_id],
-                    image,
-                    folder,
-                    self.asked.network,
-                    task.problem_realistic,
-                    org=self.asked.org,
-                )
+        for task in tasks:
+            image, folder, text = str(references[task.task_id]), to / task.task_id, task.problem_realistic
+            write_task(task, bases[task.task_id], image, folder, self.asked.network, text, org=self.asked.org)
         names = {task_id: (f"{self.asked.org}/{task_id}", str(one)) for task_id, one in references.items()}
         return MadeFolders(names=names, left_out=left_out, image_bytes=whole)
 
-    def _published(
-        self, images: Mapping[str, str], tasks: Sequence[Task], host: str, namespace: str
-    ) -> tuple[dict[str, Reference], int]:
+    def _published(self, images: Mapping[str, str], tasks: Sequence[Task]) -> tuple[dict[str, Reference], int]:
         """References of the pushed images by task_id, and the bytes of all of them, each blob counted once."""
         if not images:
             return {}, 0
         pushed = Pushed()
+        host, _, namespace = self.asked.place.partition("/")
         home = next(iter(self.homes.values()))
         home.cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="images-", dir=home.cache) as place, Registry(host) as registry:
@@ -165,11 +151,11 @@ class PublishedFolders:
             saved = {one.tag: one for one in save_images(sorted(set(images.values())), layout.folder)}
             found = {}
             for task in tasks:
-                if task.task_id in images:
-                    image = saved[images[task.task_id]]
-                    name = f"{namespace}/{_repository_name(task.repo)}".strip("/")
-                    tag = f"{task.task_id[:100]}-{image.digest[7:19]}"
-                    found[task.task_id] = registry.push(layout, image, name, tag, pushed)
+                image = saved[images[task.task_id]]
+                repository = re.sub(r"[^a-z0-9]+", "-", task.repo.lower()).strip("-")  # as registries allow it
+                tag = f"{task.task_id[:100]}-{image.digest[7:19]}"
+                name = f"{namespace}/{repository}".strip("/")
+                found[task.task_id] = registry.push(layout, image, name, tag, pushed)
             whole = unique_bytes(saved.values())
         sent, there = sum(pushed.sent.values()), sum(pushed.there.values())
         self.say(
@@ -177,11 +163,6 @@ class PublishedFolders:
             f"{size(there)} were there"
         )
         return found, whole
-
-
-def _repository_name(repo: str) -> str:
-    """A repository's name as registries allow it."""
-    return re.sub(r"[^a-z0-9]+", "-", repo.lower()).strip("-")
 
 
 def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide | None, str]:

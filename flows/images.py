@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-from rich.console import Console
 
 from perfquarry.curation.in_force import made_of
 from perfquarry.data.errors import InputError
@@ -14,8 +11,8 @@ from perfquarry.data.records import Build, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import BuildSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.facts import find_task
-from perfquarry.flows.names import repository_of
+from perfquarry.flows.names import find_task, repository_of
+from perfquarry.flows.output import put
 from perfquarry.flows.reports import size
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
@@ -24,14 +21,7 @@ from perfquarry.harness.sandbox import choose_sandbox
 
 
 def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:
-    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest.
-
-    Raises:
-        UnknownTask: no such task.
-        InputError: `to` lies in no folder, or what the task was built from is no longer in this home.
-        SandboxUnavailable: no engine or no base image.
-        EnvironmentFailed: the base cannot be made again here.
-    """
+    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest."""
     store, task = find_task(home, task_id)
     if not to.parent.is_dir():
         raise InputError(f"cannot write {to}: there is no folder {to.parent}")
@@ -39,12 +29,10 @@ def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool
     image = Images(home, base_image).ensure(base, task.created_at_commit)
     digest = export_image(image.name, to)
     store.append([task.model_copy(update={"image_digest": digest})])
-    if as_json:
-        facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to)}
-        print(json.dumps({**facts, "bytes": to.stat().st_size, "layers": image.layers}, indent=2))
-    else:
-        said = f"{to}: {size(to.stat().st_size)}, {len(image.layers)} layers\n{digest} (noted in the task)"
-        Console().print(f"{said}\nrun it with: docker load -i {to}", highlight=False, markup=False, soft_wrap=True)
+    written = to.stat().st_size
+    facts = {"task_id": task.task_id, "image": image.name, "digest": digest, "file": str(to), "bytes": written}
+    said = f"{to}: {size(written)}, {len(image.layers)} layers\n{digest} (noted in the task)"
+    put({**facts, "layers": image.layers}, [said, f"run it with: docker load -i {to}"], as_json=as_json)
 
 
 def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltSide]:

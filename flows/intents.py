@@ -11,7 +11,6 @@ from perfquarry.data.records import Change, Effect, Intent, IntentClass, Reason,
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.flows.display import current
 from perfquarry.flows.run import VERSIONS, Run
-from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.blobs import sides
 from perfquarry.miners.intent import IntentOpinion, effects_of, opinion_of
@@ -55,7 +54,7 @@ def ask_intents(run: Run, tasks: Sequence[Task], llm: str) -> None:
     known = run.store.scan(Intent, run.name, columns=["task_id"], where=pc.field("author") == author)
     waiting = [task for task in tasks if task.task_id not in set(known["task_id"].to_pylist())]
     current().stage("intent", len(waiting))
-    with open_client(llm, run.home, run.store, run.stamp("screen"), run.options.settings.llm) as client:
+    with run.client(llm, run.stamp("screen")) as client:
         requests = [intent_request(run.clone, run.change_of(task), task.test_patch) for task in waiting]
         for place, answer in client.ask_all(requests):
             task = waiting[place]

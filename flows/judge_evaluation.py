@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from rich.console import RenderableType
 
 from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.data.records import Record
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.plots import judge_plot
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import ModelJudge
-from perfquarry.miners.judge.scores import Calibration, Choice, Judged, Scores, calibrate, score
+from perfquarry.miners.judge.scores import Calibration, Judged, Scores, calibrate, score
 
 
 class LabelRow(Record):
@@ -34,7 +33,7 @@ class LabelRow(Record):
     repo: str
     """Registry name, URL or path."""
     sha: str
-    label: bool | None
+    label: Annotated[bool | None, BeforeValidator(lambda label: None if label == "unsure" else label)]
     """Also 'yes' and 'no'; null and 'unsure' count nowhere."""
     source: str | None = None
     """Where to clone from instead."""
@@ -60,12 +59,7 @@ class _Found:
 
 
 def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) -> None:
-    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts.
-
-    Raises:
-        InputError: the file is none of labels, or a commit is not in its repository.
-        PerfquarryError: the model could not be asked to the end; what was answered is kept.
-    """
+    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts."""
     found = _judge(options, read_labels(file))
     if not found.rows:
         raise InputError(f"{file} has no label yes or no")
@@ -75,35 +69,23 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
     name = re.sub(r"[^\w.-]+", "-", found.name)
     plot = plot or Path(options.home) / "evaluations" / f"{file.stem}-{name}.svg"
     draw(scores, f"{found.name} on {file.name}", plot)
-    if as_json:
-        facts: dict[str, Any] = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked)}
-        facts |= {"tokens": found.tokens, "usd_per_1000_changes": found.usd_per_1000, "plot": str(plot)}
-        print(json.dumps({**facts, "calibration": fitted and fitted.model_dump()}, indent=2))
-        return
-    _show(found, scores, fitted, plot)
+    facts = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked), "tokens": found.tokens}
+    facts |= {"usd_per_1000_changes": found.usd_per_1000, "plot": str(plot), "calibration": fitted}
+    put(facts, _shown(found, scores, fitted, plot), as_json=as_json)
 
 
 def read_labels(file: Path) -> list[LabelRow]:
-    """The rows of a file.
-
-    Raises:
-        InputError: it cannot be read, or a row is no label.
-    """
+    """The rows of a file."""
     try:
         rows = pq.read_table(file).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read the labels {file}: {error}") from error
-    labels = []
-    for number, row in enumerate(rows, 1):
-        known = {name: value for name, value in row.items() if name in LabelRow.model_fields}
-        if known.get("label") == "unsure":
-            known["label"] = None
-        try:
-            labels.append(LabelRow.model_validate(known))
-        except ValidationError as error:
-            first = error.errors(include_input=False)[0]
-            raise InputError(f"{file}, row {number}: {first['loc']}: {first['msg']}") from None
-    return labels
+    known = [{name: value for name, value in row.items() if name in LabelRow.model_fields} for row in rows]
+    try:
+        return TypeAdapter(list[LabelRow]).validate_python(known)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        raise InputError(f"{file}, row {int(first['loc'][0]) + 1}: {first['loc'][1:]}: {first['msg']}") from None
 
 
 def draw(scores: Scores, title: str, path: Path) -> None:
@@ -157,44 +139,23 @@ def _judge_repository(run: Run, by_sha: dict[str, LabelRow], found: _Found) -> N
                 found.usd = None if usd is None or found.usd is None else found.usd + usd * label.weight
 
 
-def _show(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> None:
-    console = Console()
-    console.print(
-        f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}",
-        highlight=False,
-        markup=False,
-    )
-    choices = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "precision", "recall", "chosen", "found", "missed"):
-        choices.add_column(name, justify="right" if name else "left")
+def _shown(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path) -> Iterator[RenderableType]:
+    yield f"{found.name}: {scores.labels} labels, {scores.improvements} improvements; a model judged {len(found.asked)}"
+    choices = Listing(("", ">precision", ">recall", ">chosen", ">found", ">missed"))
     for name, one in (("goes on", scores.goes_on), ("called yes", scores.yes)):
-        choices.add_row(name, *_cells(one))
-    console.print(choices)
-    bins = Table(title="Reliability", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("probability", "labels", "mean", "improvements"):
-        bins.add_column(name, justify="right")
-    for one_bin in scores.bins:
-        bins.add_row(
-            f"{one_bin.low:.1f}–{one_bin.high:.1f}",
-            str(one_bin.labels),
-            f"{one_bin.probability:.3f}",
-            f"{one_bin.share:.3f}",
+        shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (one.precision, one.recall)]
+        choices.add(name, *shares, str(one.chosen), str(one.found), str(one.missed))
+    bins = Listing((">probability", ">labels", ">mean", ">improvements"), "Reliability")
+    for group in scores.bins:
+        span, shares = (
+            f"{group.low:.1f}–{group.high:.1f}",
+            [f"{value:.3f}" for value in (group.probability, group.share)],
         )
-    console.print(bins)
+        bins.add(span, str(group.labels), *shares)
     usd = "not known" if found.usd_per_1000 is None else f"{found.usd_per_1000:.2f}"
-    console.print(
-        f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)", markup=False
-    )
+    yield from ("", choices, "", bins, "")
+    yield f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)"
     if fitted:
-        console.print(
-            f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,\n"
-            f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}",
-            markup=False,
-            highlight=False,
-        )
-    console.print(f"Plot: {plot}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _cells(choice: Choice) -> list[str]:
-    shares = ["–" if value is None else f"{100 * value:.1f} %" for value in (choice.precision, choice.recall)]
-    return [*shares, str(choice.chosen), str(choice.found), str(choice.missed)]
+        yield f"Calibrated on these labels, the Brier score of unseen changes is {fitted.brier:.4f}: in the settings,"
+        yield f"[judge]\nslope = {fitted.slope}\nintercept = {fitted.intercept}"
+    yield f"Plot: {plot}"

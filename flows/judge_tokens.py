@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from statistics import median_high
 
 import pyarrow.compute as pc
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, Record
 from perfquarry.flows.joining import discussions
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices, published
 from perfquarry.llm.request import Usage
@@ -50,11 +49,7 @@ class Bill(Record):
 
 
 def report(options: Options, *, as_json: bool) -> None:
-    """Counts the tokens of the mined history, and prices them.
-
-    Raises:
-        InputError: nothing is mined, or no judge has that name.
-    """
+    """Counts the tokens of the mined history, and prices them."""
     run = Run.open(options.model_dump_json())
     spec = spec_of(options.settings.judge)
     if spec is None:
@@ -63,10 +58,8 @@ def report(options: Options, *, as_json: bool) -> None:
     kind, rest = ModelSpec.parse(spec)
     models = [rest] if kind in ("openai", "anthropic") else sorted(published()[0])
     bills = [_bill(model, sizes, count, options) for model in models]
-    if as_json:
-        print(json.dumps({**count.model_dump(), "models": [bill.model_dump() for bill in bills]}, indent=2))
-        return
-    _show(count, bills, batch=options.settings.llm.batch)
+    parts = _shown(count, bills, batch=options.settings.llm.batch)
+    put({**count.model_dump(), "models": bills}, parts, as_json=as_json)
 
 
 def _count(run: Run) -> tuple[TokenCount, list[int]]:
@@ -84,13 +77,12 @@ def _count(run: Run) -> tuple[TokenCount, list[int]]:
             sizes.append(about_tokens(questions.about(change, verdict).request.text))
     if not changes:
         raise InputError(f"nothing of {run.name} in {run.home.tables}: run `perfquarry mine {run.options.repo}` first")
-    ordered = sorted(sizes)
     count = TokenCount(
         judge=settings.judge,
         changes=changes,
         asked=len(sizes),
         tokens=sum(sizes),
-        median=ordered[len(ordered) // 2] if ordered else 0,
+        median=median_high(sizes) if sizes else 0,
         answer_tokens=ANSWER,
         votes=settings.votes,
     )
@@ -116,26 +108,18 @@ def _per_1000(usd: float | None, changes: int) -> float | None:
     return None if usd is None else 1000 * usd / changes
 
 
-def _show(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> None:
-    console = Console()
+def _shown(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> Iterator[RenderableType]:
     share = 100 * count.asked / count.changes
-    console.print(
+    yield (
         f"{count.judge}: {count.asked} of {count.changes} changes are asked ({share:.1f} %), "
         f"{count.tokens:,} tokens in (median {count.median:,}); answers taken as {count.answer_tokens} tokens.\n"
         "Tokens are estimated, on the high side; thinking, and a provider's own cache of prompts, are not in it."
-        + (" Batch prices." if batch else ""),
-        highlight=False,
+        + (" Batch prices." if batch else "")
     )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for name in ("USD", f"with {count.votes} votes each", "USD / 1,000 changes", f"with {count.votes} votes each"):
-        table.add_column(name, justify="right")
+    votes = f">with {count.votes} votes each"
+    table = Listing(("model", ">USD", votes, ">USD / 1,000 changes", votes))
     for bill in bills:
-        figures = (
-            bill.usd,
-            bill.usd_all_votes,
-            bill.usd_per_1000_changes,
-            bill.usd_per_1000_changes_all_votes,
-        )
-        table.add_row(bill.model, *("–" if figure is None else f"{figure:.2f}" for figure in figures))
-    console.print(table)
+        figures = (bill.usd, bill.usd_all_votes, bill.usd_per_1000_changes, bill.usd_per_1000_changes_all_votes)
+        table.add(bill.model, *("–" if figure is None else f"{figure:.2f}" for figure in figures))
+    yield ""
+    yield table

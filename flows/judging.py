@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from perfquarry.data.records import MEANING, Change, Reason, Verdict
 from perfquarry.flows.joining import discussions
 from perfquarry.flows.run import Run
-from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.functions import touched
 from perfquarry.miners.judge import Judge, make_judge, spec_of
@@ -34,23 +33,20 @@ def judging(run: Run) -> Iterator[Judge]:
         yield make_judge(settings.judge, stamp, discussions=said)
         return
     live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not settings.llm.batch
-    with open_client(spec, run.home, run.store, stamp, settings.llm) as client:
+    with run.client(spec, stamp) as client:
         yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None, said)
 
 
 def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
-    """Verdicts on the mined changes of these ids, as they come.
-
-    Raises:
-        BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
-    """
-    commits = _patches_of_commits(run)
+    """Verdicts on the mined changes of these ids, as they come."""
+    commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
+    patches = run.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
     again: list[Change] = []
 
     def mined() -> Iterator[Change]:
         where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
         for change in run.store.records(Change, run.name, where=where, **run.where("mine")):
-            if change.kind == "merge" and change.patch_id in commits:
+            if change.kind == "merge" and change.patch_id in patches:
                 again.append(change)
                 continue
             yield change
@@ -72,23 +68,11 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
 
 
 def verdict_with_functions(run: Run, change: Change) -> Verdict:
-    """The verdict on a change that is taken up; names the functions touched, which are found and written once.
-
-    Raises:
-        GitFailed: git cannot read the change.
-    """
-    where = pc.field("change_id") == change.change_id
-    verdict = next(iter(run.store.records(Verdict, run.name, where=where, **run.where("judge"))))
+    """The verdict on a change that is taken up; names the functions touched, which are found and written once."""
+    verdict = run.rows_of(Verdict, "judge", change.change_id)[0]
     if verdict.functions:
         return verdict
     found = verdict.model_copy(update={"functions": touched(run.clone, change)})
     if found.functions:
         run.store.append([found])
     return found
-
-
-def _patches_of_commits(run: Run) -> frozenset[str]:
-    """Patch ids of the kept changes that are no merges: a merge of one commit has that commit's."""
-    where = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
-    found = run.store.scan(Change, run.name, columns=["patch_id"], where=where, **run.where("mine"))
-    return frozenset(found["patch_id"].to_pylist())

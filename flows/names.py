@@ -1,10 +1,13 @@
-"""Which repository a name of the command line means, in a home."""
+"""Which repository or task a name of the command line means, in a home."""
 
 from __future__ import annotations
 
-from perfquarry.data.errors import UnknownRepository
+from perfquarry.curation.in_force import newest_tasks
+from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
+from perfquarry.data.records import Change, Task
 from perfquarry.data.registry import Repository, named, resolve
+from perfquarry.data.store import TableStore
 
 
 def repository_of(home: Home, text: str, source: str | None = None) -> Repository:
@@ -26,3 +29,39 @@ def repository_of(home: Home, text: str, source: str | None = None) -> Repositor
         if own is None or not (source or (home.repositories / f"{own.name}.git").is_dir()):
             raise
         return own
+
+
+def known(home: Home, repo: str) -> tuple[TableStore, str]:
+    """The tables and the repository's name in them.
+
+    Raises:
+        InputError: the tables hold nothing of it.
+    """
+    store, name = TableStore(home.tables), repository_of(home, repo).name
+    if name not in store.repositories(Change):
+        raise InputError(f"nothing of {name} in {home.tables}: run `perfquarry curate {repo}` first")
+    return store, name
+
+
+def find_task(home: Home, task_id: str) -> tuple[TableStore, Task]:
+    """The tables, and the task whose id or head begins so.
+
+    Raises:
+        UnknownTask: none or several do.
+    """
+    store = TableStore(home.tables)
+    found = [
+        task
+        for repo in store.repositories(Task)
+        for task in newest_tasks(store, repo)
+        if task.task_id.startswith(task_id) or task.head_sha.startswith(task_id)
+    ]
+    exact = [task for task in found if task.task_id == task_id]
+    if len(exact or found) != 1:
+        near = ", ".join(task.task_id for task in found[:5])
+        raise UnknownTask(
+            f"{len(found)} tasks begin with {task_id!r}: {near}"
+            if found
+            else f"no task {task_id!r} in {home.tables}: `perfquarry tasks REPO` lists them"
+        )
+    return store, (exact or found)[0]

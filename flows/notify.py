@@ -11,11 +11,11 @@ import httpx
 from filelock import FileLock
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from perfquarry.curation.in_force import newest_tasks
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.records import Notice, Task, content_id
 from perfquarry.data.settings import NotifySettings
-from perfquarry.flows.reports import times
+from perfquarry.flows.reports import with_interval
 from perfquarry.flows.run import Run
 
 _log = logging.getLogger("perfquarry.notify")
@@ -49,8 +49,8 @@ def tell_new_tasks(run: Run) -> int:
     run.home.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(run.home.locks / f"notify-{run.name}.lock"):
         known = set(run.store.scan(Notice, run.name, columns=["task_id"])["task_id"].to_pylist())
-        for task in newest_tasks(run.store, run.name):
-            if task.status != "kept" or task.task_id in known:
+        for task in accepted_tasks(run.store, run.name):
+            if task.task_id in known:
                 continue
             try:
                 send(settings, task_message(task, settings.page), task.task_id)
@@ -66,7 +66,7 @@ def tell_new_tasks(run: Run) -> int:
 def task_message(task: Task, page: str = "") -> dict[str, Any]:
     """Slack's payload for an accepted task; `page` is the review page's address."""
     head = f"New task in {_safe(task.codebase)}: *{_safe(task.title)}*"
-    figures = f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}], δ {task.delta or 0:.3f}"
+    figures = f"{with_interval(task.speedup, task.low, task.high)}, δ {task.delta or 0:.3f}"
     lines = [head, f"{figures}, {len(task.workloads)} workload(s)", f"`{task.task_id}`"]
     if page:
         lines.append(f"<{page.rstrip('/')}/tasks/{task.task_id}|Review it>")
@@ -94,10 +94,7 @@ def _safe(text: str) -> str:
 def send(settings: NotifySettings, payload: dict[str, Any], key: str) -> None:
     """Posts a message, again after faults that pass; the address appears in no log and no error.
 
-    Args:
-        settings: they know the webhook.
-        payload: the JSON body.
-        key: equal for attempts to say the same; its hash is sent as Idempotency-Key.
+    Attempts to say the same have the same key, whose hash is sent as Idempotency-Key.
 
     Raises:
         InputError: the settings name no webhook that can be used.

@@ -70,11 +70,7 @@ def as_given(address: str) -> str:
 def settings_from(
     path: Path | None, judge: str, workloads: str, budget_usd: float | None = None, llm: str | None = None
 ) -> Settings:
-    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
-
-    Raises:
-        InputError: the file cannot be read, or names an unknown setting.
-    """
+    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the command line's options."""
     if budget_usd is not None and not math.isfinite(budget_usd):
         raise InputError(f"--budget-usd {budget_usd} is no amount: give one such as 2.50, or leave it out for no limit")
     tables = read_settings(path)
@@ -105,11 +101,7 @@ def settings_file(named: str | None) -> Path | None:
 
 
 def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
-    """The tables of a settings file, not yet checked; none without a file.
-
-    Raises:
-        InputError: the file cannot be read, or is no TOML.
-    """
+    """The tables of a settings file, not yet checked; none without a file."""
     if path is None:
         return {}
     try:
@@ -119,11 +111,7 @@ def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`.
-
-    Raises:
-        InputError: it is none.
-    """
+    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
     if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
         raise InputError(

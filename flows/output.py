@@ -36,6 +36,14 @@ def show(*parts: RenderableType, console: Console | None = None) -> None:
             console.print(part, highlight=False, crop=False)
 
 
+def put(facts: Any, parts: Iterable[RenderableType], *, as_json: bool, console: Console | None = None) -> None:
+    """Prints facts as JSON, or parts for people, which are made only then."""
+    if as_json:
+        print_json(facts)
+    else:
+        show(*parts, console=console)
+
+
 def say(text: str) -> None:
     """Prints one sentence."""
     show(text)

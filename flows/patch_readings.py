@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from perfquarry.curation.evaluation.readings import read_patches
@@ -11,7 +12,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import PatchReading, Stamp
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import print_json, say
+from perfquarry.flows.output import put
 from perfquarry.flows.published import PublishedTasks
 from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
@@ -21,14 +22,6 @@ STAGE_VERSION = "1"
 
 def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settings: Settings, *, as_json: bool) -> None:
     """Reads each patch of a report that this model has not read, and writes the report anew.
-
-    Args:
-        home: keeps answers and costs.
-        folder: the report, as `perfquarry evaluate` wrote it.
-        dataset: what it was graded on.
-        llm: who is asked.
-        votes: answers of the hack judge a patch.
-        settings: for the client.
 
     Raises:
         InputError: no such report, tasks or model.
@@ -56,15 +49,13 @@ def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settin
         write_report(report, grades, folder)
     if awaited:
         raise type(awaited[0])(" ".join(map(str, awaited)))
-    _show([row for row in read_readings(folder) if row.author == author], folder, as_json=as_json)
+    rows = [row for row in read_readings(folder) if row.author == author]
+    put(rows, _shown(rows, folder), as_json=as_json)
 
 
-def _show(rows: list[PatchReading], folder: Path, *, as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
+def _shown(rows: list[PatchReading], folder: Path) -> Iterator[str]:
     for row in rows:
         hack = f"hack ({row.hack_kind}), {row.hack_votes} of {row.votes} votes" if row.is_hack else "no hack"
         plan = f"{row.points_done} of {len(row.points)} points of the expert's plan"
-        say(f"{row.task_id} {row.patch_id}: {hack}; {plan}; {row.failure}")
-    say(f"{len(rows)} patches read; look at {folder / 'report.html'}")
+        yield f"{row.task_id} {row.patch_id}: {hack}; {plan}; {row.failure}"
+    yield f"{len(rows)} patches read; look at {folder / 'report.html'}"

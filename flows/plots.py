@@ -19,14 +19,7 @@ from perfquarry.miners.judge.scores import Scores
 
 
 def repository_plots(store: TableStore, repo: str, counts: Funnel, tasks: Sequence[Task]) -> dict[str, str]:
-    """SVGs of a repository by name: funnel and history, and with data for them speedups and noise.
-
-    Args:
-        store: the tables.
-        repo: whose.
-        counts: its funnel.
-        tasks: rows of the decisions in force, accepted and rejected.
-    """
+    """SVGs of a repository by name: funnel and history, and with data for them speedups and noise."""
     kept = sorted((task for task in tasks if task.status == "kept"), key=lambda task: -(task.speedup or 0))
     plots = {
         "funnel": funnel_plot(f"Funnel of {repo}", [counts]),
@@ -88,13 +81,8 @@ def judge_plot(scores: Scores, title: str) -> str:
             if choice.precision is not None and choice.recall is not None:
                 tip = f"{label}: precision {100 * choice.precision:.1f} %, recall {100 * choice.recall:.1f} %"
                 at = [100 * choice.recall], [100 * choice.precision]
-                how: dict[str, Any] = {
-                    "marker": marker,
-                    "markersize": 9,
-                    "markerfacecolor": "none",
-                    "markeredgewidth": 2,
-                }
-                plot.marks(left, *at, VERMILLION, "choice", [tip], label=label, **how)
+                hollow: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+                plot.marks(left, *at, VERMILLION, "choice", [tip], label=label, marker=marker, **hollow)
         right.plot([0, 100], [0, 100], color=SOFT.light, lw=1, ls=(0, (4, 3)), label="as predicted")
         for one in scores.bins:
             x = 100 * one.probability

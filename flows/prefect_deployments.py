@@ -43,11 +43,7 @@ def _told(doing: str) -> Iterator[None]:
 
 
 def apply(wanted: Sequence[Nightly]) -> None:
-    """Creates or updates the deployments, and the work pool where there is none.
-
-    Raises:
-        ServerUnavailable: the server did not do it.
-    """
+    """Creates or updates the deployments, and the work pool where there is none."""
     from perfquarry.flows.scheduled import nightly
 
     async def create() -> None:
@@ -74,11 +70,7 @@ def apply(wanted: Sequence[Nightly]) -> None:
 
 
 def listed() -> list[Deployed]:
-    """The deployments of ours, by repository.
-
-    Raises:
-        ServerUnavailable: the server did not answer.
-    """
+    """The deployments of ours, by repository."""
     found = []
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     with _told("deployments were listed"), get_client(sync_client=True) as client:
@@ -105,11 +97,7 @@ def listed() -> list[Deployed]:
 
 
 def remove(repositories: Sequence[str]) -> list[str]:
-    """Deletes the deployments of these repositories, all of ours without names; returns those that were there.
-
-    Raises:
-        ServerUnavailable: the server did not do it.
-    """
+    """Deletes the deployments of these repositories, all of ours without names; returns those that were there."""
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     gone = []
     with _told("deployments were removed"), get_client(sync_client=True) as client:

@@ -6,7 +6,9 @@ are in the tables, which alone decide what a rerun still does.
 
 from __future__ import annotations
 
+import base64
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import httpx
 from prefect import flow, get_client, tags, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType, FlowRunFilterTags
 from prefect.client.schemas.objects import State, StateType
@@ -25,31 +28,40 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.alive import lives
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
-from perfquarry.data.funnel import funnel
-from perfquarry.flows.artifacts import publish
+from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.jobs import Job
+from perfquarry.flows.plots import repository_plots
+from perfquarry.flows.reports import with_interval
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
-from perfquarry.flows.stages import STAGES, Batch, Stage
+from perfquarry.flows.stages import BY_NAME, STAGES, Batch, Stage
 from perfquarry.flows.waves import steps
 from perfquarry.harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
 """Name of the state of a run that failed because answers or money lack."""
-_BY_NAME = {stage.name: stage for stage in STAGES}
 ELSEWHERE = "another worker does it"
 """Message of a batch that was not done here."""
 HOLDER = "worker:"
 """Beginning of the tag that names the process of a flow run."""
+PLOTS = {
+    "funnel": "Share of the changes that each stage keeps, with the reasons for the others",
+    "history": "Tasks by speedup, and the other candidates, by the day of the merge",
+    "speedups": "Speedups of the accepted tasks with their 95 % intervals",
+    "noise": "Noise of the machine over the run",
+}
+"""By name of a plot what it shows."""
+_log = logging.getLogger("perfquarry.artifacts")
 
 
 @task(name="batch", task_run_name="{stage}-{label}", persist_result=False)
 def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since: float) -> State[None]:
     """One batch of one stage; the options are JSON (`flows.options.Options`)."""
-    outcome = attempt(Run.open(options), _BY_NAME[stage], tuple(keys), since)
+    outcome = attempt(Run.open(options), BY_NAME[stage], tuple(keys), since)
     if outcome.failure:
         return Failed(message=f"{type(outcome.failure.error).__name__}: {outcome.failure.error}")
     return Completed(message=ELSEWHERE if outcome.elsewhere else "done")
@@ -197,15 +209,7 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
 
 
 def mark_crashed(own: Sequence[str], signs: Path) -> int:
-    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were.
-
-    Args:
-        own: the tags of this home and repository.
-        signs: the folder in which living processes have their sign (`data.alive`).
-
-    Raises:
-        ServerUnavailable: the server did not answer.
-    """
+    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were."""
     running = FlowRunFilter(
         tags=FlowRunFilterTags(all_=list(own)),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])),
@@ -222,3 +226,54 @@ def mark_crashed(own: Sequence[str], signs: Path) -> int:
 
 def _works(run_tags: Sequence[str], signs: Path) -> bool:
     return any(lives(signs, tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))
+
+
+def publish(run: Run, counts: Funnel) -> None:
+    """Creates the artifacts `funnel-REPO`, `tasks-REPO` and of each plot `NAME-plot-REPO`.
+
+    A server that refuses them costs a warning: the tables have it all.
+    """
+    tasks = newest_tasks(run.store, run.name)
+    accepted = sorted((task for task in tasks if task.status == "kept"), key=lambda task: -(task.speedup or 0))
+    suffix = re.sub(r"[^a-z0-9]+", "-", run.name.lower()).strip("-")
+    try:
+        create_table_artifact(key=f"funnel-{suffix}", table=funnel_rows(counts), description=f"Funnel of {run.name}")
+        create_table_artifact(
+            key=f"tasks-{suffix}",
+            table=[
+                {
+                    "task": task.task_id,
+                    "title": task.title,
+                    "speedup, kept workloads": with_interval(task.speedup, task.low, task.high),
+                    "speedup, all decided": with_interval(task.overall_speedup, task.overall_low, task.overall_high),
+                    "δ": round(task.delta or 0, 3),
+                    "workloads": len(task.workloads),
+                }
+                for task in accepted
+            ],
+            description=f"{len(accepted)} accepted task(s) of {run.name}",
+        )
+        for name, plot in repository_plots(run.store, run.name, counts, tasks).items():
+            image = base64.b64encode(plot.encode()).decode()
+            create_markdown_artifact(
+                key=f"{name}-plot-{suffix}",
+                markdown=f"![{PLOTS[name]}](data:image/svg+xml;base64,{image})",
+                description=f"{PLOTS[name]}, {run.name}",
+            )
+    except (PrefectException, httpx.HTTPError) as error:
+        _log.warning("the artifacts of %s could not be stored: %s", run.name, error)
+
+
+def funnel_rows(counts: Funnel) -> list[dict[str, str | int]]:
+    """The funnel as a table, a stage a row."""
+    return [
+        {
+            "stage": stage.stage,
+            "in": stage.entered,
+            "kept": stage.kept,
+            "rejected": sum(stage.rejected.values()),
+            "to do": stage.pending,
+            "why": ", ".join(f"{reason} {count}" for reason, count in stage.rejected.items()),
+        }
+        for stage in counts.stages
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from perfquarry.curation.in_force import newest_tasks
-from perfquarry.data.records import Build, Change, Reason, Verdict, Workload
+from perfquarry.data.records import Build, Change, Reason, Verdict
 from perfquarry.flows.run import Run
 
 NEIGHBOURS = 10
@@ -28,44 +29,31 @@ def promising(run: Run, changes: Collection[str]) -> list[str]:
     which the tables tell; a change that is built already costs no build. Code of Python 2 makes all that is older less
     promising, however few of its neighbours were tried. The yield is what decided changes with the same leading
     signal brought, over what the judge expected (`Yields`). Equal ones in the order of their ids.
-
-    Args:
-        run: the run.
-        changes: ids of changes that the judge kept.
     """
     if not changes:
         return []
-    where = {name: run.where(name) for name in ("mine", "judge", "build", "generate")}
-    table = run.store.scan(Change, run.name, columns=["change_id", "merged_at"], **where["mine"])
+    table = run.store.scan(Change, run.name, columns=["change_id", "merged_at"], **run.where("mine"))
     merged = {row["change_id"]: row["merged_at"].timestamp() for row in table.to_pylist()}
     accepted = {task.change_id: task.status == "kept" for task in newest_tasks(run.store, run.name)}
     wanted = pc.field("change_id").isin([*changes, *accepted])
     columns = ["change_id", "probability", "signals"]
-    verdicts = run.store.scan(Verdict, run.name, columns=columns, where=wanted, **where["judge"]).to_pylist()
+    verdicts = run.store.scan(Verdict, run.name, columns=columns, where=wanted, **run.where("judge")).to_pylist()
     probable = {row["change_id"]: row["probability"] or 0.0 for row in verdicts}
     led_by = {
         row["change_id"]: next((one["name"] for one in row["signals"] if one["weight"] > 0), "") for row in verdicts
     }
     yields = Yields((led_by[one], probable[one], came) for one, came in accepted.items() if one in led_by)
-    table = run.store.scan(Build, run.name, columns=["change_id", "status", "reason", "seconds"], **where["build"])
-    built: dict[str, float] = {}
-    fallen: set[str] = set()
-    python_2: set[str] = set()
-    for row in table.to_pylist():
-        built[row["change_id"]] = built.get(row["change_id"], 0.0) + row["seconds"]
-        if row["status"] != "kept":
-            fallen.add(row["change_id"])
-        if row["reason"] == Reason.NEEDS_PYTHON_2:
-            python_2.add(row["change_id"])
-    table = run.store.scan(Workload, run.name, columns=["change_id", "status"], **where["generate"])
-    searched = {row["change_id"] for row in table.to_pylist()}
-    usable = {row["change_id"] for row in table.to_pylist() if row["status"] == "kept"}
-    ended = [one for one in (*fallen, *searched) if one in merged]
+    built: Counter[str] = Counter()
+    for row in run.store.scan(Build, run.name, columns=["change_id", "seconds"], **run.where("build")).to_pylist():
+        built[row["change_id"]] += row["seconds"]
+    python_2 = run.column("build", where=pc.field("reason") == str(Reason.NEEDS_PYTHON_2))
+    rejected, usable = set(built) - run.kept("build"), run.kept("generate")
+    ended = [one for one in (*rejected, *run.column("generate")) if one in merged]
     chance = Neighbours([merged[one] for one in ended], [float(one in usable) for one in ended], empty=0.5)
     cost = Neighbours([merged[one] for one in built if one in merged], [built[one] for one in built if one in merged])
     python_3 = Python3(
         old=[merged[one] for one in python_2 if one in merged],
-        built=[merged[one] for one in set(built) - fallen if one in merged],
+        built=[merged[one] for one in set(built) - rejected if one in merged],
     )
 
     def worth(change: str) -> float:

@@ -87,8 +87,8 @@ class PublishedTasks:
 
     def _of_release(self, row: ReleasedTask) -> MadeTask:
         """From the release alone, as its gate makes it."""
-        gold = self._gold
-        return MadeTask(*gold.sides(row), gold.prober, gold.machine, row.recipe.python)
+        run = self._gold.run
+        return MadeTask(*self._gold.sides(row), run.prober, run.machine, row.recipe.python)
 
     def _of_recipe(self, task: Task) -> MadeTask:
         """From a clone of the repository and the recipe in the task."""

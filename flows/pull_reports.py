@@ -9,7 +9,7 @@ from perfquarry.data.settings import PullSettings, Settings
 from perfquarry.flows.display import showing
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pulls import Crawled, Summary, crawl, reconstruct, summary
 from perfquarry.flows.run import Run
 from perfquarry.flows.runs import run_name
@@ -17,24 +17,17 @@ from perfquarry.miners.pulls.policies import POLICIES
 
 
 def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> None:
-    """Reads pull requests into the tables, and shows how many each policy keeps.
-
-    Raises:
-        InputError: no such policy or repository.
-        GithubFailed: GitHub cannot be reached or refuses.
-    """
+    """Reads pull requests into the tables, and shows how many each policy keeps."""
     options = options.model_copy(update={"settings": _with_policy(options.settings, policy)})
     run, console = Run.open(options.model_dump_json()), Console(stderr=as_json)
     log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)
     with showing(console, silent=as_json):
         crawled = reconstruct(run) if offline else crawl(run)
     counts = summary(run)
-    if as_json:
-        facts = {**counts.model_dump(mode="json"), "run": crawled.model_dump(mode="json")}
-        print_json({**facts, "tables": str(run.home.tables)})
-        return
+    facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
     more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
-    show(_told(crawled), _table(counts, policy), more, f"Parquet: {run.home.tables}/pulls/repo={run.name}/")
+    place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
+    put(facts, [_told(crawled), _table(counts, policy), more, place], as_json=as_json)
 
 
 def _with_policy(settings: Settings, policy: str | None) -> Settings:

@@ -6,30 +6,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-
 from perfquarry.data.errors import InputError
 from perfquarry.data.registry import Repository
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import say
 from perfquarry.flows.run import Run
 from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.trees.checkouts import Checkouts
-
-_FIELDS = (
-    "packages",
-    "source_dirs",
-    "python",
-    "requirements",
-    "build",
-    "build_env",
-    "extras",
-    "test_requirements",
-    "test_paths",
-    "test_arguments",
-    "environment",
-)
-"""Those of `Repository` that a recipe is likely to need, in the order of the file."""
 
 Value = str | list[str] | dict[str, str]
 
@@ -38,9 +22,6 @@ def draft(options: Options, to: Path | None) -> None:
     """Writes the draft and says where it lies.
 
     Every line is commented out: what it says is found in each commit anew, until a person decides it for all.
-
-    Raises:
-        InputError: the file is there already, or the repository has no commit.
     """
     run = Run(options)
     file = to or run.home.recipes / f"{run.name}.toml"
@@ -53,18 +34,13 @@ def draft(options: Options, to: Path | None) -> None:
     text = text_of(run.repository, read_recipe(tree, run.repository), sha)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    Console().print(
-        f"{file}\nUncomment and correct what is wrong; then run perfquarry again.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    say(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")
 
 
 def text_of(repository: Repository, found: Recipe, sha: str) -> str:
     """The file: each field with what it means and what was found."""
     tests = [line for line in found.test_requirements if line not in found.requirements]
-    values: dict[str, Value] = {
+    values: dict[str, Value] = {  # the fields that a recipe is likely to need, in the order of the file
         "packages": found.packages,
         "source_dirs": found.source_roots,
         "python": found.requires_python or "",
@@ -83,9 +59,8 @@ def text_of(repository: Repository, found: Recipe, sha: str) -> str:
         *(f"# Found: {note}" for note in found.notes),
         "# Only folders speak for these packages: are they right?" if found.guessed else "",
     ]
-    for name in _FIELDS:
-        said = Repository.model_fields[name].description
-        lines += ["", f"# {said}", f"# {name} = {_toml(values[name])}"]
+    for name, value in values.items():
+        lines += ["", f"# {Repository.model_fields[name].description}", f"# {name} = {_toml(value)}"]
     return "\n".join(line for at, line in enumerate(lines) if line or at > len(found.notes) + 2) + "\n"
 
 

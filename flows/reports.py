@@ -16,15 +16,9 @@ from perfquarry.flows.output import Listing
 
 def task_row(task: Task, intent: Intent | None = None) -> dict[str, Any]:
     """What `perfquarry tasks --json` gives of one task."""
+    figures = {"speedup", "low", "high", "delta", "overall_speedup"}
     return {
-        "task_id": task.task_id,
-        "base_sha": task.base_sha,
-        "head_sha": task.head_sha,
-        "speedup": task.speedup,
-        "low": task.low,
-        "high": task.high,
-        "delta": task.delta,
-        "overall_speedup": task.overall_speedup,
+        **task.model_dump(include={"task_id", "base_sha", "head_sha"} | figures),
         "workloads": [workload.node for workload in task.workloads],
         "intent": intent and intent.intent,
         "intent_by": intent and intent.author,
@@ -70,8 +64,8 @@ def tasks_table(
     lines += [Text(_columns(heads), style="bold"), Text("─" * (len(_columns(heads)) + 1))]
     for task in sorted(tasks, key=lambda one: -(one.speedup or 0)):
         figures = [
-            f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]",
-            f"{times(task.overall_speedup)} [{times(task.overall_low)}, {times(task.overall_high)}]",
+            with_interval(task.speedup, task.low, task.high),
+            with_interval(task.overall_speedup, task.overall_low, task.overall_high),
             f"{task.delta or 0:.3f}",
             *([times(counted.get(task.task_id))] if counted else []),
             str(len(task.workloads)),
@@ -100,6 +94,19 @@ def times(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.2f}×" if value < 100 else f"{value:.0f}×"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """A speedup for people with its 95 % interval."""
+    return f"{times(value)} [{times(low)}, {times(high)}]"
+
+
+def duration(seconds: float) -> str:
+    """'3 h': of the largest unit that is there twice."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def seconds(value: float) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
 from perfquarry.curation.sessions import look
@@ -16,7 +16,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, show
+from perfquarry.flows.output import Listing, put, show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
@@ -31,10 +31,6 @@ def revalidate(
     """Measures the tasks of a release or a home again, a row each, and shows how many hold.
 
     Tasks that cannot be made runnable here are told, and are no rows: nothing is known of them.
-
-    Raises:
-        InputError: no such tasks, or one clone for several repositories.
-        RunFailed: some tasks could not be tried.
     """
     published = PublishedTasks.open(home, source, clone_from, only, settings)
     tasks = published.tasks
@@ -51,8 +47,13 @@ def revalidate(
             continue
         store.append([row])
         rows.append(row)
-        console.print(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", highlight=False, markup=False)
-    _report(rows, untried, as_json=as_json)
+        show(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", console=console)
+    share = share_that_holds(rows) if rows else None
+    held = sum(row.status == "kept" for row in rows)
+    facts: dict[str, Any] = {"tasks": len(rows), "held": held, **_partly(rows), "untried": untried}
+    facts |= {"share": dict(zip(("share", "low", "high"), share, strict=True)) if share else None}
+    facts |= {"rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}
+    put(facts, _shown(rows, share, held), as_json=as_json)
     if untried:
         first, why = next(iter(untried.items()))
         raise RunFailed(f"{len(untried)} of {len(tasks)} tasks could not be tried here; {first}: {why}")
@@ -84,14 +85,9 @@ def _stamp(task: Task, settings: Settings) -> Stamp:
     return Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=config)
 
 
-def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: bool) -> None:
-    share = share_that_holds(rows) if rows else None
-    if as_json:
-        summary = dict(zip(("share", "low", "high"), share, strict=True)) if share else None
-        held = sum(row.status == "kept" for row in rows)
-        facts = {"tasks": len(rows), "held": held, "share": summary, **_partly(rows), "untried": untried}
-        print(json.dumps({**facts, "rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}))
-        return
+def _shown(
+    rows: Sequence[Revalidation], share: tuple[float, float, float] | None, held: int
+) -> Iterator[RenderableType]:
     names = (">published", ">95 % interval", ">here", ">95 % interval", ">load", "outcome")
     table = Listing(("task", *names))
     for row in rows:
@@ -104,22 +100,16 @@ def _report(rows: Sequence[Revalidation], untried: dict[str, str], *, as_json: b
             f"{row.foreign_load:.2f}",
             outcome(row),
         )
-    console = Console()
-    show(table, console=console)
+    yield table
     if share:
-        held = sum(row.status == "kept" for row in rows)
         part, low, high = (100 * value for value in share)
         machine = rows[-1].machine
-        console.print(
-            f"\n{held} of {len(rows)} tasks hold: {part:.0f} % (95 % interval {low:.0f} to {high:.0f} %) "
-            f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}",
-            highlight=False,
-        )
         some = _partly(rows)
-        console.print(
+        yield (
+            f"\n{held} of {len(rows)} tasks hold: {part:.0f} % (95 % interval {low:.0f} to {high:.0f} %) "
+            f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}\n"
             f"{some['tasks_in_part']} of {len(rows)} hold with at least one workload; "
-            f"{some['workloads_held']} of {some['workloads']} workloads hold",
-            highlight=False,
+            f"{some['workloads_held']} of {some['workloads']} workloads hold"
         )
 
 

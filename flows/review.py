@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
-from rich.console import Console
 
 from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import database_of
@@ -23,6 +22,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
 from perfquarry.flows.options import Options
+from perfquarry.flows.output import put, say, show
 from perfquarry.flows.send_back import SendBackRunner
 
 
@@ -39,34 +39,27 @@ class Bind:
 def transfer(
     home: Home, export_to: Path | None, log_to: Path | None, import_from: Path | None, *, as_json: bool
 ) -> None:
-    """Adds what a file holds, then writes the decisions that stand, and the log.
-
-    Raises:
-        InputError: there is no such file, or it holds no decisions.
-    """
+    """Adds what a file holds, then writes the decisions that stand, and the log."""
     if import_from and not import_from.is_file():
         raise InputError(f"there is no file {import_from}: name one that --export wrote, such as decisions.parquet")
     engine = database_of(home)
     decisions = Decisions(engine)
     facts: dict[str, object] = {}
+    lines = []
     if import_from:
         total, new = import_decisions(decisions, import_from)
         facts |= {"imported_from": str(import_from), "events": total, "new": new}
+        lines.append(f"{import_from}: {total} events, {new} of them new")
     if export_to:
-        facts |= {"exported_to": str(export_to), "exported": export_decisions(decisions, export_to)}
+        exported = export_decisions(decisions, export_to)
+        facts |= {"exported_to": str(export_to), "exported": exported}
+        lines.append(f"{export_to}: {exported} decisions")
     if log_to:
-        facts |= {"log": str(log_to), "logged": export_log(decisions, log_to)}
+        logged = export_log(decisions, log_to)
+        facts |= {"log": str(log_to), "logged": logged}
+        lines.append(f"{log_to}: {logged} events")
     engine.dispose()
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    if import_from:
-        console.print(f"{import_from}: {facts['events']} events, {facts['new']} of them new")
-    if export_to:
-        console.print(f"{export_to}: {facts['exported']} decisions")
-    if log_to:
-        console.print(f"{log_to}: {facts['logged']} events")
+    put(facts, lines, as_json=as_json)
 
 
 def serve(
@@ -79,11 +72,7 @@ def serve(
     near: bool,
     as_json: bool,
 ) -> None:
-    """Serves the page until Ctrl-C, and prints where it is.
-
-    Raises:
-        InputError: a name or source does not fit, or the address cannot be bound.
-    """
+    """Serves the page until Ctrl-C, and prints where it is."""
     home = Home(Path(options.home))
     guard = guard_of(home, bind)
     runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
@@ -104,11 +93,7 @@ def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float
 
 
 def guard_of(home: Home, bind: Bind) -> Guard:
-    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine.
-
-    Raises:
-        InputError: nobody is named, or a name cannot be one.
-    """
+    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine."""
     remote = not is_loopback(bind.host)
     names = tuple(dict.fromkeys(name.strip() for name in bind.reviewers)) or (getpass.getuser(),)
     if bad := [name for name in names if not NAME.fullmatch(name)]:
@@ -134,12 +119,9 @@ def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"address": address, "links": links}), flush=True)
         return
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"Review: {address}   (Ctrl-C ends it)")
-    for name, link in links.items():
-        console.print(f"{name}: {link}")
+    show(f"Review: {address}   (Ctrl-C ends it)", *(f"{name}: {link}" for name, link in links.items()))
     if not is_loopback(bind.host):
-        console.print("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
+        say("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -11,19 +11,8 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.in_force import fulfilled, renewed, without_replaced
 from perfquarry.data.funnel import Provenance
-from perfquarry.data.records import (
-    Build,
-    Change,
-    Evidence,
-    Reason,
-    Row,
-    Task,
-    Timing,
-    Verdict,
-    Workload,
-    content_id,
-)
-from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.data.records import Evidence, Reason, Task, Timing, content_id
+from perfquarry.flows.run import TABLES, VERSIONS, Run
 
 ROUND = 2
 """Sessions of a round: one selects, one confirms."""
@@ -31,9 +20,9 @@ MOST_ROUNDS = 3
 """Rounds of a workload that noise leaves undecided, each in another run."""
 
 
-def done(run: Run, model: type[Row], stage: Literal["generate", "measure"]) -> set[str]:
+def done(run: Run, stage: Literal["generate", "measure"]) -> set[str]:
     """Changes that need nothing more of a stage: it wrote rows, and nobody wished it once more since then."""
-    return fulfilled(_newest(run, model, stage), renewed(run.store, run.name, stage))
+    return fulfilled(_newest(run, stage), renewed(run.store, run.name, stage))
 
 
 def timings_in_force(run: Run) -> list[Timing]:
@@ -42,10 +31,7 @@ def timings_in_force(run: Run) -> list[Timing]:
     generated_again = renewed(run.store, run.name, "generate")
     if not generated_again:
         return timings
-    kept = run.store.scan(
-        Workload, run.name, columns=["workload_id"], where=pc.field("status") == "kept", **run.where("generate")
-    )
-    known = set(kept["workload_id"].to_pylist())
+    known = run.column("generate", "workload_id", pc.field("status") == "kept")
     return [row for row in timings if row.change_id not in generated_again or row.workload_id in known]
 
 
@@ -66,7 +52,7 @@ def decision(run: Run) -> str | None:
     changes: dict[str, set[str]] = {}
     for row in made.sort_by([("created_at", "descending")]).to_pylist():
         changes.setdefault(row["config_hash"], set()).add(row["change_id"])
-    if (now := family(run, sorted(_newest(run, Timing, "measure")))) in changes:
+    if (now := family(run, sorted(_newest(run, "measure")))) in changes:
         return now
     for one, about in changes.items():
         ids = sorted(about)
@@ -77,14 +63,7 @@ def decision(run: Run) -> str | None:
 
 def provenance(run: Run) -> Provenance:
     """Which rows of each table belong to the run's settings."""
-    stages: list[tuple[type[Row], str]] = [
-        (Change, "mine"),
-        (Verdict, "judge"),
-        (Build, "build"),
-        (Workload, "generate"),
-        (Timing, "measure"),
-    ]
-    tables = {model.TABLE: (VERSIONS[stage], run.hashes[stage]) for model, stage in stages}
+    tables = {model.TABLE: (VERSIONS[stage], run.hashes[stage]) for stage, model in TABLES.items()}
     of_decision = VERSIONS["select"], decision(run) or "none yet"
     return Provenance(tables=tables | {Evidence.TABLE: of_decision, Task.TABLE: of_decision})
 
@@ -100,11 +79,8 @@ class Undecided:
 def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
     """Changes to be measured once more: the newest decision on their newest timings left workloads undecided.
 
-    Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole.
-
-    Args:
-        run: the run.
-        before: only decisions older than that count; the run's own ones are for the next.
+    Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole. `before`: only
+    older decisions count; the run's own ones are for the next.
     """
     columns = ["change_id", "workload_id", "reason", "created_at"]
     rows = run.store.scan(Evidence, run.name, columns=columns, where=pc.field("change_id").is_valid()).to_pylist()
@@ -117,7 +93,7 @@ def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
             open_now.setdefault(row["change_id"], set()).add(row["workload_id"])
     if not open_now:
         return {}
-    newest, last = _newest(run, Timing, "measure"), _last_sessions(run)
+    newest, last = _newest(run, "measure"), _last_sessions(run)
     whole = fulfilled(newest, renewed(run.store, run.name, "measure"))
     found = {}
     for change, workloads in open_now.items():
@@ -146,11 +122,11 @@ def _measured_again(run: Run) -> dict[str, datetime]:
     wishes = renewed(run.store, run.name, "measure")
     if not wishes:
         return {}
-    newest = _newest(run, Timing, "measure")
+    newest = _newest(run, "measure")
     return {change: at for change, at in wishes.items() if change in newest and newest[change] >= at}
 
 
-def _newest(run: Run, model: type[Row], stage: str) -> dict[str, datetime]:
-    table = run.store.scan(model, run.name, columns=["change_id", "created_at"], **run.where(stage))
+def _newest(run: Run, stage: str) -> dict[str, datetime]:
+    table = run.store.scan(TABLES[stage], run.name, columns=["change_id", "created_at"], **run.where(stage))
     newest = table.group_by("change_id").aggregate([("created_at", "max")])
     return dict(zip(newest["change_id"].to_pylist(), newest["created_at_max"].to_pylist(), strict=True))

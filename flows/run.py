@@ -7,8 +7,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 from filelock import FileLock
@@ -23,10 +25,13 @@ from perfquarry.data.records import (
     Build,
     Change,
     Machine,
+    Row,
     Side,
     Stamp,
     Task,
+    Timing,
     Verdict,
+    Workload,
     content_id,
 )
 from perfquarry.data.registry import Repository
@@ -43,11 +48,12 @@ from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
-from perfquarry.llm.client import open_client
+from perfquarry.llm.client import Client, open_client
 from perfquarry.miners.clone import ensure_clone
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
 
+R = TypeVar("R", bound=Row)
 VERSIONS = {
     "mine": "2",
     "pulls": "1",
@@ -62,7 +68,15 @@ VERSIONS = {
     "intent": "1",
     "count": "1",
 }
-"""Version of the code of each stage: raised when its rows would come out differently."""
+"""Version of the code of each stage: raised when its rows would come out differently (judge: new weights, prompts)."""
+TABLES: dict[str, type[Row]] = {
+    "mine": Change,
+    "judge": Verdict,
+    "build": Build,
+    "generate": Workload,
+    "measure": Timing,
+}
+"""Tables of the stages that take changes, in their order: each takes what the one before it kept."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +181,7 @@ class Run:
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:
-        """Id of the newest commit of the branch.
-
-        Raises:
-            InputError: there is none.
-        """
+        """Id of the newest commit of the branch."""
         clone = self.clone
         try:
             return commit_of(clone, self.repository.branch or "HEAD")
@@ -197,7 +207,7 @@ class Run:
     @cached_property
     def builder(self) -> Builder:
         """Makes sides of changes runnable."""
-        settings = self.options.settings
+        settings, model = self.options.settings, self.options.settings.build.repair_model
         return Builder(
             self.home,
             self.clone,
@@ -209,26 +219,24 @@ class Run:
                 test.path for test in candidate_files(change, sides, settings.build.collected_files)
             ],
             known_good=KnownGood(self.store.records(Attempt, self.name, **self.where("build"))),
-            proposer=self._proposer(settings.build.repair_model),
+            proposer=ModelProposer(self.client(model, self.stamp("build"))) if model else None,
         )
 
     @cached_property
     def generated(self) -> Generated:
-        """Asks the settings' model for performance tests.
-
-        Raises:
-            InputError: none is named, or it cannot be asked (no key, no folder).
-        """
+        """Asks the settings' model for performance tests."""
         model = self.options.settings.generate.generated.model
         if not model:
             raise InputError("generated workloads need a model: --llm openai:MODEL, exchange:DIR, cassette:DIR, …")
-        client = open_client(model, self.home, self.store, self.stamp("generate"), self.options.settings.llm)
-        return Generated(client.ask)
+        return Generated(self.client(model, self.stamp("generate")).ask)
 
-    def _proposer(self, model: str) -> ModelProposer | None:
-        if not model:
-            return None
-        return ModelProposer(open_client(model, self.home, self.store, self.stamp("build"), self.options.settings.llm))
+    def client(self, model: str, stamp: Stamp) -> Client:
+        """Asks a model; its costs are the repository's.
+
+        Raises:
+            InputError: it cannot be asked at all (no key, no folder).
+        """
+        return open_client(model, self.home, self.store, stamp, self.options.settings.llm)
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""
@@ -270,27 +278,41 @@ class Run:
         """Arguments that restrict a reader to the rows of this run's configuration."""
         return {"stage_version": VERSIONS[stage], "config_hash": self.hashes[stage]}
 
-    def change(self, change_id: str) -> Change:
-        """The change of an id.
+    def column(self, stage: str, name: str = "change_id", where: pc.Expression | None = None) -> set[Any]:
+        """The values of a column in the rows of a stage: which changes it has looked at, if no other is named."""
+        table = self.store.scan(TABLES[stage], self.name, columns=[name], where=where, **self.where(stage))
+        return set(table[name].to_pylist())
 
-        Raises:
-            InputError: no such change in the tables.
-        """
+    def kept(self, stage: str) -> set[str]:
+        """Changes of which a stage has kept rows: of `build` those of which both sides are built."""
+        if stage == "build":
+            return self.column(stage) - self.column(stage, where=pc.field("status") != "kept")
+        return self.column(stage, where=pc.field("status") == "kept")
+
+    def rows_of(self, model: type[R], stage: str, change_id: str) -> list[R]:
+        """Rows of a stage about one change."""
+        where = pc.field("change_id") == change_id
+        return list(self.store.records(model, self.name, where=where, **self.where(stage)))
+
+    def change(self, change_id: str) -> Change:
+        """The change of an id."""
         found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
         if found is None:
             raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
         return found
 
     def change_of(self, task: Task) -> Change:
-        """The change of a task, whatever settings it was mined with.
-
-        Raises:
-            InputError: the tables lack it.
-        """
+        """The change of a task, whatever settings it was mined with."""
         found = self.store.get(Change, self.name, {"change_id": task.change_id})
         if found is None:
             raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
         return found
+
+    def builds_of(self, task: Task) -> list[Build]:
+        """The newest builds of both sides of a task, whatever settings they were made with."""
+        rows = list(self.store.records(Build, self.name, where=pc.field("change_id") == task.change_id))
+        newest = {build.side: build for build in rows if build.status == "kept"}
+        return [newest[side] for side in ("base", "head") if side in newest]
 
     def judged(self) -> None:
         """The ranking is another one: what a limit chooses is to be chosen anew."""
@@ -298,19 +320,14 @@ class Run:
 
     def asked_for(self) -> set[str]:
         """Ids of the mined changes that the options name by date or hash: all without these options."""
-        options = self.options
-        changes = self.store.scan(
-            Change, self.name, columns=["change_id", "head_sha", "merged_at"], **self.where("mine")
-        )
-        if options.since:
-            changes = changes.filter(pc.field("merged_at") >= options.since)
-        if options.until:
-            changes = changes.filter(pc.field("merged_at") < options.until)
-        wanted = set(changes["change_id"].to_pylist())
-        if options.changes:
-            heads = zip(changes["change_id"].to_pylist(), changes["head_sha"].to_pylist(), strict=True)
-            wanted = {one for one, head in heads if head.startswith(options.changes)}
-        return wanted
+        merged_at, where = pc.field("merged_at"), pc.scalar(True)
+        if self.options.since:
+            where &= merged_at >= self.options.since
+        if self.options.until:
+            where &= merged_at < self.options.until
+        if self.options.changes:
+            where &= reduce(or_, (pc.starts_with(pc.field("head_sha"), one) for one in self.options.changes))
+        return self.column("mine", where=where)
 
     def in_scope(self) -> list[str]:
         """Ids of the changes this run is about, most probable first.
@@ -325,7 +342,7 @@ class Run:
     @cached_property
     def _chosen(self) -> frozenset[str]:
         """With a limit: the changes it is about, once the judge is done."""
-        from perfquarry.flows.scope import open_changes  # which knows runs
+        from perfquarry.flows.again import open_changes  # which knows runs
 
         return frozenset(open_changes(self, self.ranked())[: self.options.limit])
 

@@ -84,13 +84,8 @@ class Outcome:
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
     """Claims one batch, does it, again if the infrastructure fails, and moves the bar.
 
-    Whatever goes wrong is logged and returned: one broken batch must not cost the others.
-
-    Args:
-        run: the run.
-        stage: whose batch it is.
-        batch: its keys.
-        since: the claims' time when the batch was found to be still to do.
+    Whatever goes wrong is logged and returned: one broken batch must not cost the others. `since` is the claims' time
+    when the batch was found to be still to do.
     """
     ids = {"repository": run.name, "stage": stage.name}
     if len(batch) == 1 and stage.keys:
@@ -162,13 +157,8 @@ def run_stage(
 ) -> list[Failure]:
     """Does all that the stage still has to do, with whoever else works on it, and shows it.
 
-    Returns when nothing is left, for this worker and for others: what could not be done here.
-
-    Args:
-        run: the run.
-        stage: the stage.
-        execute: does batches.
-        among: only batches of these changes, without waiting for those that others are at; None: all.
+    Returns when nothing is left, for this worker and for others: what could not be done here. With `among`, only
+    batches of these changes are done, and others' are not waited for.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
@@ -231,6 +221,12 @@ def run_stages(run: Run, names: Sequence[str]) -> None:
         if any(failure.halts for failure in failures):
             break
     if failures:
+        raise failed(failures)
+
+
+def run_alone(run: Run, stage: Stage) -> None:
+    """Runs one stage, without Prefect."""
+    if failures := run_stage(run, stage):
         raise failed(failures)
 
 

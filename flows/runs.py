@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
+from perfquarry.flows.display import Display
 
 KEPT = 20
 """Runs of a repository that are remembered."""
@@ -49,8 +50,8 @@ class RunRecord(Record):
     message: str = Field(default="", description="Why it failed, or what it waits for.")
 
 
-class Recorder:
-    """Writes the record of this process's run; a `flows.display.Display`."""
+class Recorder(Display):
+    """Writes the record of this process's run."""
 
     def __init__(self, path: Path, record: RunRecord) -> None:
         self.record = record
@@ -60,23 +61,24 @@ class Recorder:
 
     def stage(self, name: str, total: int | None) -> None:
         """A stage begins."""
+        super().stage(name, total)
         self.set(stage=name, total=total, done=0, note="")
 
     def advance(self, steps: int = 1) -> None:
         """Steps are done."""
+        super().advance(steps)
         with self._lock:
             self._change(done=self.record.done + steps)
 
-    def tell(self, about: str, text: str) -> None:
-        """Nothing: the tables have it."""
-
     def note(self, text: str) -> None:
         """What is being worked on."""
+        super().note(text)
         with self._lock:
             self._change(note=text[:200])
 
     def finish(self, summary: str) -> None:
         """The stage is done."""
+        super().finish(summary)
         self.set(note=summary)
 
     def set(self, **changes: object) -> None:

@@ -7,34 +7,27 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow.compute as pc
+from rich.console import RenderableType
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import repository_of
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import reasons_table
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:
-    """Sampled scripts of a repository's newest configuration by round.
-
-    Raises:
-        InputError: no such repository.
-    """
+    """Sampled scripts of a repository's newest configuration by round."""
     name = repository_of(home, repo).name
     rounds = by_round(_newest(TableStore(home.tables), name))
-    if as_json:
-        print_json({"repository": name, "rounds": rounds})
-        return
-    if not rounds:
-        show(
-            f"no model wrote workloads for {repo} in {home.root}: "
-            f"`perfquarry curate {repo} --workloads generated --llm SPEC` lets one"
-        )
-        return
-    seen = dict.fromkeys(reason for one in rounds for reason in one["rejected"])
-    show(_table(name, rounds), "", reasons_table(seen))
+    seen = {reason for one in rounds for reason in one["rejected"]}
+    none = (
+        f"no model wrote workloads for {repo} in {home.root}: "
+        f"`perfquarry curate {repo} --workloads generated --llm SPEC` lets one"
+    )
+    parts: list[RenderableType] = [_table(name, rounds), "", reasons_table(seen)] if rounds else [none]
+    put({"repository": name, "rounds": rounds}, parts, as_json=as_json)
 
 
 def by_round(rows: Iterable[Workload]) -> list[dict[str, Any]]:

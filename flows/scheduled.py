@@ -6,22 +6,26 @@ import logging
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import Any
 from uuid import UUID
 
 import httpx
 from prefect import flow, get_client
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import PrefectException
+from prefect.flows import Flow
 from prefect.runtime import flow_run
+from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed, Crashed
 from rich.console import Console
 
+from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.funnel import funnel
-from perfquarry.flows.artifacts import publish
+from perfquarry.data.settings import NotifySettings
 from perfquarry.flows.homes import home_of
-from perfquarry.flows.hooks import tell_failure
-from perfquarry.flows.options import Options, default_jobs, settings_file, settings_from
-from perfquarry.flows.prefect_flows import do_stages, error_of, outcome_of
+from perfquarry.flows.notify import failure_message, send
+from perfquarry.flows.options import Options, default_jobs, read_settings, settings_file, settings_from
+from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed
@@ -30,6 +34,23 @@ from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
 
 _log = logging.getLogger("perfquarry.scheduled")
+
+
+def tell_failure(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Tells that a flow run failed or crashed. What only waits for answers or money does not alarm anybody."""
+    if state.name == WAITING_STATE:
+        return
+    parameters = flow_run.parameters
+    try:
+        settings = NotifySettings.model_validate(
+            read_settings(settings_file(parameters.get("settings"))).get("notify", {})
+        )
+        page = PREFECT_UI_URL.value()
+        link = f"{page}/runs/flow-run/{flow_run.id}" if page else ""
+        message = failure_message(str(parameters.get("repo")), state.name or "Failed", state.message or "", link)
+        send(settings, message, f"{flow_run.id}-{state.type}")
+    except (PerfquarryError, ValueError) as error:  # a hook that fails would hide the failure it is about
+        _log.warning("the failure of flow run %s was not told: %s", flow_run.id, error)
 
 
 @flow(

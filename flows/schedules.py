@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import signal
@@ -14,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 
 import psutil
-from rich.console import Console
 from rich.text import Text
 
 from perfquarry.data.children import Need, environment
@@ -22,8 +20,7 @@ from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
 from perfquarry.flows.deployments import POOL, chosen
 from perfquarry.flows.options import WORKER_SETTINGS, read_settings
-from perfquarry.flows.output import Listing, say
-from perfquarry.flows.output import show as output
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.server import local_server, quiet
 
 IDLE_SECONDS = 5
@@ -50,11 +47,7 @@ def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
         from perfquarry.flows.prefect_deployments import apply as create
 
         create(wanted)
-    if as_json:
-        print(json.dumps([one.model_dump() for one in wanted], indent=2))
-    else:
-        text = f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"
-        Console().print(text, highlight=False, soft_wrap=True)
+    put(wanted, [f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"], as_json=as_json)
 
 
 def show(home: Home, *, as_json: bool) -> None:
@@ -63,18 +56,13 @@ def show(home: Home, *, as_json: bool) -> None:
         from perfquarry.flows.prefect_deployments import listed
 
         deployed = listed()
-    if as_json:
-        print(json.dumps([one.model_dump(mode="json") for one in deployed], indent=2))
-        return
-    if not deployed:
-        say("nothing is deployed: `perfquarry schedule apply REPO…` does that, `perfquarry worker` does the runs")
-        return
+    none = "nothing is deployed: `perfquarry schedule apply REPO…` does that, `perfquarry worker` does the runs"
     names = ("repository", "cron, UTC", "next run, UTC", "last run, UTC", "ended")
     table = Listing(names, f"{len(deployed)} deployment(s)")
     for one in deployed:
         cron = one.cron if one.active else Text(f"{one.cron} (paused)", "dim")
         table.add(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
-    output(table)
+    put(deployed, [table if deployed else none], as_json=as_json)
 
 
 def _minute(date: datetime | None) -> str:
@@ -87,19 +75,11 @@ def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
         from perfquarry.flows.prefect_deployments import remove as delete
 
         gone = delete(repositories)
-    if as_json:
-        print(json.dumps(gone))
-    else:
-        Console().print(f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}", highlight=False)
+    put(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"], as_json=as_json)
 
 
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
-    """Prefect's process worker on our pool, with this home, until it is told to end.
-
-    Raises:
-        InputError: the settings cannot be read.
-        InfrastructureError: the worker ended by itself.
-    """
+    """Prefect's process worker on our pool, with this home, until it is told to end."""
     read_settings(settings)
     with connected(home):
         more = {"PERFQUARRY_HOME": str(home.root)}

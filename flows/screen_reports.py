@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from rich.text import Text
 
 from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.intents import curated, intents_of, with_curators
-from perfquarry.curation.problems import shown
+from perfquarry.curation.problems import is_current, shown
+from perfquarry.curation.problems.written import plan, write
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
@@ -20,20 +21,28 @@ from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Problem, Task
 from perfquarry.data.registry import names
-from perfquarry.flows.display import showing
-from perfquarry.flows.facts import find_task
+from perfquarry.flows.display import current, showing
 from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
-from perfquarry.flows.names import repository_of
+from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, print_json, show
-from perfquarry.flows.oversampling import demands_of
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
+from perfquarry.flows.runner import run_alone, run_stages
 from perfquarry.flows.runs import run_name
-from perfquarry.flows.screening import accepted
+from perfquarry.flows.screening import (
+    accepted,
+    demands_of,
+    fix_of,
+    run_checks,
+    screened_tasks,
+    stamp_of,
+    summary,
+)
+from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.work import claiming
+from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.vocabulary import size_at
 
 _ORDER = {"blocking": 0, "warning": 1, "info": 2}
@@ -41,20 +50,12 @@ _COLOURS = {"blocking": "red", "warning": "yellow", "info": "dim"}
 
 
 def report_findings(options: Options, llm: str | None = None, *, with_runs: bool, as_json: bool) -> None:
-    """Does what the screening still has to do, and shows the findings.
-
-    Raises:
-        InputError: the repository has no task.
-        RunFailed: some checks could not be made.
-        PerfquarryError: the model cannot be asked now; what it answered is in the table.
-    """
+    """Does what the screening still has to do, and shows the findings."""
     run, console = opened(options, as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if with_runs:
-            from perfquarry.flows.screen_runs import run_checks
-
-            run_checks(run, wanted(run))
+            _run_checks(run, {task.task_id: task for task in wanted(run)})
         if llm is not None:
             ask_intents(run, wanted(run), llm)
     asked = {task.task_id: task for task in wanted(run)}
@@ -62,16 +63,25 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
     rows.sort(key=lambda row: (list(asked).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
     intents = with_curators(intents_of(run.store, run.name, asked.values()), curated(run.home))
     lacking = [one for one in demands_of(run) if one.task_id in asked]
-    if as_json:
-        found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
-        demands = [asdict(one) for one in lacking]
-        print_json({"findings": found, "demands": demands, "intents": list(intents.values())})
-    else:
-        said = [
-            f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}"
-            for name, one in intents.items()
-        ]
-        show(findings_table(run.name, rows, list(asked.values())), *said, "", _sum_of(rows, options.repo, lacking))
+    found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
+    facts = {"findings": found, "demands": [asdict(one) for one in lacking], "intents": list(intents.values())}
+    said = [
+        f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}" for name, one in intents.items()
+    ]
+    table = findings_table(run.name, rows, list(asked.values()))
+    put(facts, [table, *said, "", _sum_of(rows, options.repo, lacking)], as_json=as_json)
+
+
+def _run_checks(run: Run, tasks: Mapping[str, Task]) -> None:
+    """The checks that run code, of those of the tasks that lack them; each is written when it is done."""
+
+    def todo(run: Run) -> list[Batch]:
+        return [(name,) for name in tasks if name not in screened_tasks(run, "run")]
+
+    def work(run: Run, batch: Batch) -> None:
+        run_checks(run, [tasks[name] for name in batch])
+
+    run_alone(run, Stage("screen-run", todo, work, alone=True, summary=summary, keys="task"))
 
 
 def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> str:
@@ -106,39 +116,51 @@ def findings_table(name: str, rows: Sequence[Finding], tasks: Sequence[Task]) ->
 
 
 def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: bool) -> None:
-    """Has texts or plans written where a model is named, and shows the texts; never a plan.
-
-    Raises:
-        InputError: the repository has no task, or the model is unknown.
-        PerfquarryError: the model cannot be asked now; what was written is in the table.
-    """
+    """Has texts or plans written where a model is named, and shows the texts; never a plan."""
     if plans and llm is None:
         raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
     run, console = opened(_about(options), as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
         if llm is not None:
-            from perfquarry.flows.problem_writing import write_problems
-
             write_problems(run, wanted(run), llm, plans=plans)
     asked = {task.task_id for task in wanted(run)}
     rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
     visible = [row for row in rows if row.setting != "plan"]
-    if as_json:
-        print_json(visible)
-        return
-    for row in visible:
-        show(*_problem(row))
     told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
-    show(f"{told}; {len(rows) - len(visible)} plans in the table, not shown")
+    plans_there = f"{len(rows) - len(visible)} plans in the table, not shown"
+    parts = [*(part for row in visible for part in _problem(row)), f"{told}; {plans_there}"]
+    put(visible, parts, as_json=as_json)
+
+
+def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:
+    """Asks for what the tasks lack of this model: texts, or plans.
+
+    Raises:
+        InputError: the model cannot be asked at all (no key, no folder).
+        PerfquarryError: it cannot be asked now; what was written is in the table.
+    """
+    author, stamp = str(ModelSpec.parse(llm)), stamp_of(run)
+    mine = [row for row in newest_problems(run.store, run.name) if row.author == author]
+    by_id = {task.task_id: task for task in tasks}
+    done = {row.task_id for row in mine if (row.setting == "plan") == plans}
+    stale = {row.task_id for row in mine if row.task_id in by_id and not is_current(by_id[row.task_id], row)}
+    waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
+    current().stage("plans" if plans else "problems", len(waiting))
+    with run.client(llm, stamp) as client:
+        for task in waiting:
+            rows = (
+                plan(task, client.ask, author, stamp)
+                if plans
+                else write(task, fix_of(run, task), client.ask, author, stamp)
+            )
+            run.store.append(rows)
+            current().advance()
+    current().finish(f"{len(waiting)} tasks asked for")
 
 
 def _about(options: Options) -> Options:
-    """The options of one task's repository and head, where a task is named instead of a repository.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """The options of one task's repository and head, where a task is named instead of a repository."""
     home = Home(Path(options.home))
     try:
         repository_of(home, options.repo, options.source)
@@ -162,11 +184,7 @@ def _problem(row: Problem) -> Iterator[RenderableType]:
 
 
 def report_statistics(options: Options, *, as_json: bool) -> None:
-    """Statistics of the accepted tasks.
-
-    Raises:
-        InputError: the repository has no task.
-    """
+    """Statistics of the accepted tasks."""
     run, _ = opened(options, as_json)
     tasks = accepted(run)
     changes = {task.task_id: run.change_of(task) for task in tasks}
@@ -180,15 +198,8 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
         for task in tasks
     ]
     lines = overview(profiles)
-    if as_json:
-        facts = {
-            "repository": run.name,
-            "overview": [line.model_dump() for line in lines],
-            "tasks": [one.model_dump() for one in profiles],
-        }
-        print_json(facts)
-        return
-    show(_overview_table(run.name, lines))
+    facts = {"repository": run.name, "overview": lines, "tasks": profiles}
+    put(facts, [_overview_table(run.name, lines)], as_json=as_json)
 
 
 def _overview_table(name: str, lines: Sequence[Line]) -> Listing:
@@ -214,11 +225,7 @@ def wanted(run: Run) -> list[Task]:
 
 
 def opened(options: Options, as_json: bool) -> tuple[Run, Console]:
-    """The run of the options, and where it shows what it does.
-
-    Raises:
-        InputError: the repository has no task.
-    """
+    """The run of the options, and where it shows what it does."""
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.compute as pc
 
-from perfquarry.curation.in_force import decisions_in_force, newest_findings, newest_tasks
+from perfquarry.curation.in_force import accepted_tasks, decisions_in_force, newest_findings
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.problems import Fix, templates
+from perfquarry.curation.screening.demands import Demand, demands
 from perfquarry.curation.screening.duplicates import Landing
-from perfquarry.curation.screening.found import SCREENED, carried, rows_of
+from perfquarry.curation.screening.found import SCREENED, carried, rows_of, screened
+from perfquarry.curation.screening.runs import CHECKS, try_out
 from perfquarry.curation.screening.sources import test_source
 from perfquarry.curation.screening.static import Subject, look
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
+from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.intents import intents_in_words, without_intent, write_intents
 from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.vocabulary import content_at, only_at_head
 
 
 def accepted(run: Run) -> list[Task]:
     """Accepted tasks of the decisions in force."""
-    return [task for task in newest_tasks(run.store, run.name) if task.status == "kept"]
+    return accepted_tasks(run.store, run.name)
+
+
+def demands_of(run: Run) -> list[Demand]:
+    """What the newest screening asks of the generator of workloads; nothing before the first."""
+    findings = newest_findings(run.store, run.name)
+    return demands(accepted(run), findings) if findings else []
 
 
 def stamp_of(run: Run) -> Stamp:
@@ -65,6 +76,20 @@ def screen(run: Run, _: tuple[str, ...]) -> None:
     for task in (one.task for one in subjects):
         known = run.store.records(Finding, run.name, where=pc.field("task_id") == task.task_id)
         run.store.append(carried(known, looked_at(run, task), stamp))
+
+
+def run_checks(run: Run, tasks: Sequence[Task]) -> None:
+    """The checks of tasks that run code."""
+    for task in tasks:
+        builds, guards = run.builds_of(task), guards_of(run, task)
+        base, _ = run.builder.reopen(builds)
+        tools = run.tools(builds)["base"]
+        current().note(task.title)
+        lock = measurement_lock(on_wait=waiting_for_core)
+        found = try_out(task, base, run.prober, run.options.settings.screen, tools, lock, guards)
+        names = [(one.check, one.subject) for one in found]
+        made = screened("run", CHECKS, of=looked_at(run, task), found=names)
+        run.store.append(rows_of(task, [*found, made], stamp_of(run)))
 
 
 def looked_at(run: Run, task: Task) -> str:

@@ -11,16 +11,15 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import pyarrow.compute as pc
-
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
-from perfquarry.data.records import Renewal, Task, Timing
+from perfquarry.data.records import Renewal, Task
 from perfquarry.flows.homes import home_of
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
@@ -43,17 +42,18 @@ class Interrupted(InfrastructureError):
     """The review server ended while a flow ran."""
 
 
+@dataclass
 class SendBackRunner:
-    """Starts `perfquarry STAGE REPO --changes SHA` with the options that the tasks were made with.
+    """Starts `perfquarry STAGE REPO --changes SHA` with the options that the tasks were made with."""
 
-    Args:
-        options: of the command: home, jobs, settings; their `repo` is passed over.
-        arguments: how the command line names the settings ('--settings', FILE, …).
-        sources: where to clone a repository from instead of the registry's URL.
-    """
+    options: Options
+    """Of the command: home, jobs, settings; their `repo` is passed over."""
+    arguments: list[str]
+    """How the command line names the settings ('--settings', FILE, …)."""
+    sources: Mapping[str, str]
+    """Where to clone a repository from instead of the registry's URL."""
 
-    def __init__(self, options: Options, arguments: list[str], sources: Mapping[str, str]) -> None:
-        self._options, self._arguments, self._sources = options, arguments, sources
+    def __post_init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
 
@@ -67,7 +67,7 @@ class SendBackRunner:
             PerfquarryError: a stage ended with an error; its last line says which.
         """
         name = self._name_of(task)
-        run = Run(self._options.model_copy(update={"repo": name}))
+        run = Run(self.options.model_copy(update={"repo": name}))
         self._check(run, task)
         before = times(task.speedup)
         run.store.append(self._wishes(run, task, action, wished_by))
@@ -88,7 +88,7 @@ class SendBackRunner:
 
     def _name_of(self, task: Task) -> str:
         """What names the repository on the command line."""
-        home = home_of(Path(self._options.home))
+        home = home_of(Path(self.options.home))
         for name in filter(None, (task.repo, task.url)):
             with suppress(InputError):
                 if repository_of(home, name).name == task.repo:
@@ -96,33 +96,28 @@ class SendBackRunner:
         raise InputError(f"{task.repo} is neither in the registry nor to be found at {task.url or 'its path'}")
 
     def _check(self, run: Run, task: Task) -> None:
-        of_change = pc.field("change_id") == task.change_id
-        if not run.store.count(Timing, task.repo, where=of_change, **run.where("measure")):
+        if task.change_id not in run.column("measure"):
             raise InputError(
                 "the timings of this task were taken with other settings: start `perfquarry review` with the "
                 "--settings, --workloads and --judge of the run that made it"
             )
 
     def _wishes(self, run: Run, task: Task, action: str, wished_by: str) -> list[Renewal]:
+        model = run.options.settings.generate.generated.model  # every source that can be asked
+        sources = [name for name in SOURCES if name != "generated" or model]
         wished: list[Renewal] = []
         for stage in STAGES[action]:
             if stage != "select":
-                more = self._all_sources(run) if stage == "generate" else []
                 common = run.stamp(stage).fields() | {"change_id": task.change_id, "wished_by": wished_by}
-                wished.append(Renewal(**common, stage=stage, sources=more))
+                wished.append(Renewal(**common, stage=stage, sources=sources if stage == "generate" else []))
         return wished
 
-    def _all_sources(self, run: Run) -> list[str]:
-        """Every source that can be asked: models only where one is named."""
-        model = run.options.settings.generate.generated.model
-        return [name for name in SOURCES if name != "generated" or model]
-
     def _stage(self, stage: str, name: str, task: Task, report: Callable[[str], None]) -> None:
-        command = [sys.executable, "-m", "perfquarry", stage, name, "--home", self._options.home, "--no-server"]
-        command += ["--jobs", str(self._options.jobs), *self._arguments]
+        command = [sys.executable, "-m", "perfquarry", stage, name, "--home", self.options.home, "--no-server"]
+        command += ["--jobs", str(self.options.jobs), *self.arguments]
         if stage != "select":
             command += ["--changes", task.head_sha]
-        if source := self._sources.get(task.repo):
+        if source := self.sources.get(task.repo):
             command += ["--source", source]
         if self._stopped.is_set():
             raise Interrupted("the review server ended; send it back again to go on")

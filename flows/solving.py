@@ -31,6 +31,7 @@ from perfquarry.data.records import Stamp, Task
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.jobs import Job, do_all
+from perfquarry.flows.output import show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.grading.workspace import Workspace
@@ -68,36 +69,29 @@ def solve(
 ) -> None:
     """Appends a prediction to `to` for each task and attempt that it lacks.
 
-    Args:
-        home: where environments and trees are made, and answers and costs are kept.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        clone_from: clone of the repository, where the dataset is no release.
-        only: starts of task ids; none: all.
-        to: JSON lines of `instance_id`, `model_name_or_path`, `model_patch`; an old file is gone on with.
-        solver: who solves.
-        settings: for environments and the client.
-
     Raises:
         InputError: no such tasks, model or command.
         PerfquarryError: the model cannot be asked now; what is solved is in the file.
     """
     published = PublishedTasks.open(home, dataset, clone_from, only, settings)
     predictions = _Predictions(to, solver.name)
-    waiting = [task for task in published.tasks if predictions.lacks(task, solver.attempts)]
+    attempts = range(1, solver.attempts + 1)
+    waiting = [one for one in published.tasks if not {(one.task_id, number) for number in attempts} <= predictions.done]
     made = dict(_made(published, waiting, predictions))
-    with tempfile.TemporaryDirectory(prefix="solve-", dir=_folder(home)) as place:
+    home.cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="solve-", dir=home.cache) as place:
         if solver.agent:
-            attempts = [
+            jobs = [
                 Job(
                     f"{task.task_id}-{number}",
                     partial(_by_agent, task, made[task.task_id], number, solver, predictions, Path(place)),
                 )
                 for task in waiting
                 if task.task_id in made
-                for number in range(1, solver.attempts + 1)
-                if not predictions.has(task, number)
+                for number in attempts
+                if (task.task_id, number) not in predictions.done
             ]
-            do_all("solve", Path(dataset).name, attempts, solver.jobs)
+            do_all("solve", Path(dataset).name, jobs, solver.jobs)
         else:
             tasks = [task for task in waiting if task.task_id in made]
             awaited: list[AnswersAwaited] = []
@@ -108,13 +102,9 @@ def solve(
                     _by_model(mine, made, solver, client, predictions, Path(place), awaited)
             if awaited:
                 raise type(awaited[0])(" ".join(map(str, awaited)))
-    predictions.say(f"{to}: {predictions.count} predictions of {solver.name}; grade them: perfquarry evaluate {to} …")
-
-
-def _folder(home: Home) -> Path:
-    folder = home.cache / "solve"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    predictions.say(
+        f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
+    )
 
 
 def _made(
@@ -151,7 +141,7 @@ def _by_model(
             tree, chosen = made[task.task_id].base.tree, files[task.task_id]
             every = solve_requests(task, tree, chosen, solver.method, solver.attempts)
             for attempt, request in enumerate(every, 1):
-                if not predictions.has(task, attempt):
+                if (task.task_id, attempt) not in predictions.done:
                     asked.append((task, attempt))
                     wanted.append(request)
     for number, answer in _answers(client, wanted, awaited):
@@ -199,11 +189,7 @@ def _by_agent(task: Task, made: MadeTask, attempt: int, solver: Solver, predicti
 
 
 def command_of(agent: str, values: dict[str, str]) -> str:
-    """An agent's command line with the places of one attempt put in, each as one word of the shell.
-
-    Raises:
-        InputError: it names another place.
-    """
+    """An agent's command line with the places of one attempt put in, each as one word of the shell."""
     try:
         return agent.format(**{name: shlex.quote(value) for name, value in values.items()})
     except (KeyError, IndexError, ValueError) as error:
@@ -216,32 +202,20 @@ class _Predictions:
 
     def __init__(self, path: Path, model: str) -> None:
         self._path, self._model, self._console = path, model, Console(stderr=True)
-        self._done: set[tuple[str, int]] = set()
+        self.done: set[tuple[str, int]] = set()
+        """Tasks and attempts of this solver in the file."""
         self._writing = threading.Lock()
         if path.exists():
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 try:
                     row = json.loads(line)
                     if row["model_name_or_path"] == model:
-                        self._done.add((row["instance_id"], int(row["attempt"])))
+                        self.done.add((row["instance_id"], int(row["attempt"])))
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(
                         f"{path}, line {number}: no prediction of perfquarry solve ({error}): give another --to"
                     ) from error
         path.parent.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def count(self) -> int:
-        """Predictions of this solver in the file."""
-        return len(self._done)
-
-    def has(self, task: Task, attempt: int) -> bool:
-        """Whether an attempt is in the file."""
-        return (task.task_id, attempt) in self._done
-
-    def lacks(self, task: Task, attempts: int) -> bool:
-        """Whether one of so many attempts is missing."""
-        return not all(self.has(task, number) for number in range(1, attempts + 1))
 
     def add(self, task: Task, attempt: int, patch: str, note: str) -> None:
         """Appends one, as one write."""
@@ -254,10 +228,10 @@ class _Predictions:
         }
         with self._writing, self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        self._done.add((task.task_id, attempt))
+        self.done.add((task.task_id, attempt))
         what = f"{len(patch.splitlines())} lines of a patch" if patch else "no patch"
         self.say(f"{task.task_id} #{attempt}: {what}" + (f" ({note})" if note else ""))
 
     def say(self, text: str) -> None:
         """To the terminal."""
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        show(text, console=self._console)

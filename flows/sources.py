@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.oversampling import wishes_of
 from perfquarry.flows.run import Run
+from perfquarry.flows.screening import demands_of
 from perfquarry.testgen.asv import AsvSource
 from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.sources import WorkloadSource
@@ -17,28 +17,20 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
     "unit-test": lambda run: UnitTests(),
     "asv": lambda run: AsvSource(),
     "replay": lambda run: ReplaySource(),
-    "generated": lambda run: replace(run.generated, wishes=wishes_of(run)),
+    "generated": lambda run: replace(run.generated, wishes={one.change_id: one.wishes for one in demands_of(run)}),
 }
 """By name, in the order in which they are asked: how each is made for a run."""
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Raises where a name is none of a source.
-
-    Raises:
-        InputError: it names those that are known.
-    """
+    """Raises where a name is none of a source."""
     unknown = [name for name in names if name not in SOURCES]
     if unknown:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
 def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
-    """The sources that the run's settings name, and further ones that a change was sent back for.
-
-    Raises:
-        InputError: one of them is unknown.
-    """
+    """The sources that the run's settings name, and further ones that a change was sent back for."""
     names = {*run.options.settings.generate.sources, *extra}
     check_sources(names)
     return [make(run) for name, make in SOURCES.items() if name in names]

@@ -7,20 +7,13 @@ from statistics import median
 
 from perfquarry.curation import Mode
 from perfquarry.curation.samples import analyse, read_cases
-from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import seconds, times
 
 
 def report(file: Path, mode: Mode, *, as_json: bool) -> None:
-    """Analyses the cases of a file.
-
-    Raises:
-        InputError: it cannot be read, or holds no timings.
-    """
+    """Analyses the cases of a file."""
     results = analyse(read_cases(file), mode)
-    if as_json:
-        print_json({"results": results})
-        return
     names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
     table = Listing(names, f"{len(results)} case(s), mode {mode}")
     for number, result in enumerate(results):
@@ -34,4 +27,4 @@ def report(file: Path, mode: Mode, *, as_json: bool) -> None:
             f"{result.delta:.3f}",
             "–" if result.p_value is None else f"{result.p_value:.3g}",
         )
-    show(table)
+    put({"results": results}, [table], as_json=as_json)

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-import pyarrow.compute as pc
-
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources
@@ -33,7 +31,7 @@ from perfquarry.data.records import (
     Verdict,
     Workload,
 )  # fmt: skip
-from perfquarry.flows import again, rows_of_run, screening
+from perfquarry.flows import again, count_runs, rows_of_run, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined
@@ -59,8 +57,6 @@ PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
 
 _log = logging.getLogger("perfquarry.flows")
-DEMO = "demo"
-"""Name of the demo repository: nothing is counted there, so that it is ready within minutes."""
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
 
@@ -127,12 +123,11 @@ def _mine_todo(run: Run) -> list[Batch]:
 
 
 def _mine(run: Run, _: Batch) -> None:
-    known = run.store.scan(Change, run.name, columns=["head_sha"], **run.where("mine"))
     changes = crawl(
         run.clone,
         run.stamp("mine"),
         run.options.settings.mine,
-        known=frozenset(known["head_sha"].to_pylist()),
+        known=frozenset(run.column("mine", "head_sha")),
         since=run.options.since,
         until=run.options.until,
         only=run.options.changes or None,
@@ -164,7 +159,7 @@ def _judge_todo(run: Run) -> list[Batch]:
 
 
 def _judge(run: Run, keys: Batch) -> None:
-    wanted = frozenset(keys) - _done(run, Verdict, "judge")  # a batch may be tried again
+    wanted = frozenset(keys) - run.column("judge")  # a batch may be tried again
     append_in_parts(run, _counted(verdicts(run, wanted)))
     run.judged()
 
@@ -172,31 +167,12 @@ def _judge(run: Run, keys: Batch) -> None:
 # build, generate, measure: one change a batch, most probable first
 
 
-def _kept(run: Run, model: type[Row], stage: str) -> set[str]:
-    table = run.store.scan(
-        model, run.name, columns=["change_id"], where=pc.field("status") == "kept", **run.where(stage)
-    )
-    return set(table["change_id"].to_pylist())
-
-
-def _done(run: Run, model: type[Row], stage: str) -> set[str]:
-    table = run.store.scan(model, run.name, columns=["change_id"], **run.where(stage))
-    return set(table["change_id"].to_pylist())
-
-
-def _built(run: Run) -> set[str]:
-    """Changes of which both sides are built."""
-    table = run.store.scan(Build, run.name, columns=["change_id", "status"], **run.where("build"))
-    rejected = set(table.filter(pc.field("status") != "kept")["change_id"].to_pylist())
-    return set(table["change_id"].to_pylist()) - rejected
-
-
 def _one_by_one(run: Run, ready: set[str], done: set[str]) -> list[Batch]:
     return [(change,) for change in run.in_scope() if change in ready and change not in done]
 
 
 def _build_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _kept(run, Verdict, "judge"), _done(run, Build, "build") - again.due(run, "build"))
+    return _one_by_one(run, run.kept("judge"), run.column("build") - again.due(run, "build"))
 
 
 def _build(run: Run, keys: Batch) -> None:
@@ -211,17 +187,13 @@ def _build(run: Run, keys: Batch) -> None:
         tidy(run)
 
 
-def _builds(run: Run, change_id: str) -> list[Build]:
-    return list(run.store.records(Build, run.name, where=pc.field("change_id") == change_id, **run.where("build")))
-
-
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, _built(run), rows_of_run.done(run, Workload, "generate") - again.due(run, "generate"))
+    return _one_by_one(run, run.kept("build"), rows_of_run.done(run, "generate") - again.due(run, "generate"))
 
 
 def case_of(run: Run, change_id: str) -> Case:
     """A built change as the sources of workloads get it; while it is referred to, its builds are not evicted."""
-    builds = _builds(run, change_id)
+    builds = run.rows_of(Build, "build", change_id)
     base, head = run.builder.reopen(builds)
     settings, stamp = run.options.settings.generate, run.stamp("generate")
     change = run.change(change_id)
@@ -241,20 +213,19 @@ def _generate(run: Run, keys: Batch) -> None:
 
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:
-    rows = run.store.records(Workload, run.name, where=pc.field("change_id") == change_id, **run.where("generate"))
-    return [row for row in rows if row.status == "kept"]
+    return [row for row in run.rows_of(Workload, "generate", change_id) if row.status == "kept"]
 
 
 def _measure_todo(run: Run) -> list[Batch]:
-    done = rows_of_run.done(run, Timing, "measure") - set(rows_of_run.undecided(run, run.begun))
-    return _one_by_one(run, _kept(run, Workload, "generate"), done)
+    done = rows_of_run.done(run, "measure") - set(rows_of_run.undecided(run, run.begun))
+    return _one_by_one(run, run.kept("generate"), done)
 
 
 def _measure(run: Run, keys: Batch) -> None:
     settings = run.options.settings
     for key in keys:
         change = run.change(key)
-        base, head = run.builder.reopen(_builds(run, key))
+        base, head = run.builder.reopen(run.rows_of(Build, "build", key))
         left = rows_of_run.undecided(run, run.begun).get(key)
         workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
@@ -286,7 +257,7 @@ def _measure(run: Run, keys: Batch) -> None:
 
 
 def _select_todo(run: Run) -> list[Batch]:
-    changes = sorted(_done(run, Timing, "measure"))
+    changes = sorted(run.column("measure"))
     if not changes:
         return []
     family = rows_of_run.family(run, changes)
@@ -316,7 +287,7 @@ def _select(run: Run, keys: Batch) -> None:
             assemble(
                 change,
                 verdict_with_functions(run, change),
-                _builds(run, change_id),
+                run.rows_of(Build, "build", change_id),
                 _workloads(run, change_id),
                 rows,
                 [timing for timing in timings if timing.change_id == change_id],
@@ -328,27 +299,6 @@ def _select(run: Run, keys: Batch) -> None:
         )
     run.store.append(evidence)
     run.store.append(tasks)
-
-
-# count: of real repositories, where valgrind is
-
-
-def _count_todo(run: Run) -> list[Batch]:
-    from perfquarry.flows.count_runs import to_count
-
-    return [] if run.name == DEMO else to_count(run)
-
-
-def _count(run: Run, keys: Batch) -> None:
-    from perfquarry.flows.count_runs import count
-
-    count(run, keys)
-
-
-def _count_summary(run: Run) -> str:
-    from perfquarry.flows.count_runs import summary
-
-    return summary(run)
 
 
 STAGES: tuple[Stage, ...] = (
@@ -375,6 +325,15 @@ STAGES: tuple[Stage, ...] = (
         summary=screening.summary,
         writes=(Finding, Problem),
     ),
-    Stage("count", _count_todo, _count, alone=True, summary=_count_summary, writes=(Count,), keys="task"),
+    Stage(
+        "count",
+        count_runs.todo,
+        count_runs.count,
+        alone=True,
+        summary=count_runs.summary,
+        writes=(Count,),
+        keys="task",
+    ),
 )
 """In the order in which data walks through them."""
+BY_NAME = {stage.name: stage for stage in STAGES}

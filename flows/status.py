@@ -16,6 +16,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Record
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import Listing, print_json, show
+from perfquarry.flows.reports import duration
 from perfquarry.flows.runs import RunRecord, repositories, runs_of
 
 REFRESH_SECONDS = 2.0
@@ -37,11 +38,7 @@ class RepositoryStatus(Record):
 
 
 class Statuses:
-    """Statuses of a home; the funnel is counted anew only when the tables have changed.
-
-    Args:
-        home: the home.
-    """
+    """Statuses of a home; the funnel is counted anew only when the tables have changed."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -109,8 +106,4 @@ def _runs(one: RepositoryStatus) -> Iterator[Text]:
 
 
 def _age(since: datetime) -> str:
-    seconds = (datetime.now(UTC) - since).total_seconds()
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return duration((datetime.now(UTC) - since).total_seconds())

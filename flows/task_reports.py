@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,53 +13,64 @@ from rich.table import Table
 from rich.text import Text
 
 from perfquarry.curation.blocks import Session, runs_of
-from perfquarry.curation.counts import counts_of
+from perfquarry.curation.counts import LABELS, counts_of, label_of
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.home import Home
 from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, SessionStatistics, Task, Timing, Workload
-from perfquarry.data.store import TableStore
-from perfquarry.flows.count_lines import count_lines, facts_of
-from perfquarry.flows.facts import find_task
-from perfquarry.flows.output import Listing, print_json, show
-from perfquarry.flows.reports import intent_in_words, times
+from perfquarry.flows.names import find_task
+from perfquarry.flows.output import Listing, put
+from perfquarry.flows.reports import intent_in_words, with_interval
 
 PLOT_WIDTH = 48
+SHOWN_FUNCTIONS = 6
 
 
 def report(home: Home, task_id: str, *, as_json: bool) -> None:
-    """One task, accepted or not, found by the start of its id or head.
-
-    Raises:
-        UnknownTask: there is none, or there are several.
-    """
+    """One task, accepted or not, found by the start of its id or head."""
     store, task = find_task(home, task_id)
     own = pc.field("change_id") == task.change_id
     evidence = list(store.records(Evidence, task.repo, config_hash=task.config_hash, where=own))
     counts = counts_of(store, task.repo)
     intent = with_curators(intents_of(store, task.repo, [task]), curated(home)).get(task.task_id)
-    if as_json:
-        kept = {row.workload_id for row in evidence if row.status == "kept"}
-        kept |= {one.workload_id for one in task.workloads}
-        about = [row for row in counts.values() if row.change_id == task.change_id]
-        rows = [facts_of(row, faster=row.workload_id in kept) for row in about]
-        print_json({"task": task, "intent": intent, "evidence": evidence, "counts": rows})
+    kept = {row.workload_id for row in evidence if row.status == "kept"} | {one.workload_id for one in task.workloads}
+    about = [row for row in counts.values() if row.change_id == task.change_id]
+    rows = [count_facts(row, faster=row.workload_id in kept) for row in about]
+
+    def parts() -> Iterator[RenderableType]:
+        timings = list(store.records(Timing, task.repo, where=own))
+        names = {
+            row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node
+            for row in store.records(Workload, task.repo, where=own)
+        }
+        yield task_head(task, intent)
+        for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
+            measured = [timing for timing in timings if timing.workload_id == row.workload_id]
+            yield ""
+            yield from evidence_lines(row, names.get(row.workload_id, row.workload_id), measured)
+            if row.workload_id in counts:
+                yield from _counted(counts[row.workload_id], row)
+
+    put({"task": task, "intent": intent, "evidence": evidence, "counts": rows}, parts(), as_json=as_json)
+
+
+def count_facts(row: Count, *, faster: bool) -> dict[str, Any]:
+    """A row of counts and its label as JSON."""
+    return {**row.model_dump(mode="json"), "label": label_of(row, faster=faster)}
+
+
+def _counted(row: Count, evidence: Evidence) -> Iterator[Text]:
+    label = label_of(row, faster=evidence.status == "kept")
+    if label is None:
+        yield Text(f"  instructions: {row.detail}")
         return
-    timings, names = list(store.records(Timing, task.repo, where=own)), _names(store, task)
-    show(task_head(task, intent))
-    for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
-        measured = [timing for timing in timings if timing.workload_id == row.workload_id]
-        show("", *evidence_lines(row, names.get(row.workload_id, row.workload_id), measured))
-        show(*_counted(counts.get(row.workload_id), row))
-
-
-def _names(store: TableStore, task: Task) -> dict[str, str]:
-    """What to call each workload of a task's change."""
-    rows = store.records(Workload, task.repo, where=pc.field("change_id") == task.change_id)
-    return {row.workload_id: f"{row.node} ({row.source}): {row.detail}" if row.is_script else row.node for row in rows}
-
-
-def _counted(count: Count | None, evidence: Evidence) -> list[Text]:
-    return [Text.from_markup(line) for line in count_lines(count, evidence)] if count else []
+    yield Text(
+        f"  instructions: {row.ratio:.3f}× [{row.low:.3f}, {row.high:.3f}] over {len(row.seeds)} seeds, "
+        f"{row.ir_base:,} → {row.ir_head:,}: {label} ({LABELS[label]})"
+    )
+    for one in row.functions[:SHOWN_FUNCTIONS]:
+        where = "in the patch" if one.in_patch else "called from it" if one.called_from_patch else "elsewhere"
+        base, head = (f"{count:,}" if count is not None else "–" for count in (one.ir_base, one.ir_head))
+        yield Text(f"    {base} → {head}  {one.name} ({where})", "dim")
 
 
 def evidence_lines(evidence: Evidence, code: str, timings: Sequence[Timing]) -> Iterator[RenderableType]:
@@ -74,7 +86,7 @@ def evidence_lines(evidence: Evidence, code: str, timings: Sequence[Timing]) -> 
     yield f"  {evidence.detail}"
     for one in evidence.sessions:
         yield (
-            f"  session {one.session}: {times(one.speedup)} [{times(one.low)}, {times(one.high)}], "
+            f"  session {one.session}: {with_interval(one.speedup, one.low, one.high)}, "
             f"δ {one.delta:.3f}, p {one.p_value:.2g}"
         )
         session = measured_session(one, timings)
@@ -124,14 +136,13 @@ def session_plot(session: Session) -> RenderableType:
 def task_head(task: Task, intent: Intent | None = None) -> Listing:
     """A task in words, without its workloads."""
     table = Listing(("what", ""), head=False)
-    low, high = times(task.low), times(task.high)
-    overall = f"{times(task.overall_speedup)} [{times(task.overall_low)}, {times(task.overall_high)}]"
+    overall = with_interval(task.overall_speedup, task.overall_low, task.overall_high)
     rows = {
         "title": task.title,
         "base": task.base_sha,
         "head": task.head_sha,
         "merged": f"{task.created_at_commit:%Y-%m-%d}",
-        "decision": f"accepted: {times(task.speedup)} [{low}, {high}], δ {task.delta or 0:.3f}"
+        "decision": f"accepted: {with_interval(task.speedup, task.low, task.high)}, δ {task.delta or 0:.3f}"
         if task.status == "kept"
         else f"rejected: {task.reason} ({MEANING[Reason(task.reason or Reason.NO_GAIN)]})",
         "overall": f"{overall} over all {task.timed_workloads} workloads timed" if task.timed_workloads else "",

@@ -20,7 +20,6 @@ from perfquarry.data.records import Record, content_id
 from perfquarry.flows import again
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import VERSIONS, Run
-from perfquarry.flows.scope import open_changes
 from perfquarry.flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")
@@ -38,12 +37,7 @@ class Mark(Record):
 
 
 class Watermark:
-    """The mark of the runs with the same options and stages.
-
-    Args:
-        run: the run.
-        stages: names of its stages.
-    """
+    """The mark of the runs with the same options and stages."""
 
     def __init__(self, run: Run, stages: Sequence[str]) -> None:
         self._run = run
@@ -74,7 +68,7 @@ class Watermark:
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
             return
-        if run.options.limit and open_changes(run, run.ranked()):
+        if run.options.limit and again.open_changes(run, run.ranked()):
             return
         if again.left(run, [stage.name for stage in self._stages]):
             return

@@ -11,12 +11,12 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from perfquarry.curation.in_force import newest_tasks
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.git import git_of
 from perfquarry.flows.display import current
 from perfquarry.flows.promise import SECONDS, promising
+from perfquarry.flows.reports import duration, with_interval
 from perfquarry.flows.reports import size as bytes_of
-from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES, Stage
 
@@ -34,11 +34,7 @@ Step = tuple[Stage, frozenset[str] | None]
 def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
     """The named stages in the order in which they are to run; tells what is found on the way.
 
-    The caller does each step before it asks for the next.
-
-    Args:
-        run: the run.
-        names: of the stages; in waves where changes are both built and decided.
+    In waves where changes are both built and decided. The caller does each step before it asks for the next.
     """
     stages = [stage for stage in STAGES if stage.name in names]
     walked = [stage for stage in stages if stage.of_changes]
@@ -106,9 +102,8 @@ class _Waves:
     def _accepted(self) -> dict[str, str]:
         """By id of an accepted task what is told of it."""
         return {
-            task.task_id: f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]  {task.task_id}  {task.title}"
-            for task in newest_tasks(self.run.store, self.run.name)
-            if task.status == "kept"
+            task.task_id: f"{with_interval(task.speedup, task.low, task.high)}  {task.task_id}  {task.title}"
+            for task in accepted_tasks(self.run.store, self.run.name)
         }
 
     def _tell_new(self, known: Collection[str]) -> dict[str, str]:
@@ -125,14 +120,14 @@ class _Waves:
     def _plan(self, changes: int) -> str:
         options = self.run.options
         most = changes * SECONDS / options.jobs
-        text = f"{changes} change(s) to try, the most promising first: up to about {_time(most)}"
+        text = f"{changes} change(s) to try, the most promising first: up to about {duration(most)}"
         text += f" and {bytes_of(2 * changes * _tree_bytes(self.run))} for their trees"
-        ends = [f"after {_time(options.seconds)}"] if options.seconds else []
+        ends = [f"after {duration(options.seconds)}"] if options.seconds else []
         ends += [f"at {options.tasks} accepted task(s)"] if options.tasks else []
         return text + (f"; ends {' or '.join(ends)}" if ends else "")
 
     def _left(self, changes: int) -> str:
-        text = f"{len(self.taken)} change(s) tried, {changes} to go: about {_time(changes * self.pace)} at this pace"
+        text = f"{len(self.taken)} change(s) tried, {changes} to go: about {duration(changes * self.pace)} at this pace"
         if self.run.is_over:
             return f"{text}; the time is over: the same command goes on"
         return text
@@ -142,10 +137,3 @@ def _tree_bytes(run: Run) -> int:
     """Bytes of the files at the end of the branch."""
     listed = git_of(run.clone).output("ls-tree", "-r", "-l", "HEAD", doing=f"listing the files of {run.name}")
     return sum(int(size) for line in listed.splitlines() if (size := line.split(None, 4)[3]).isdigit())
-
-
-def _time(seconds: float) -> str:
-    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -9,28 +9,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 
-from perfquarry.curation.counts import ratios_of
-from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Change, Row, Timing, Verdict, Workload
 from perfquarry.flows.display import current, showing, waiting
-from perfquarry.flows.facts import without_tasks
+from perfquarry.flows.facts import Accepted, without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options, as_given
-from perfquarry.flows.output import print_json, show
-from perfquarry.flows.reports import funnel_table, reasons_table, task_row, tasks_table
+from perfquarry.flows.output import put, show
+from perfquarry.flows.reports import funnel_table, reasons_table
 from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import TABLES, Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import LocalServer, local_server, quiet
@@ -47,12 +43,7 @@ Execute = Callable[[Run, Sequence[str]], None]
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
-    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies.
-
-    Raises:
-        InputError: the repository or a change cannot be found.
-        RunFailed: some batches could not be done.
-    """
+    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies."""
     began = time.monotonic()
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
@@ -74,15 +65,7 @@ def perform(
     """One run from its claims to its notices; returns the funnel.
 
     When nothing is new since a finished run with the same options, no stage looks at
-    anything and the executor is not entered.
-
-    Args:
-        run: what is run.
-        stages: names of the stages.
-        executor: gets ready whatever does the stages, while the repository is fetched.
-        console: where progress is shown.
-        silent: show none.
-        flow_run: id of Prefect's flow run, where there is one already.
+    anything and the executor, which gets ready while the repository is fetched, is not entered.
 
     Raises:
         InputError: the repository or a change cannot be found.
@@ -172,11 +155,7 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
 
 
 def _check_names(run: Run, stages: Sequence[str]) -> None:
-    """Looks at what the options name, before a server is started or anything is cloned over the network.
-
-    Raises:
-        InputError: a judge, a source of workloads or a local repository is none.
-    """
+    """Looks at what the options name, before a server is started or anything is cloned over the network."""
     check_sources(run.options.settings.generate.sources)
     spec_of(run.options.settings.judge)
     if "generate" in stages:
@@ -186,11 +165,7 @@ def _check_names(run: Run, stages: Sequence[str]) -> None:
 
 
 def _check(run: Run, stages: Sequence[str]) -> None:
-    """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
-
-    Raises:
-        InputError: the repository has no commit, or a change is not in the clone.
-    """
+    """Clones or updates the repository and looks the asked changes up, before anything is shown or written."""
     run.newest_commit()
     if "judge" in stages:
         with judging(run):  # whoever answers is there
@@ -202,61 +177,38 @@ def _check(run: Run, stages: Sequence[str]) -> None:
             raise InputError(f"no commit {change!r} in {run.source}: give hashes of its default branch") from error
 
 
-_BEFORE: dict[str, tuple[str, type[Row]]] = {
-    "judge": ("mine", Change),
-    "build": ("judge", Verdict),
-    "generate": ("build", Build),
-    "measure": ("generate", Workload),
-    "select": ("measure", Timing),
-}
-"""By stage: the one before it, and the table that it fills."""
-
-
 def _check_before(run: Run, stages: Sequence[str]) -> None:
-    """Looks whether the first of the stages has anything to begin with.
-
-    Raises:
-        InputError: the stage before it was not run with these settings.
-    """
-    if stages[0] in _BEFORE:
-        before, table = _BEFORE[stages[0]]
-        if not run.store.count(table, run.name, **run.where(before)):
-            raise InputError(
-                f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
-                f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
-            )
+    """Looks whether the first of the stages has anything to begin with."""
+    before = dict(zip((*TABLES, "select")[1:], TABLES, strict=True)).get(stages[0])
+    if before and not run.store.count(TABLES[before], run.name, **run.where(before)):
+        raise InputError(
+            f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
+            f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
+        )
 
 
 def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
-    accepted = accepted_tasks(run.store, run.name)
-    intents = with_curators(intents_of(run.store, run.name, accepted), curated(run.home))
-    if as_json:
-        facts = {
-            "repository": run.name,
-            "funnel": counts.as_json(),
-            "tasks": [task_row(task, intents.get(task.task_id)) for task in accepted],
-            "tables": str(run.home.tables),
-            "seconds": round(seconds, 1),
-        }
-        print_json(facts)
-        return
-    show("", funnel_table(counts), "", reasons_table(counts.reasons), "", console=console)
-    place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
-    if not accepted:
-        show(without_tasks(counts, run.options.repo), place, console=console)
-        return
-    show(tasks_table(accepted, ratios_of(run.store, run.name, accepted), intents), "", place, console=console)
-    show(
-        f"One task in full: perfquarry show TASK. One file: perfquarry export {run.options.repo} --to tasks.parquet",
-        console=console,
-    )
+    accepted = Accepted(run.home, run.store, run.name)
+    facts = {"repository": run.name, "funnel": counts, "tasks": accepted.rows()}
+    facts |= {"tables": str(run.home.tables), "seconds": round(seconds, 1)}
+
+    def parts() -> Iterator[RenderableType]:
+        yield from ("", funnel_table(counts), "", reasons_table(counts.reasons), "")
+        place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
+        if not accepted.tasks:
+            yield from (without_tasks(counts, run.options.repo), place)
+            return
+        yield from (accepted.table(), "", place)
+        one_file = f"perfquarry export {run.options.repo} --to tasks.parquet"
+        yield f"One task in full: perfquarry show TASK. One file: {one_file}"
+
+    put(facts, parts(), as_json=as_json, console=console)
 
 
 def serve(home: Home) -> None:
     """Keeps the home's server up and says where its page is, until Ctrl-C."""
     quiet()
-    console = Console()
     with local_server(home) as server:
-        console.print(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)", highlight=False)
+        show(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
         while True:
             time.sleep(3600)

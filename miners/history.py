@@ -17,7 +17,6 @@ from perfquarry.miners.references import issue_numbers, pull_number, squash_numb
 from perfquarry.miners.revisions import RevisionRange, select
 from perfquarry.miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 
-STAGE_VERSION = "2"
 _FEW = 64
 """Below that many commits a second git process costs more than it saves."""
 _MOST = 2

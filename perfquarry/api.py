@@ -32,7 +32,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, ReleasedTiming, Row, Task, Timing
 from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
-from perfquarry.flows.facts import find_task
+from perfquarry.flows.names import find_task
 
 Verdict = Literal["gain", "no_gain", "slower", "undecided"]
 SAMPLE_COLUMNS = ("workload_id", "session", "block", "attempt", "side", "aa", "call", "seconds")

@@ -98,10 +98,7 @@ class AsvBenchmark:
 class AsvSource:
     """The source `asv`; a change of a repository without a suite has no row of it."""
 
-    @property
-    def name(self) -> Source:
-        """As `--workloads` calls it."""
-        return SOURCE
+    name: Source = SOURCE
 
     def workloads(self, case: Case) -> list[Workload]:
         """Rows of the benchmarks tried: kept ones first, those that execute most of the change before others.
@@ -206,13 +203,8 @@ def _chosen(candidates: Iterable[AsvBenchmark], limit: int) -> list[AsvBenchmark
 
 
 def _cost(one: AsvBenchmark, owners: Sequence[tuple[str, str]]) -> tuple[bool, int, int, str]:
-    place = (one.benchmark.module, one.benchmark.owner)
-    return (
-        one.distance is None,
-        (one.distance or 0) + owners.count(place),
-        -one.likeness,
-        one.benchmark.id,
-    )
+    calls = (one.distance or 0) + owners.count((one.benchmark.module, one.benchmark.owner))
+    return one.distance is None, calls, -one.likeness, one.benchmark.id
 
 
 def _tried(case: Case, planned: Sequence[tuple[AsvBenchmark, Combination]]) -> list[Trial]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from perfquarry.data.records import Change, Side, Stamp, Verdict
+from perfquarry.data.records import Change, Side, Source, Stamp, Verdict, Workload
 from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.testgen.traced import Trace, has_native_source, trace_of
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,17 @@ class Case:
     def sides(self) -> dict[Side, BuiltSide]:
         """Both sides by name."""
         return {"base": self.base, "head": self.head}
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What of the change can be traced."""
+        return trace_of(self.change, self.verdict, self.base.tree, self.head.tree)
+
+    @property
+    def changes_code(self) -> bool:
+        """Whether anything changed that a workload could execute: statements of functions, or native code."""
+        return bool(self.trace) or has_native_source(self.change)
+
+    def row(self, source: Source, code: str = "", **columns: Any) -> Workload:
+        """A workload of the change; without code, what a source says of the change as a whole."""
+        return Workload.of(self.stamp, self.change.change_id, source, code, **columns)

@@ -10,7 +10,6 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
@@ -46,7 +45,7 @@ class Shown:
     examples: str
 
 
-def context_of(case: Case, trace: Trace, tokens: int, sides: Sequence[Side]) -> Shown:
+def context_of(case: Case, tokens: int, sides: Sequence[Side]) -> Shown:
     """The parts of a prompt about a change, in at most `tokens` tokens (`about_tokens`) together.
 
     Nothing of it depends on who judged the change: the same change is the same question.
@@ -60,9 +59,9 @@ def context_of(case: Case, trace: Trace, tokens: int, sides: Sequence[Side]) -> 
             Piece(f"{text}\n", -float(at)) for at, text in enumerate(case.change.message.strip().split("\n\n"))
         ],
         "apis": [Piece(f"{api.name}: {api.why}", -float(at)) for at, api in enumerate(apis)],
-        "diff": _hunks(case.change, trace),
-        "functions": [piece for side in sides for piece in _functions(case.change, trace, side, case.sides[side].tree)],
-        "examples": _examples(case, trace, [api.name for api in apis]),
+        "diff": _hunks(case.change, case.trace),
+        "functions": [piece for side in sides for piece in _functions(case, side)],
+        "examples": _examples(case, [api.name for api in apis]),
     }
     shown, spare = {}, 0
     for name, share in SHARES.items():
@@ -91,11 +90,11 @@ def _hunks(change: Change, trace: Trace) -> list[Piece]:
     return pieces
 
 
-def _functions(change: Change, trace: Trace, side: Side, tree: Path) -> Iterator[Piece]:
+def _functions(case: Case, side: Side) -> Iterator[Piece]:
     """Functions with changed lines in full, methods below the head of their class."""
-    spans = {target.path: target.spans for target in trace.of(side)}
-    for path in dict.fromkeys(path_at(file, side) for file in change.files):
-        source = content_of(tree, path)
+    spans = {target.path: target.spans for target in case.trace.of(side)}
+    for path in dict.fromkeys(path_at(file, side) for file in case.change.files):
+        source = content_of(case.sides[side].tree, path)
         module = parse(source) if path in spans else None
         if module is None:
             continue
@@ -112,9 +111,9 @@ def _functions(change: Change, trace: Trace, side: Side, tree: Path) -> Iterator
                 yield Piece("\n".join(lines), hits + (side == "base"), name)
 
 
-def _examples(case: Case, trace: Trace, apis: Sequence[str]) -> list[Piece]:
+def _examples(case: Case, apis: Sequence[str]) -> list[Piece]:
     """Functions of the base's tests that call by name what changed or what reaches it, those that call more first."""
-    changed = [*trace.functions, *(f"{function.path}::{function.name}" for function in case.verdict.functions)]
+    changed = [*case.trace.functions, *(f"{function.path}::{function.name}" for function in case.verdict.functions)]
     names = {part for one in changed for part in one.rpartition("::")[2].split(".")}
     names |= {api.rpartition(".")[2] for api in apis}
     pieces: list[Piece] = []

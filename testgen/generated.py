@@ -23,7 +23,6 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.context import context_of
 from perfquarry.testgen.scripts import Script
 from perfquarry.testgen.survivors import choose, roles_of, without_duplicates
-from perfquarry.testgen.traced import has_native_source, trace_of
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 PROMPTS = Path(__file__).with_name("prompts")
@@ -83,8 +82,7 @@ class Generated:
             PerfquarryError: the model cannot be asked now (budget, server, answers awaited); nothing is lost.
             SandboxUnavailable: the sandbox itself could not start.
         """
-        trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
-        if not trace and not has_native_source(case.change):
+        if not case.changes_code:
             return []
         settings = case.settings.generated
         lacking = self.wishes.get(case.change.change_id, ())
@@ -117,9 +115,8 @@ def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequenc
         wishes: what the scripts lacked, as screening found; empty: a plain round.
     """
     settings = case.settings.generated
-    trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
     tokens = number * settings.context_tokens
-    shown = context_of(case, trace, tokens, ("base",) if number == 1 else ("base", "head"))
+    shown = context_of(case, tokens, ("base",) if number == 1 else ("base", "head"))
     values = {
         **vars(shown),
         "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
@@ -178,5 +175,4 @@ def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int], wanted: i
 def _failed(case: Case, answer: Answer[Samples], number: int) -> Workload:
     """The row of a change for which the model wrote nothing that can be read."""
     reason = Reason.REFUSED if answer.status == "refused" else Reason.MALFORMED
-    change_id = case.change.change_id
-    return Workload.of(case.stamp, change_id, Generated.name, reason=reason, detail=answer.detail, round=number)
+    return case.row(Generated.name, reason=reason, detail=answer.detail, round=number)

@@ -41,14 +41,7 @@ def gather(case: Case, sources: Sequence[WorkloadSource]) -> list[Workload]:
         SandboxUnavailable: the sandbox itself could not start.
     """
     if edited := edited_expectations(case.change, case.base.tree, case.head.tree):
-        row = Workload.of(
-            case.stamp,
-            case.change.change_id,
-            sources[0].name,
-            reason=Reason.EXPECTATIONS_CHANGED,
-            detail="; ".join(edited[:_TOLD]),
-        )
-        return [row]
+        return [case.row(sources[0].name, reason=Reason.EXPECTATIONS_CHANGED, detail="; ".join(edited[:_TOLD]))]
     rows: list[Workload] = []
     for source in sources:
         rows += source.workloads(case)
@@ -63,10 +56,6 @@ def _summary(case: Case, source: Source, rejected: Sequence[Workload]) -> Worklo
     """The row of a change for which no source has anything to keep or to say."""
     order = {str(reason): rank for rank, reason in enumerate(TELLING)}
     most = min(rejected, key=lambda row: order.get(str(row.reason), len(order)), default=None)
-    return Workload.of(
-        case.stamp,
-        case.change.change_id,
-        most.source if most else source,
-        reason=most.reason if most else Reason.NO_WORKLOADS,
-        detail=f"{most.node}: {most.detail}" if most else "no source has a workload for it",
-    )
+    if most is None:
+        return case.row(source, reason=Reason.NO_WORKLOADS, detail="no source has a workload for it")
+    return case.row(most.source, reason=most.reason, detail=f"{most.node}: {most.detail}")

@@ -22,7 +22,7 @@ from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
 from perfquarry.testgen.targets import realistic_targets
-from perfquarry.testgen.traced import SIDES, Trace, has_native_source, trace_of
+from perfquarry.testgen.traced import SIDES
 
 LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
@@ -56,12 +56,11 @@ def try_scripts(case: Case, scripts: Sequence[Script]) -> list[Trial]:
     Raises:
         SandboxUnavailable: the sandbox itself could not start.
     """
-    trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
-    if not trace and not has_native_source(case.change):
+    if not case.changes_code:
         return [Trial(script, Reason.MISSES_CHANGE, "no statement of a function changed") for script in scripts]
     packages = package_names(case.base.source_roots)
     with ThreadPoolExecutor(max_workers=case.jobs) as pool:
-        return list(pool.map(lambda script: _Attempt(case, trace, script).trial(packages), scripts))
+        return list(pool.map(lambda script: _Attempt(case, script).trial(packages), scripts))
 
 
 def rows_of(case: Case, trials: Sequence[Trial]) -> list[Workload]:
@@ -69,9 +68,7 @@ def rows_of(case: Case, trials: Sequence[Trial]) -> list[Workload]:
     rows: dict[str, Workload] = {}
     for trial in sorted(trials, key=lambda one: one.reason is not None):
         code = trial.script.code.encode("utf-8", "replace").decode()
-        row = Workload.of(
-            case.stamp,
-            case.change.change_id,
+        row = case.row(
             trial.script.source,
             code,
             reason=trial.reason,
@@ -102,8 +99,8 @@ class _Rejected(Exception):
 class _Attempt:
     """One script on its way; what is known of it so far."""
 
-    def __init__(self, case: Case, trace: Trace, script: Script) -> None:
-        self._case, self._trace, self._script = case, trace, script
+    def __init__(self, case: Case, script: Script) -> None:
+        self._case, self._trace, self._script = case, case.trace, script
         self._settings = case.settings.scripts
         code = script.code
         self._name = node_of(script.source, code, workload_id_of(case.change.change_id, script.source, code))

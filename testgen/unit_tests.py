@@ -10,14 +10,12 @@ it saves may be work it no longer does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
-from perfquarry.data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
-from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.data.records import Reason, Side, Source, Workload
 from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId, definitions_of
@@ -27,7 +25,7 @@ from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.reach import TestFile
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.targets import realistic_targets
-from perfquarry.testgen.traced import candidate_files, content_of, has_native_source, trace_of
+from perfquarry.testgen.traced import candidate_files, content_of
 
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3
@@ -56,65 +54,34 @@ _TELLING = (
 )
 
 
-def select(
-    change: Change,
-    verdict: Verdict,
-    base: BuiltSide,
-    head: BuiltSide,
-    prober: Prober,
-    settings: GenerateSettings,
-    stamp: Stamp,
-    tools: Mapping[Side, Path],
-    jobs: int = 2,
-) -> list[Workload]:
-    """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
-
-    A change without any kept workload has one more rejected row, the first, with an empty
-    `code` and the most telling reason. May be called from several threads.
-
-    Args:
-        tools: folder with coverage and yappi for each side's interpreter (`Environments.tool_overlay`);
-            a side left out must have them in its environment.
-        jobs: processes run at once.
-
-    Raises:
-        SandboxUnavailable: the sandbox itself could not start.
-    """
-    trace = trace_of(change, verdict, base.tree, head.tree)
-    rows = _Rows(change, stamp)
-    if not trace and not has_native_source(change):
-        return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
-    files = candidate_files(change, {"base": base, "head": head}, settings.max_test_files)
-    if not files:
-        return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        runner = Runner(prober, {"base": base, "head": head}, tools, settings, pool)
-        executing = Executing(runner, trace)
-        candidates = _search(executing, files, settings.max_workloads)
-        if not candidates:
-            return [rows.none(*executing.nothing())]
-        _check(candidates, runner, trace.functions)
-    return rows.all(candidates, settings.max_workloads, base.tree, bool(trace))
-
-
 class UnitTests:
     """Unit tests as a source of workloads."""
 
     name: Source = SOURCE
 
     def workloads(self, case: Case) -> list[Workload]:
-        """See `select`."""
-        return select(
-            case.change,
-            case.verdict,
-            case.base,
-            case.head,
-            case.prober,
-            case.settings,
-            case.stamp,
-            case.tools,
-            case.jobs,
-        )
+        """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
+
+        A change without any kept workload has one more rejected row, the first, with an empty
+        `code` and the most telling reason. May be called from several threads.
+
+        Raises:
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        settings, rows = case.settings, _Rows(case)
+        if not case.changes_code:
+            return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
+        files = candidate_files(case.change, case.sides, settings.max_test_files)
+        if not files:
+            return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
+        with ThreadPoolExecutor(max_workers=case.jobs) as pool:
+            runner = Runner(case.prober, case.sides, case.tools, settings, pool)
+            executing = Executing(runner, case.trace)
+            candidates = _search(executing, files, settings.max_workloads)
+            if not candidates:
+                return [rows.none(*executing.nothing())]
+            _check(candidates, runner, case.trace.functions)
+        return rows.all(candidates)
 
 
 def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:
@@ -199,36 +166,35 @@ def _calls(candidate: Candidate, tree: Path) -> list[str]:
 class _Rows:
     """Makes the rows of one change."""
 
-    def __init__(self, change: Change, stamp: Stamp) -> None:
-        self._change = change
-        self._stamp = stamp
-        fixtures = [file.path for file in change.files if PurePosixPath(file.path).name == "conftest.py"]
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        fixtures = [file.path for file in case.change.files if PurePosixPath(file.path).name == "conftest.py"]
         self._note = f"the change modifies {', '.join(fixtures)}; " if fixtures else ""
 
-    def all(self, candidates: Sequence[Candidate], limit: int, tree: Path, traced: bool) -> list[Workload]:
+    def all(self, candidates: Sequence[Candidate]) -> list[Workload]:
         """Rows of all candidates that were checked or rejected."""
         rejected = [one for one in candidates if one.reason is not None]
         rejected.sort(key=lambda one: (-len(one.lines), one.node))
         broken = any(one.breaks for one in candidates)
+        limit = self._case.settings.max_workloads
         kept = [] if broken else _best([one for one in candidates if one.is_checked], limit)
-        found = [self.kept(one, _calls(one, tree), traced) for one in kept]
+        found = [self.kept(one, _calls(one, self._case.base.tree)) for one in kept]
         return (found or [self.summary(rejected)]) + [self.rejected(one) for one in rejected[:MAX_REJECTED]]
 
     def none(self, reason: Reason, detail: str) -> Workload:
         """The row of a change without workloads."""
-        return self._row("", reason=reason, detail=detail)
+        return self._case.row(SOURCE, reason=reason, detail=detail)
 
-    def kept(self, candidate: Candidate, calls: list[str], traced: bool) -> Workload:
+    def kept(self, candidate: Candidate, calls: list[str]) -> Workload:
         """The row of a test that is a workload."""
-        why = "" if traced else "no Python line changed: chosen by imports, without coverage"
-        seconds = candidate.seconds
-        return self._row(candidate.node, hits=candidate.hits, seconds=seconds, calls=calls, detail=self._note + why)
+        why = "" if self._case.trace else "no Python line changed: chosen by imports, without coverage"
+        figures = {"hits": candidate.hits, "seconds": candidate.seconds, "calls": calls}
+        return self._case.row(SOURCE, candidate.node, **figures, detail=self._note + why)
 
     def rejected(self, candidate: Candidate) -> Workload:
         """The row of a test that executes the change and is no workload."""
-        return self._row(
-            candidate.node, hits=candidate.hits, reason=candidate.reason, detail=self._note + candidate.detail
-        )
+        detail = self._note + candidate.detail
+        return self._case.row(SOURCE, candidate.node, hits=candidate.hits, reason=candidate.reason, detail=detail)
 
     def summary(self, rejected: Sequence[Candidate]) -> Workload:
         """The row of a change all of whose executing tests were rejected, with the most telling reason."""
@@ -237,6 +203,3 @@ class _Rows:
         tallies = ", ".join(f"{number} {name}" for name, number in count.most_common())
         first = next(one for one in rejected if one.reason == reason)
         return self.none(reason, f"{tallies}; {first.node}: {first.detail}")
-
-    def _row(self, code: str, **columns: Any) -> Workload:
-        return Workload.of(self._stamp, self._change.change_id, SOURCE, code, **columns)

@@ -15,10 +15,7 @@ from perfquarry.miners.judge.heuristic import Heuristic
 from perfquarry.miners.judge.model import ModelJudge, Questions
 from perfquarry.miners.pulls.discussion import Discussions
 
-__all__ = ["CASCADE", "STAGE_VERSION", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
-
-STAGE_VERSION = "2"
-"""To be raised whenever equal changes may get other verdicts: new weights, a new version of the prompt."""
+__all__ = ["CASCADE", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 
 CASCADE = "cascade"
 
@@ -76,4 +73,4 @@ def make_judge(
     if client is None:
         raise InputError(f"the judge {settings.judge} needs a client of {spec}")
     name = f"{ModelSpec.parse(spec).kind}:{client.model}"
-    return ModelJudge(name, settings, stamp, client, clone, at_once, discussions)
+    return ModelJudge(name, Questions(settings, stamp, clone, discussions), client, at_once)

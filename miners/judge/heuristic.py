@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from perfquarry.data.records import MEANING as REASONS
 from perfquarry.data.records import Change, QuotedResult, Reason, Signal, Stamp, Verdict
@@ -49,25 +50,16 @@ def observe(change: Change, diff: JudgedDiff) -> list[JudgeFinding]:
     return [finding for finding in found if finding.value > 0]
 
 
+@dataclass(frozen=True)
 class Heuristic:
-    """Judges by words, kinds of code change and shape; needs neither network nor a clone.
+    """Judges by words, kinds of code change and shape; needs neither network nor a clone."""
 
-    Args:
-        settings: thresholds.
-        stamp: of the verdicts.
-        quoted: measurements that were quoted when a change was discussed, where discussions are known. A gain
-            among them is the signal that figures in the message are, and weighs as much: it is the same evidence.
-    """
-
-    name = NAME
-
-    def __init__(
-        self, settings: JudgeSettings, stamp: Stamp, quoted: Callable[[Change], Sequence[QuotedResult]] | None = None
-    ) -> None:
-        self._quoted = quoted
-        self._settings = settings
-        self._stamp = stamp
-        self._weights = weights()
+    name: ClassVar[str] = NAME
+    settings: JudgeSettings
+    stamp: Stamp
+    quoted: Callable[[Change], Sequence[QuotedResult]] | None = None
+    """Measurements that were quoted when a change was discussed, where discussions are known. A gain among them is
+    the signal that figures in the message are, and weighs as much: it is the same evidence."""
 
     def judge_all(self, changes: Iterable[Change]) -> Iterator[Verdict]:
         """One verdict a change, in the same order."""
@@ -79,7 +71,7 @@ class Heuristic:
         reason = rules.rejection(change, diff)
         if reason is not None:
             return self._verdict(change, 0.0, [], reason)
-        intercept, by_signal = self._weights
+        intercept, by_signal = weights()
         signals = [
             Signal(name=n, weight=round(by_signal.get(n, 0.0) * v, 4), evidence=e)
             for n, v, e in self._observe(change, diff)
@@ -87,21 +79,21 @@ class Heuristic:
         probability = 1 / (1 + math.exp(-max(min(intercept + sum(s.weight for s in signals), 30.0), -30.0)))
         shown = sorted((s for s in signals if abs(s.weight) >= _SHOWN), key=lambda s: (-abs(s.weight), s.name))[:_MOST]
         return self._verdict(
-            change, probability, shown, None if probability >= self._settings.keep_from else Reason.UNLIKELY
+            change, probability, shown, None if probability >= self.settings.keep_from else Reason.UNLIKELY
         )
 
     def _observe(self, change: Change, diff: JudgedDiff) -> list[JudgeFinding]:
         found = observe(change, diff)
-        gained = gains(self._quoted(change)) if self._quoted else []
+        gained = gains(self.quoted(change)) if self.quoted else []
         if not gained:
             return found
         told = JudgeFinding("measured", 1.0, gained[0].line[:80])
         return [*(finding for finding in found if finding.name != "measured"), told]
 
     def _verdict(self, change: Change, probability: float, signals: list[Signal], reason: Reason | None) -> Verdict:
-        answer: Literal["yes", "no", "unsure"] = "yes" if probability >= self._settings.yes_from else "unsure"
+        answer: Literal["yes", "no", "unsure"] = "yes" if probability >= self.settings.yes_from else "unsure"
         return Verdict(
-            **self._stamp.fields(),
+            **self.stamp.fields(),
             status="kept" if reason is None else "rejected",
             reason=reason and reason.value,
             change_id=change.change_id,

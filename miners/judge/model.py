@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,11 @@ _WHY = 600
 _QUOTE = 200
 
 
+@cache
+def _prompt(version: str) -> Prompt:
+    return Prompt(PROMPTS, "judge", version)
+
+
 class Question(NamedTuple):
     """A change that a model is asked about."""
 
@@ -42,45 +48,43 @@ class Question(NamedTuple):
         return replace(self.request, seed=number)
 
 
+@dataclass(frozen=True)
 class Questions:
-    """Which changes a model is asked about, and how. Calls nothing.
+    """Which changes a model is asked about, and how. Calls nothing."""
 
-    Args:
-        settings: `judge` 'cascade' asks about those that the heuristic leaves uncertain, any other about all that
-            no hard rule rejects.
-        stamp: of the verdicts.
-        clone: where functions and calls are read; None: the diff alone is shown.
-        discussions: what was said of changes; None: nothing of it is shown.
-    """
+    settings: JudgeSettings
+    """`judge` 'cascade' asks about those that the heuristic leaves uncertain, any other about all that no hard rule
+    rejects."""
+    stamp: Stamp
+    """Of the verdicts."""
+    clone: Path | None
+    """Where functions and calls are read; None: the diff alone is shown."""
+    discussions: Discussions | None = None
+    """What was said of changes; None: nothing of it is shown."""
 
-    def __init__(
-        self, settings: JudgeSettings, stamp: Stamp, clone: Path | None, discussions: Discussions | None = None
-    ) -> None:
-        self._settings, self._clone, self._discussions = settings, clone, discussions
-        self._heuristic = Heuristic(settings, stamp, discussions.results if discussions else None)
-        self._prompt = Prompt(PROMPTS, "judge", VERSION)
-        self._prompt_with_discussion = Prompt(PROMPTS, "judge", VERSION_WITH_DISCUSSION)
+    @cached_property
+    def _heuristic(self) -> Heuristic:
+        return Heuristic(self.settings, self.stamp, self.discussions.results if self.discussions else None)
 
     def sort(self, change: Change) -> tuple[Verdict, bool]:
         """The heuristic's verdict, and whether a model is asked."""
         verdict = self._heuristic.judge(change)
         if verdict.reason not in (None, Reason.UNLIKELY):
             return verdict, False
-        settings = self._settings
+        settings = self.settings
         uncertain = settings.ask_from <= verdict.probability < settings.ask_below
         return verdict, uncertain or settings.judge != "cascade"
 
     def about(self, change: Change, before: Verdict) -> Question:
         """What is asked about a change."""
-        said = self._discussions.of(change) if self._discussions else None
-        context = context_of(self._clone, change, self._settings.context_tokens, said)
-        prompt = self._prompt_with_discussion if said else self._prompt
-        request = prompt.request(
+        said = self.discussions.of(change) if self.discussions else None
+        context = context_of(self.clone, change, self.settings.context_tokens, said)
+        request = _prompt(VERSION_WITH_DISCUSSION if said else VERSION).request(
             Opinion,
             "judge",
             change.change_id,
             values={"context": context},
-            max_tokens=self._settings.answer_tokens,
+            max_tokens=self.settings.answer_tokens,
             seed=1,
         )
         return Question(change, before, request, context.diff)
@@ -103,35 +107,18 @@ class _Asked:
         return [Vote.of(answer.value, self.question.diff) for answer in self.answers if answer.value is not None]
 
 
+@dataclass
 class ModelJudge:
-    """Judges by a model, and by hard rules (and, as a cascade, by the heuristic) where no question is needed.
+    """Judges by a model, and by hard rules (and, as a cascade, by the heuristic) where no question is needed."""
 
-    Args:
-        name: of the verdicts that the model gives: 'provider:model'. Others bear the heuristic's.
-        settings: see `Questions`.
-        stamp: of the verdicts.
-        client: asks the model.
-        clone: see `Questions`.
-        at_once: questions made and asked together; None: all of them (batches and exchanged files).
-        discussions: see `Questions`.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        settings: JudgeSettings,
-        stamp: Stamp,
-        client: Client,
-        clone: Path | None,
-        at_once: int | None = None,
-        discussions: Discussions | None = None,
-    ) -> None:
-        self.name = name
-        self.usage: dict[str, Usage] = {}
-        """Tokens by change, those from a cache included."""
-        self._settings, self._stamp, self._client = settings, stamp, client
-        self._questions = Questions(settings, stamp, clone, discussions)
-        self._at_once = at_once
+    name: str
+    """Of the verdicts that the model gives: 'provider:model'. Others bear the heuristic's."""
+    questions: Questions
+    client: Client
+    at_once: int | None = None
+    """Questions made and asked together; None: all of them (batches and exchanged files)."""
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Tokens by change, those from a cache included."""
 
     def judge(self, change: Change) -> Verdict:
         """The verdict on one change; raises as `judge_all` does."""
@@ -147,15 +134,15 @@ class ModelJudge:
         """
         waiting: list[tuple[Change, Verdict]] = []
         for change in changes:
-            verdict, asked = self._questions.sort(change)
+            verdict, asked = self.questions.sort(change)
             if asked:
                 waiting.append((change, verdict))
             else:
                 yield verdict
         waiting.sort(key=lambda pair: -pair[1].probability)  # what a budget ends is the least probable
-        step = self._at_once or len(waiting) or 1
+        step = self.at_once or len(waiting) or 1
         for start in range(0, len(waiting), step):
-            yield from self._ask([self._questions.about(*pair) for pair in waiting[start : start + step]])
+            yield from self._ask([self.questions.about(*pair) for pair in waiting[start : start + step]])
 
     def _ask(self, questions: Sequence[Question]) -> Iterator[Verdict]:
         asked = [_Asked(question) for question in questions]
@@ -166,10 +153,10 @@ class ModelJudge:
                 unsure.append(one)
             else:
                 yield self._verdict(one)
-        more = range(2, self._settings.votes + 1)
+        more = range(2, self.questions.settings.votes + 1)
         again = [one for one in unsure for _ in more]
         for one in self._answered(again, [number for _ in unsure for number in more], awaited):
-            if len(one.by_number) == self._settings.votes:
+            if len(one.by_number) == self.questions.settings.votes:
                 yield self._verdict(one)
         if awaited:
             raise type(awaited[0])(" ".join(map(str, awaited)))
@@ -180,7 +167,7 @@ class ModelJudge:
         """Notes the answers as they come; notes instead of raising that some are awaited: more is to be asked."""
         requests = [one.question.vote(number) for one, number in zip(asked, numbers, strict=True)]
         try:
-            for place, answer in self._client.ask_all(requests):
+            for place, answer in self.client.ask_all(requests):
                 asked[place].by_number[numbers[place]] = answer
                 yield asked[place]
         except AnswersAwaited as error:
@@ -188,7 +175,11 @@ class ModelJudge:
 
     def _needs_more(self, one: _Asked) -> bool:
         first = next(iter(one.votes), None)
-        return first is not None and self._settings.votes > 1 and first.confidence < self._settings.sure_from
+        return (
+            first is not None
+            and self.questions.settings.votes > 1
+            and first.confidence < self.questions.settings.sure_from
+        )
 
     def _verdict(self, one: _Asked) -> Verdict:
         answers, votes, change = one.answers, one.votes, one.question.change
@@ -196,7 +187,7 @@ class ModelJudge:
         costs = [answer.cost_usd for answer in answers]
         told = self._opinion(votes) if votes else _no_opinion(answers[0], one.question.before)
         return Verdict(
-            **self._stamp.fields(),
+            **self.questions.stamp.fields(),
             **told,
             change_id=change.change_id,
             judge=self.name,
@@ -207,7 +198,7 @@ class ModelJudge:
 
     def _opinion(self, votes: Sequence[Vote]) -> dict[str, Any]:
         """What the votes come to, as columns of a verdict."""
-        probability = probability_of(votes, self._settings)
+        probability = probability_of(votes, self.questions.settings)
         rejected = self._reason(votes, probability)
         return {
             "status": "rejected" if rejected else "kept",
@@ -220,7 +211,7 @@ class ModelJudge:
         }
 
     def _reason(self, votes: Sequence[Vote], probability: float) -> Reason | None:
-        if probability < self._settings.model_keep_from:
+        if probability < self.questions.settings.model_keep_from:
             disguised = most(vote.opinion.disguise for vote in votes) != "none"
             return Reason.IN_DISGUISE if disguised else Reason.UNLIKELY
         return None if most(vote.opinion.testable_on_cpu for vote in votes) else Reason.NOT_ON_CPU
@@ -228,7 +219,7 @@ class ModelJudge:
     def _class(self, probability: float, rejected: Reason | None) -> Literal["yes", "no", "unsure"]:
         if rejected in (Reason.UNLIKELY, Reason.IN_DISGUISE):
             return "no"
-        return "yes" if probability >= self._settings.yes_from else "unsure"
+        return "yes" if probability >= self.questions.settings.yes_from else "unsure"
 
 
 def _no_opinion(answer: Answer[Opinion], before: Verdict) -> dict[str, Any]:

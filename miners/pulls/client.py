@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, cast
 
 import github
@@ -43,25 +44,19 @@ class _Limited(Exception):
     """A rate limit: it costs time, not an attempt."""
 
 
+@dataclass
 class GitHubClient:
-    """GitHub's GraphQL and REST APIs, through PyGithub's requesters.
+    """GitHub's GraphQL and REST APIs, through PyGithub's requesters."""
 
-    Args:
-        identities: as whom it is asked; each call takes the one with most left.
-        settings: retries and waits.
-        told: gets a line about each wait, about once a second while it lasts.
-    """
-
-    def __init__(
-        self, identities: Sequence[Identity], settings: PullSettings, told: Callable[[str], None] = lambda text: None
-    ) -> None:
-        self._identities = list(identities)
-        self._settings = settings
-        self._told = told
-        self.calls: Counter[str] = Counter()
-        """'graphql', 'rest', 'not_modified' (of rest), 'retried', 'limited'."""
-        self.waited = 0.0
-        """Seconds spent on rate limits."""
+    identities: list[Identity]
+    """As whom it is asked; each call takes the one with most left."""
+    settings: PullSettings
+    told: Callable[[str], None] = lambda text: None
+    """Gets a line about each wait, about once a second while it lasts."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """'graphql', 'rest', 'not_modified' (of rest), 'retried', 'limited'."""
+    waited: float = 0.0
+    """Seconds spent on rate limits."""
 
     def query(self, text: str, variables: dict[str, Any], lighter: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """The data of a GraphQL query; what GitHub could not find is null in it.
@@ -130,8 +125,8 @@ class GitHubClient:
 
         retrying = Retrying(
             retry=retry_if_exception_type(_Fault),
-            stop=stop_after_attempt(self._settings.retries + 1),
-            wait=wait_random_exponential(multiplier=self._settings.backoff, max=_MINUTE),
+            stop=stop_after_attempt(self.settings.retries + 1),
+            wait=wait_random_exponential(multiplier=self.settings.backoff, max=_MINUTE),
             before_sleep=before,
             reraise=True,
         )
@@ -139,13 +134,13 @@ class GitHubClient:
             return cast(T, retrying(self._once, resource, ask, first))
         except _Fault as fault:
             raise GithubFailed(
-                f"GitHub failed {self._settings.retries + 1} times in a row; at last: {fault}. "
+                f"GitHub failed {self.settings.retries + 1} times in a row; at last: {fault}. "
                 "What was read is kept: run again to go on."
             ) from fault.__cause__
 
     def _once(self, resource: str, ask: Callable[[Identity], T], first: bool) -> T:
         while True:
-            identity = self._identities[0] if first else freest(self._identities, resource)
+            identity = self.identities[0] if first else freest(self.identities, resource)
             self._wait_for(identity, resource)
             try:
                 answer = ask(identity)
@@ -162,12 +157,12 @@ class GitHubClient:
 
     def _wait_for(self, identity: Identity, resource: str) -> None:
         until = identity.quota(resource).until
-        if until - time.time() > self._settings.longest_wait:
+        if until - time.time() > self.settings.longest_wait:
             raise GithubFailed(f"GitHub's rate limit lasts {until - time.time():.0f} s more: run again after that")
         if until > time.time():
             log.info("GitHub's rate limit (%s, %s): waiting %.0f s", resource, identity.name, until - time.time())
         while (left := until - time.time()) > 0:
-            self._told(f"GitHub's rate limit ({resource}, {identity.name}): {left:.0f} s left")
+            self.told(f"GitHub's rate limit ({resource}, {identity.name}): {left:.0f} s left")
             pause = min(left, 1.0)
             time.sleep(pause)
             self.waited += pause
@@ -206,14 +201,14 @@ class GitHubClient:
         elif quota.remaining <= 0 and "secondary" not in message.lower():
             return  # until the reset, as `Identity.note` read
         else:
-            wait = self._settings.secondary_wait * 2**quota.secondary
+            wait = self.settings.secondary_wait * 2**quota.secondary
             quota.secondary += 1
         quota.until = max(quota.until, time.time() + wait)
 
     def _drop(self, identity: Identity, told: str) -> None:
         log.warning("GitHub refuses %s (%s)", identity.name, told)
-        self._identities.remove(identity)
-        if not self._identities:
+        self.identities.remove(identity)
+        if not self.identities:
             raise InputError(f"GitHub refuses every key in the environment ({told}): check GITHUB_TOKEN, GITHUB_APP_*")
 
 

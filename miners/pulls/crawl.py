@@ -8,6 +8,7 @@ again at the end: the later row counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -40,20 +41,20 @@ class Newest(NamedTuple):
     """As GitHub writes it; empty where there is none."""
 
 
+@dataclass(frozen=True)
 class Crawl:
-    """Reads one repository.
+    """Reads one repository."""
 
-    Args:
-        client: asks GitHub.
-        codebase: 'owner/name'.
-        stamp: of the rows.
-        settings: page size and limits.
-    """
+    client: GitHubClient
+    codebase: str
+    """'owner/name'."""
+    stamp: Stamp
+    settings: PullSettings
 
-    def __init__(self, client: GitHubClient, codebase: str, stamp: Stamp, settings: PullSettings) -> None:
-        self._client, self._stamp, self._settings = client, stamp, settings
-        self._codebase = codebase
-        self._owner, _, self._name = codebase.partition("/")
+    @property
+    def _place(self) -> dict[str, Any]:
+        owner, _, name = self.codebase.partition("/")
+        return {"owner": owner, "name": name}
 
     def pulls(self, after: str | None = None) -> Iterator[PullPage]:
         """Pages of pull requests updated later than the row with the cursor `after`; of all without one.
@@ -61,10 +62,10 @@ class Crawl:
         Raises:
             InputError, GithubFailed: see `GitHubClient.query`.
         """
-        size, wanted = self._settings.page_size, self._settings.page_size
+        size, wanted = self.settings.page_size, self.settings.page_size
         while True:
-            variables: dict[str, Any] = {"owner": self._owner, "name": self._name, "size": size, "after": after}
-            data = self._client.query(PULLS, variables, lambda asked=variables: _lighten(asked))  # type: ignore[misc]
+            variables: dict[str, Any] = {**self._place, "size": size, "after": after}
+            data = self.client.query(PULLS, variables, lambda asked=variables: _lighten(asked))  # type: ignore[misc]
             page = data["repository"]["pullRequests"]
             edges = [edge for edge in page["edges"] or [] if edge and edge["node"]]
             codebase = data["repository"]["nameWithOwner"]
@@ -72,7 +73,7 @@ class Crawl:
             if not page["pageInfo"]["hasNextPage"]:
                 return
             if page["pageInfo"]["endCursor"] in (None, after):
-                raise GithubFailed(f"GitHub's pages of {self._codebase} do not go on after {after}")
+                raise GithubFailed(f"GitHub's pages of {self.codebase} do not go on after {after}")
             after = page["pageInfo"]["endCursor"]
             size = min(wanted, 2 * variables["size"])
 
@@ -84,14 +85,14 @@ class Crawl:
         """
         for start in range(0, len(numbers), _ISSUES):
             asked = list(numbers[start : start + _ISSUES])
-            data = self._client.query(issues_query(asked), {"owner": self._owner, "name": self._name})
+            data = self.client.query(issues_query(asked), self._place)
             found = data["repository"]
             yield [self._issue(number, found.get(f"i{number}")) for number in asked]
 
     def newest(self, path: str, etag: str = "") -> Newest | None:
         """The newest of /pulls or /issues; None where it is what it was when it had the ETag."""
         newest = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}
-        page = self._client.get(f"/repos/{self._codebase}/{path}", newest, etag)
+        page = self.client.get(f"/repos/{self.codebase}/{path}", newest, etag)
         return Newest(page.etag, page.value[0]["updated_at"] if page.value else "") if page.modified else None
 
     def updated_issues(self, since: datetime) -> set[int]:
@@ -101,7 +102,7 @@ class Crawl:
         options["since"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
         number, more = 1, True
         while more:
-            page = self._client.get(f"/repos/{self._codebase}/issues", {**options, "page": number})
+            page = self.client.get(f"/repos/{self.codebase}/issues", {**options, "page": number})
             numbers.update(one["number"] for one in page.value)
             number, more = number + 1, page.more
         return numbers
@@ -111,11 +112,11 @@ class Crawl:
         cut = self._complete("PullRequest", node, OF_PULL)
         for review in nodes(node, "reviews"):
             cut += self._complete("PullRequestReview", dict(review), (REVIEW_COMMENTS,))
-        return pull_of(node, edge["cursor"], codebase, self._stamp, list(dict.fromkeys(cut)))
+        return pull_of(node, edge["cursor"], codebase, self.stamp, list(dict.fromkeys(cut)))
 
     def _issue(self, number: int, node: dict[str, Any] | None) -> Issue:
         cut = self._complete(node["__typename"], node, OF_ISSUE) if node else []
-        return issue_of(number, node, self._stamp, cut)
+        return issue_of(number, node, self.stamp, cut)
 
     def _complete(self, kind: str, node: dict[str, Any], connections: Sequence[Connection]) -> list[str]:
         """Follows the lists of an object that go on, in place; returns the names of those that are too long."""
@@ -123,11 +124,11 @@ class Crawl:
         for connection in connections:
             found = node.get(connection.name)
             while found and found["pageInfo"]["hasNextPage"]:
-                if len(found["nodes"]) >= self._settings.most:
+                if len(found["nodes"]) >= self.settings.most:
                     cut.append(connection.name)
                     break
                 variables = {"id": node["id"], "after": found["pageInfo"]["endCursor"]}
-                answer = self._client.query(rest_of(kind, connection), variables)["node"]
+                answer = self.client.query(rest_of(kind, connection), variables)["node"]
                 if not answer:  # deleted meanwhile
                     break
                 further = answer[connection.name]

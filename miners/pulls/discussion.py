@@ -32,38 +32,30 @@ class Discussion:
     notes: list[Piece]
 
 
+@dataclass(frozen=True)
 class Discussions:
-    """Looks up what was said of changes.
+    """Looks up what was said of changes."""
 
-    Args:
-        pull: the row of a pull request by number.
-        issue: the row of an issue by number.
-        results: by pull request, the measurements quoted in it.
-        notes: the change log.
-        titles: ids and titles of commits by id, of those that are there.
-    """
-
-    def __init__(
-        self,
-        pull: Callable[[int], Pull | None],
-        issue: Callable[[int], Issue | None],
-        results: Mapping[int, Sequence[QuotedResult]],
-        notes: ReleaseNotes,
-        titles: Callable[[Sequence[str]], list[str]],
-    ) -> None:
-        self._pull, self._issue, self._results, self._notes, self._titles = pull, issue, results, notes, titles
+    pull: Callable[[int], Pull | None]
+    """The row of a pull request by number."""
+    issue: Callable[[int], Issue | None]
+    by_pull: Mapping[int, Sequence[QuotedResult]]
+    """By pull request, the measurements quoted in it."""
+    notes: ReleaseNotes
+    titles: Callable[[Sequence[str]], list[str]]
+    """Ids and titles of commits by id, of those that are there."""
 
     def results(self, change: Change) -> Sequence[QuotedResult]:
         """Measurements quoted in the discussion of the change's pull request."""
-        return self._results.get(change.pull_number, ()) if change.pull_number else ()
+        return self.by_pull.get(change.pull_number, ()) if change.pull_number else ()
 
     def of(self, change: Change) -> Discussion | None:
         """What was said of a change; None where nothing is known."""
-        pull = self._pull(change.pull_number) if change.pull_number else None
+        pull = self.pull(change.pull_number) if change.pull_number else None
         numbers = dict.fromkeys([*(linked([one.model_dump() for one in pull.issues]) if pull else ()), *change.issues])
-        found = (self._issue(number) for number in list(numbers)[:_ISSUES])
+        found = (self.issue(number) for number in list(numbers)[:_ISSUES])
         issues = [issue for issue in found if issue is not None and issue.status == "kept"]
-        notes = self._notes.about([*filter(None, [change.pull_number]), *(issue.number for issue in issues)])
+        notes = self.notes.about([*filter(None, [change.pull_number]), *(issue.number for issue in issues)])
         if pull is None and not issues and not notes:
             return None
         results = [*(pull.results if pull else ()), *(one for issue in issues for one in issue.results)]
@@ -78,7 +70,7 @@ class Discussions:
     def _commits(self, pull: Pull) -> list[Piece]:
         """Its own by title, and those that it is linked with."""
         own = [commit.title for commit in pull.commits[:_COMMITS]]
-        others = self._titles(pull.linked_commits[:_COMMITS])
+        others = self.titles(pull.linked_commits[:_COMMITS])
         told = [("Commits", own if len(own) > 1 else []), ("Linked commits", others)]
         return [Piece("\n".join([f"{name}:", *titles]), -1.5, name) for name, titles in told if titles]
 

@@ -9,7 +9,7 @@ from perfquarry.harness.contracts import Limits, ProbeRequest
 from perfquarry.harness.probing.recording import Recorded, RecordRequest, Unrecorded
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.pytest_config import python_files
-from perfquarry.testgen.traced import Trace, candidate_files
+from perfquarry.testgen.traced import candidate_files
 
 FIRST_FILES = 2
 """Test files of the first run; each further run takes twice as many."""
@@ -51,27 +51,27 @@ class Recordings:
         return "; ".join([*told[:10], *self.troubles[:3]])
 
 
-def record(case: Case, trace: Trace) -> Recordings:
+def record(case: Case) -> Recordings:
     """Runs ever more test files until enough calls were recorded."""
     settings = case.settings.replay
     files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
     files = [path for path in files if (case.base.tree / path).is_file()]
     found, size = Recordings(), FIRST_FILES
     while files and sum(call.level == 0 for call in found.calls) < ENOUGH and found.may_go_on(settings.seconds):
-        _run(case, trace, files[:size], found)
+        _run(case, files[:size], found)
         files, size = files[size:], 2 * size
     return found
 
 
-def _run(case: Case, trace: Trace, files: list[str], found: Recordings) -> None:
+def _run(case: Case, files: list[str], found: Recordings) -> None:
     settings = case.settings.replay
     request = ProbeRequest(
         mode="record",
         arguments=files,
         test_timeout=case.settings.test_timeout,
         record=RecordRequest(
-            functions=sorted(trace.functions),
-            lines={target.path: sorted(_lines(target.spans.values())) for target in trace.base},
+            functions=sorted(case.trace.functions),
+            lines={target.path: sorted(_lines(target.spans.values())) for target in case.trace.base},
             test_files=list(python_files(case.base.tree)),
             calls=settings.calls,
             test_calls=settings.test_calls,

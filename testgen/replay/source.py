@@ -16,7 +16,6 @@ from perfquarry.testgen.replay.recordings import Recordings, record
 from perfquarry.testgen.replay.texts import Replay, has_own_outcome
 from perfquarry.testgen.replay.variants import choose, run_scripts
 from perfquarry.testgen.scripts import Script
-from perfquarry.testgen.traced import trace_of
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 MAX_ROWS = 30
@@ -30,10 +29,9 @@ class ReplaySource:
 
     def workloads(self, case: Case) -> list[Workload]:
         """Implements `testgen.sources.WorkloadSource`."""
-        trace = trace_of(case.change, case.verdict, case.base.tree, case.head.tree)
-        if not trace.functions:
+        if not case.trace.functions:
             return [_row(case, "", Reason.NOT_RECORDED, "no Python function changed")]
-        recordings = record(case, trace)
+        recordings = record(case)
         if not recordings.calls:
             reason = Reason.TEST_TIMEOUT if recordings.late else Reason.NOT_RECORDED
             return [_row(case, "", reason, _why(recordings))]
@@ -79,7 +77,7 @@ def _reason(why: str) -> Reason:
 
 
 def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
-    return Workload.of(case.stamp, case.change.change_id, "replay", code, reason=reason, detail=detail)
+    return case.row("replay", code, reason=reason, detail=detail)
 
 
 def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:

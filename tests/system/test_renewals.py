@@ -45,20 +45,20 @@ def wish(run: Run, stage: str, change: str, hours: int) -> None:
 def test_a_wish_makes_a_stage_do_its_change_once_more(run: Run) -> None:
     first, second = task_of(1, 2.0), task_of(2, 2.0)
     put(run, "measure", timings_of(first) + timings_of(second), 0)
-    assert rows_of_run.done(run, Timing, "measure") == {first.change_id, second.change_id}
+    assert rows_of_run.done(run, "measure") == {first.change_id, second.change_id}
     before = rows_of_run.family(run, [first.change_id, second.change_id])
     wish(run, "measure", first.change_id, 1)
-    assert rows_of_run.done(run, Timing, "measure") == {second.change_id}
+    assert rows_of_run.done(run, "measure") == {second.change_id}
     assert rows_of_run.family(run, [first.change_id, second.change_id]) == before
     assert len(rows_of_run.timings_in_force(run)) == len(timings_of(first)) * 2
     newer = [row.model_copy(update={"block": row.block + 100}) for row in timings_of(first, seed=1)]
     put(run, "measure", newer, 2)
-    assert rows_of_run.done(run, Timing, "measure") == {first.change_id, second.change_id}
+    assert rows_of_run.done(run, "measure") == {first.change_id, second.change_id}
     assert rows_of_run.family(run, [first.change_id, second.change_id]) != before
     in_force = [row for row in rows_of_run.timings_in_force(run) if row.change_id == first.change_id]
     assert {row.block for row in in_force} == {row.block for row in newer}
     wish(run, "measure", first.change_id, 3)
-    assert rows_of_run.done(run, Timing, "measure") == {second.change_id}
+    assert rows_of_run.done(run, "measure") == {second.change_id}
 
 
 def test_timings_of_workloads_that_fell_since_do_not_count(run: Run) -> None:
@@ -74,9 +74,9 @@ def test_timings_of_workloads_that_fell_since_do_not_count(run: Run) -> None:
     put(run, "generate", [row], 0)
     put(run, "measure", timings_of(task), 0)
     wish(run, "generate", task.change_id, 1)
-    assert rows_of_run.done(run, Workload, "generate") == set() and rows_of_run.timings_in_force(run)
+    assert rows_of_run.done(run, "generate") == set() and rows_of_run.timings_in_force(run)
     put(run, "generate", [row.model_copy(update={"status": "rejected", "reason": "flaky"})], 2)
-    assert rows_of_run.done(run, Workload, "generate") == {task.change_id} and not rows_of_run.timings_in_force(run)
+    assert rows_of_run.done(run, "generate") == {task.change_id} and not rows_of_run.timings_in_force(run)
 
 
 def test_a_task_of_other_settings_is_not_sent_back(run: Run) -> None:

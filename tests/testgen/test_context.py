@@ -22,7 +22,6 @@ from perfquarry.llm.tokens import about_tokens
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.context import Shown, context_of
 from perfquarry.testgen.generated import PROMPTS, VERSION, Samples
-from perfquarry.testgen.traced import trace_of
 
 CORPUS = tomllib.loads((Path(__file__).parents[1] / "llm" / "injections" / "corpus.toml").read_text())["text"]
 BASE = {
@@ -107,7 +106,7 @@ def shown(
     judged = verdict(made, TouchedFunction(path="src/pkg/tree.py", name="Tree.leaves", change="modified"))
     prober, settings = cast(Prober, None), GenerateSettings()
     case = Case(made, judged, built["base"], built["head"], prober, settings, STAMP, {})
-    return context_of(case, trace_of(made, judged, built["base"].tree, built["head"].tree), tokens, sides)
+    return context_of(case, tokens, sides)
 
 
 def test_the_parts_of_a_change(tmp_path: Path) -> None:

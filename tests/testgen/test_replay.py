@@ -19,7 +19,6 @@ from perfquarry.testgen.replay.recordings import Recordings, record
 from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.replay.texts import Replay
 from perfquarry.testgen.replay.variants import run_scripts
-from perfquarry.testgen.traced import trace_of
 
 SETTINGS = GenerateSettings(
     timeout=100.0,
@@ -155,7 +154,7 @@ def recorded(folder: Path, prober: SandboxProber, *changes: tuple[str, str]) -> 
         assert old in changed
         changed = changed.replace(old, new)
     case = case_of(folder, prober, changed)
-    return record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree))
+    return record(case)
 
 
 def by_name(recordings: Recordings) -> dict[str, list[Recorded]]:
@@ -213,7 +212,7 @@ def test_functions_are_arguments_if_they_can_be_imported(tmp_path: Path, prober:
 def test_values_of_many_kinds_are_rebuilt(tmp_path: Path, prober: SandboxProber) -> None:
     old, new = "return [one, two, three, four]", "return list((one, two, three, four))"
     case = case_of(tmp_path, prober, BASE.replace(old, new))
-    calls = record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree)).calls
+    calls = record(case).calls
     assert len(calls) == 5
     replays = [Replay((call,)) for call in calls]
     items = run_scripts(case, "base", {one.name: one.script(one.calls[0].digest) for one in replays}, 0)
@@ -405,6 +404,6 @@ def test_calls_that_raised_are_left_out(tmp_path: Path, prober: SandboxProber) -
         """
     changed = base.replace("sorted(items)", "list(items)")
     case = case_of(tmp_path, prober, changed, base, tests)
-    found = record(case, trace_of(case.change, case.verdict, case.base.tree, case.head.tree))
+    found = record(case)
     assert {call.node.partition("::")[2] for call in found.calls} == {"test_returns"}
     assert sum(one.count for one in found.missed if "raised" in one.reason) == 3
