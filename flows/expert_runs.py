@@ -22,7 +22,7 @@ from perfquarry.data.settings import Settings
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.runs import Runner, missing_item
 
@@ -182,9 +182,9 @@ class ExpertRuns:
         return machine_facts(self._sandbox.name)
 
     @cached_property
-    def prober(self) -> SandboxProber:
+    def prober(self) -> Prober:
         """Runs the probe in the sandbox."""
-        return SandboxProber(self._sandbox, self.home.cache / "probes")
+        return Prober(self._sandbox, self.home.cache / "probes")
 
 
 def _brief(text: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from perfquarry.data.records import Change, Side, Stamp, Verdict
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.probing.prober import Prober
 
 
 @dataclass(frozen=True)

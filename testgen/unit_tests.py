@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from perfquarry.data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId, definitions_of

@@ -32,7 +32,7 @@ from perfquarry.harness.environments.environment import Environment, Environment
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.leases.leases import leases_held
 from perfquarry.harness.metadata.recipe import read_recipe
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.rejections import Rejection, tail
 from perfquarry.harness.trees.checkouts import Checkouts
 
@@ -94,7 +94,7 @@ class Builder:
         self._proposer = proposer
         self._version = version
         self._home = home
-        self._prober = SandboxProber(sandbox, home.cache / "probes")
+        self._prober = Prober(sandbox, home.cache / "probes")
         self._checkouts = Checkouts(home, clone, repository.name)
         self._environments = Environments(home, sandbox)
         self._native = NativeBuilds(home, sandbox, settings, repository.name)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.data.records import Side
-from perfquarry.harness.contracts import BuiltSide, Limits, Prober, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.probing.prober import Prober
 
 _LACKS = re.compile(r"could not import|No module named")
 _NOTHING = "::(nothing)"

@@ -33,7 +33,7 @@ _FILE = re.compile(r"c\.\d+\.\d+")
 
 @dataclass(frozen=True)
 class Callgrind:
-    """Implements `contracts.Under`: nothing is counted until the probe asks for it.
+    """Runs the interpreter of probes; nothing is counted until the probe asks for it.
 
     Args:
         program: path of valgrind.
@@ -71,7 +71,7 @@ class Callgrind:
         return () if prefix in (Path("/"), Path("/usr")) else (prefix,)
 
     def argv(self, request: ProbeRequest, outbox: Path) -> tuple[str, ...]:
-        """As `contracts.Under.argv`."""
+        """Its command line, which that of the interpreter follows; into `outbox` it may write."""
         return (
             str(self.program),
             "-q",

@@ -14,7 +14,7 @@ from perfquarry.data.records.count import FunctionCount, SeedCount
 from perfquarry.data.settings import CountSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.callgrind import Callgrind
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 
 MESSAGE_CHARACTERS = 1000
 _SIDES: tuple[Side, Side] = ("base", "head")
@@ -45,7 +45,7 @@ class Counter:
         targets: 'path::Class.method' of the functions that the change edits, with the base's paths.
     """
 
-    prober: SandboxProber
+    prober: Prober
     callgrind: Callgrind
     base: BuiltSide
     head: BuiltSide

@@ -18,9 +18,11 @@ from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Worklo
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
-from perfquarry.harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
 from perfquarry.harness.measuring.outcomes import Outcome, outcomes_of
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
 
 Role = Literal["base", "head", "again"]
@@ -181,7 +183,7 @@ class _Session:
         rows: list[Timing] = []
         left = list(nodes)
         with contextlib.ExitStack() as stack:
-            partners: dict[Role, Partner] = {}
+            partners: dict[Role, LiveProcess] = {}
             try:
                 opened = [(role, stack.enter_context(self._open(role, pair, nodes))) for role in pair.roles]
                 for role, partner in opened:
@@ -205,7 +207,7 @@ class _Session:
         self.timings += [row.model_copy(update={"foreign_load": load}) for row in rows]
         return left
 
-    def _open(self, role: Role, pair: LivePair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[Partner]:
+    def _open(self, role: Role, pair: LivePair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[LiveProcess]:
         settings = self.settings
         request = self._request("turns", nodes)
         seconds = settings.max_process_seconds * (1 + len(nodes))
@@ -213,7 +215,7 @@ class _Session:
         return self.prober.open(self.sides[role], request, limits=limits, hash_seed=pair.hash_seed, core=self.core)
 
     def _in_turns(
-        self, pair: LivePair, node: str, partners: Mapping[Role, Partner], rng: random.Random
+        self, pair: LivePair, node: str, partners: Mapping[Role, LiveProcess], rng: random.Random
     ) -> Iterable[Timing]:
         """Rows of one workload in the pair; none, and it is measured by itself, when it fails.
 
@@ -239,7 +241,7 @@ class _Session:
     def _enough(self, found: Sequence[Sequence[Call]]) -> bool:
         return agree([[inside for inside, _, _ in calls] for calls in found], self.settings.turn_error)
 
-    def _warm(self, node: str, partners: Mapping[Role, Partner]) -> dict[Role, float]:
+    def _warm(self, node: str, partners: Mapping[Role, LiveProcess]) -> dict[Role, float]:
         """Warms it up in each process; seconds of the first call by role. The first pair fixes the turns."""
         first, slowest, shortest = {}, 0.0, float("inf")
         for role, partner in partners.items():
@@ -305,7 +307,7 @@ class _Session:
         node: str,
         position: int,
         role: Role,
-        partner: Partner,
+        partner: LiveProcess,
         calls: Sequence[Call],
         untimed: int,
         first: float,

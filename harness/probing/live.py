@@ -34,7 +34,9 @@ _OUTCOMES = frozenset({"failed", "timeout", "crashed"})
 
 
 class LiveProcess:
-    """Implements `contracts.Partner`; started when entered, and ended when left at the latest.
+    """A process that has the workloads of one side loaded and calls them on request (`harness.alternation`).
+
+    It is started when entered, and ended when left at the latest.
 
     Args:
         sandbox: where it runs.
@@ -66,6 +68,7 @@ class LiveProcess:
         self._fault: BaseException | None = None
         self._reported: ProbeReport | None = None
         self.kinds: Mapping[str, str] = {}
+        """What it has loaded: 'test' or 'script' by node."""
 
     def __enter__(self) -> LiveProcess:
         make_pipes(str(self._paths[0]), str(self._paths[1]))
@@ -105,13 +108,21 @@ class LiveProcess:
         return self._root != 0
 
     def warm(self, node: str, calls: int) -> tuple[float, float, float]:
-        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures."""
+        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures.
+
+        Raises:
+            PartnerFailed: a call did not pass, or no answer came.
+        """
         answer, outside = self._ask("warm", node, calls)
         first, last, busy = (_seconds(answer, name, outside) for name in ("first", "seconds", "busy"))
         return first, last, busy
 
     def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[Call]:
-        """Calls that are not timed, then one for each phase: of these the seconds inside, a share of those outside."""
+        """Calls that are not timed, then one for each phase: of these the seconds inside, a share of those outside.
+
+        Raises:
+            PartnerFailed: as `warm`.
+        """
         answer, outside = self._ask("turn", node, untimed, list(drawn))
         samples = answer.get("samples")
         if not isinstance(samples, list) or len(samples) != len(drawn):

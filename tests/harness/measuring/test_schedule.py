@@ -19,11 +19,12 @@ import pytest
 from perfquarry.curation.blocks import runs_of
 from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
 from perfquarry.data.settings import MeasureSettings
-from perfquarry.harness.contracts import BuiltSide, Limits, Partner, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
 from perfquarry.harness.measuring.outcomes import outcomes_of
 from perfquarry.harness.measuring.schedule import Role, plan_pairs, run_session
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
 
 SETTINGS = MeasureSettings(
@@ -93,7 +94,7 @@ def sides(tmp_path: Path, bare_python: Path) -> tuple[BuiltSide, BuiltSide]:
 class Recorder:
     """A real prober that keeps what it was asked."""
 
-    inner: SandboxProber
+    inner: Prober
     opened: list[tuple[Path, tuple[str, ...], int, int | None]] = field(default_factory=list)
     ran: list[tuple[Path, dict[str, int], tuple[str, ...], int, int | None]] = field(default_factory=list)
 
@@ -110,7 +111,7 @@ class Recorder:
     @contextlib.contextmanager
     def open(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
-    ) -> Iterator[Partner]:
+    ) -> Iterator[LiveProcess]:
         self.opened.append((built.tree, tuple(request.arguments), hash_seed, core))
         with self.inner.open(built, request, limits=limits, hash_seed=hash_seed, core=core) as partner:
             yield partner
@@ -118,7 +119,7 @@ class Recorder:
 
 @pytest.fixture
 def prober(sandbox: Sandbox, tmp_path: Path) -> Recorder:
-    return Recorder(SandboxProber(sandbox, tmp_path / "scratch"))
+    return Recorder(Prober(sandbox, tmp_path / "scratch"))
 
 
 @dataclass
