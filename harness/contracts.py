@@ -66,7 +66,6 @@ class Completed:
     exit_code: int | None
     """None when a signal ended it."""
     signal: int | None
-    timed_out: bool
     stdout: bytes
     stderr: bytes
     truncated: bool
@@ -74,6 +73,11 @@ class Completed:
     cpu_seconds: float
     """Of the command and its waited-for descendants; 0 when the sandbox was killed before it could tell."""
     exceeded: Exceeded = ""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was killed at its time limit."""
+        return self.exceeded == "time"
 
     @property
     def ok(self) -> bool:

@@ -18,9 +18,9 @@ from typing import Any
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import git_in_tree
-from perfquarry.harness.contracts import Limits
+from perfquarry.harness.contracts import Completed, Limits
 from perfquarry.harness.sandbox.bubblewrap import prefix
-from perfquarry.harness.sandbox.supervise import Ended, supervise
+from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup
 
 PROCESSES = 512
@@ -114,7 +114,7 @@ def grade(
         return outcome(_run(command, place, limits), logs / "grading.json", seconds)
 
 
-def outcome(ended: Ended, report: Path, seconds: float) -> Graded:
+def outcome(ended: Completed, report: Path, seconds: float) -> Graded:
     """What came out of a grader that has ended: its report, or why there is none."""
     if ended.exceeded in _GREEDY:  # base and expert's side alone never do
         why = f"the sides together need more {ended.exceeded} than a grading may"
@@ -128,7 +128,7 @@ def outcome(ended: Ended, report: Path, seconds: float) -> Graded:
     return Graded(facts, str(facts["why"]) if facts["reward"] is None else "")
 
 
-def _run(command: Sequence[str], place: Path, limits: Limits) -> Ended:
+def _run(command: Sequence[str], place: Path, limits: Limits) -> Completed:
     """Runs the grader to its end, or to a limit; bubblewrap ends what it started with it."""
     group = TaskGroup(limits.processes)
 

@@ -20,7 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed
 from perfquarry.harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
-from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words, told_start
+from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell, told_start
 from perfquarry.harness.sandbox.seccomp import call_filter
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup, resource_limit
@@ -98,15 +98,15 @@ class BubblewrapSandbox(Isolating):
                 stdin=line.inside,
             )
             report, refused = line.report(), line.refused()
-        if refused and ended.status and not ended.exceeded:
+        if refused and ended.exit_code != 0 and not ended.exceeded:
             ended = replace(ended, exceeded="processes")
-        if not report and ended.status == 1 and ended.stderr.startswith(b"bwrap: "):
+        if not report and ended.exit_code == 1 and ended.stderr.startswith(b"bwrap: "):
             moved = b"apply mount flags" in ended.stderr
             raise (_MountsMoved if moved else SandboxUnavailable)(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
                 "allow unprivileged user namespaces, or ask for the sandbox 'process'"
             )
-        return completed(ended, _cpu_seconds(report))
+        return of_shell(ended, _cpu_seconds(report))
 
 
 def prefix(

@@ -22,12 +22,12 @@ from perfquarry.harness.sandbox.attached import Attached, attached
 from perfquarry.harness.sandbox.disk import DiskMeter
 from perfquarry.harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
 from perfquarry.harness.sandbox.hidden import PRIVATE, within
-from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words
+from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
 from perfquarry.harness.sandbox.limit import SandboxTimeLimit
 from perfquarry.harness.sandbox.mounts import SandboxView
 from perfquarry.harness.sandbox.report import ReportFolder
 from perfquarry.harness.sandbox.seccomp import docker_profile
-from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
+from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK
 from perfquarry.harness.sandbox.tree import descendants
 
 # Runs inside, beside the command. It removes what image and engine put into the environment and
@@ -197,8 +197,8 @@ def _supervise(
     exceeded = exceeded or folder.figures().exceeded
     if not exceeded and api.inspect_container(container)["State"]["OOMKilled"]:
         exceeded = "memory"
-    ended = Ended(status, exceeded, output.stdout, output.stderr, output.truncated, wall, 0.0)
-    return completed(ended, folder.figures().cpu_seconds)
+    ended = Completed(status, None, output.stdout, output.stderr, output.truncated, wall, 0.0, exceeded)
+    return of_shell(ended, folder.figures().cpu_seconds)
 
 
 def _watch(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed, Isolation, Limits
-from perfquarry.harness.sandbox.supervise import Ended
 
 
 class Isolating(ABC):
@@ -55,18 +55,8 @@ def limit_words(limits: Limits) -> tuple[str, str]:
     return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
 
 
-def completed(ended: Ended, cpu_seconds: float) -> Completed:
+def of_shell(shell: Completed, cpu_seconds: float) -> Completed:
     """What a supervised shell's end says of the command in it."""
-    killed = -ended.status if ended.status < 0 else ended.status - 128
-    number = killed if killed in signal.valid_signals() else None
-    return Completed(
-        exit_code=None if number else ended.status,
-        signal=number,
-        timed_out=ended.exceeded == "time",
-        stdout=ended.stdout,
-        stderr=ended.stderr,
-        truncated=ended.truncated,
-        wall_seconds=ended.wall_seconds,
-        cpu_seconds=cpu_seconds,
-        exceeded=ended.exceeded,
-    )
+    ended = replace(shell, cpu_seconds=cpu_seconds)
+    number = (shell.exit_code or 0) - 128
+    return replace(ended, exit_code=None, signal=number) if number in signal.valid_signals() else ended

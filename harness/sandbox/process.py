@@ -16,6 +16,7 @@ import psutil
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed, Isolation
+from perfquarry.harness.sandbox.isolating import limit_words
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.tree import descendants, marked
 
@@ -79,9 +80,8 @@ class ProcessSandbox:
         private = tempfile.mkdtemp(prefix="pq-")
         lifeline, ours = os.pipe()
         try:
-            ended = supervise(
-                ("/bin/sh", "-c", LIMITED, "sh", str(max(1, limits.file_bytes // 512)),
-                 str(max(1, limits.memory_bytes // 1024)), *command.argv),
+            return supervise(
+                ("/bin/sh", "-c", LIMITED, "sh", *limit_words(limits), *command.argv),
                 cwd=command.cwd,
                 env={"TMPDIR": private, **command.env, MARK: mark},
                 limits=limits,
@@ -91,22 +91,11 @@ class ProcessSandbox:
                 started=command.started or (lambda pid: None),
                 ending=command.ending,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
-            )  # fmt: skip
+            )
         finally:
             os.close(lifeline)
             os.close(ours)
             shutil.rmtree(private, ignore_errors=True)
-        return Completed(
-            exit_code=ended.status if ended.status >= 0 else None,
-            signal=-ended.status if ended.status < 0 else None,
-            timed_out=ended.exceeded == "time",
-            stdout=ended.stdout,
-            stderr=ended.stderr,
-            truncated=ended.truncated,
-            wall_seconds=ended.wall_seconds,
-            cpu_seconds=ended.cpu_seconds,
-            exceeded=ended.exceeded,
-        )
 
 
 def _kill_all(pid: int, marker: str, known: set[int]) -> None:

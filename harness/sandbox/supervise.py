@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from perfquarry.data.errors import SandboxUnavailable
-from perfquarry.harness.contracts import Exceeded, Limits
+from perfquarry.harness.contracts import Completed, Exceeded, Limits
 from perfquarry.harness.interrupts import interrupts_held
 from perfquarry.harness.sandbox.disk import DiskMeter
 from perfquarry.harness.sandbox.limit import SandboxTimeLimit
@@ -29,20 +29,6 @@ DRAIN_SECONDS = 5.0
 
 _ending = threading.Event()
 """Set while the commands of all threads are to end."""
-
-
-@dataclass
-class Ended:
-    """How the supervised process ended."""
-
-    status: int
-    """Exit code, or minus the signal that ended it."""
-    exceeded: Exceeded
-    stdout: bytes
-    stderr: bytes
-    truncated: bool
-    wall_seconds: float
-    cpu_seconds: float
 
 
 @dataclass
@@ -108,7 +94,7 @@ def supervise(
     starting: contextlib.AbstractContextManager[None] | None = None,
     started: Callable[[int], None] = lambda pid: None,
     ending: threading.Event | None = None,
-) -> Ended:
+) -> Completed:
     """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
 
     `kill` must end the process and all it left behind; it is called exactly once, also on an
@@ -149,14 +135,16 @@ def supervise(
                 process.returncode = os.waitstatus_to_exitcode(status)
             wall = time.monotonic() - begin
             _drain(streams)
-    return Ended(
-        process.returncode,
-        exceeded,
-        bytes(streams[0].kept),
-        bytes(streams[1].kept),
-        any(stream.truncated for stream in streams),
-        wall,
-        used.ru_utime + used.ru_stime,
+    code = process.returncode
+    return Completed(
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        stdout=bytes(streams[0].kept),
+        stderr=bytes(streams[1].kept),
+        truncated=any(stream.truncated for stream in streams),
+        wall_seconds=wall,
+        cpu_seconds=used.ru_utime + used.ru_stime,
+        exceeded=exceeded,
     )
 
 
