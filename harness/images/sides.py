@@ -126,10 +126,11 @@ class Images:
         """
         with connected(f"remove {image.name}") as api:
             found = find_image(api, image.name)
-            if found is not None and KIND not in _labels(found):
+            if found is None:
+                return
+            if KIND not in (found["Config"].get("Labels") or {}):
                 raise InputError(f"{image.name} is not an image of perfquarry: it stays")
-            if found is not None:
-                api.remove_image(image.name)
+            api.remove_image(image.name)
 
 
 def save_images(names: Sequence[str], folder: Path) -> list[OciImage]:
@@ -183,10 +184,6 @@ def _known(name: str) -> dict[str, Any]:
     if found is None:
         raise SandboxUnavailable(f"there is no image {name}: make the base: `python -m perfquarry.harness.images.base`")
     return found
-
-
-def _labels(found: dict[str, Any]) -> dict[str, str]:
-    return found["Config"].get("Labels") or {}
 
 
 def _layer(kind: str, parent: str, write: Callable[[Path], list[str]], *facts: str) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfquarry.data.children import environment
+from perfquarry.data.children import answer_of
 from perfquarry.harness.contracts import Inside, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.trees.foreign_files import Forged, content_of
 
@@ -47,16 +46,8 @@ class Callgrind:
     def find(cls) -> Callgrind | None:
         """The one on PATH; None where there is none that starts."""
         found = shutil.which("valgrind")
-        if found is None:
-            return None
-        try:
-            asked = subprocess.run(
-                [found, "--version"], env=environment(), capture_output=True, text=True, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        version = asked.stdout.strip()
-        return cls(Path(found), version) if asked.returncode == 0 and version.startswith("valgrind-") else None
+        version = answer_of([found, "--version"], seconds=60.0).strip() if found else ""
+        return cls(Path(found), version) if found and version.startswith("valgrind-") else None
 
     @property
     def env(self) -> Mapping[str, str]:

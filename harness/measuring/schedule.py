@@ -234,7 +234,17 @@ class _Session:
                 raise
             return []
         return [
-            self._turned(pair, node, position, role, partners[role], mine, untimed, first[role])
+            self._row(pair, node, position, role, "passed").model_copy(
+                update={
+                    "schedule": "turns",
+                    "samples": [call[0] for call in mine],
+                    "outside": [call[1] for call in mine],
+                    "untimed": untimed,
+                    "stopped": partners[role].stoppable,
+                    "order_seed": pair.order_seed,
+                    "cold": first[role],
+                }
+            )
             for position, (role, mine) in enumerate(zip(partners, calls, strict=True))
         ]
 
@@ -299,29 +309,6 @@ class _Session:
             arguments=[node for node in nodes if not self.active[node].is_script],
             scripts={node: self.active[node].code for node in nodes if self.active[node].is_script},
             test_timeout=self.settings.call_seconds,
-        )
-
-    def _turned(
-        self,
-        pair: LivePair,
-        node: str,
-        position: int,
-        role: Role,
-        partner: LiveProcess,
-        calls: Sequence[Call],
-        untimed: int,
-        first: float,
-    ) -> Timing:
-        return self._row(pair, node, position, role, "passed").model_copy(
-            update={
-                "schedule": "turns",
-                "samples": [call[0] for call in calls],
-                "outside": [call[1] for call in calls],
-                "untimed": untimed,
-                "stopped": partner.stoppable,
-                "order_seed": pair.order_seed,
-                "cold": first,
-            }
         )
 
     def _alone_row(self, pair: LivePair, node: str, position: int, role: Role, report: ProbeReport) -> Timing:

@@ -72,7 +72,7 @@ class LiveProcess:
 
     def __enter__(self) -> LiveProcess:
         make_pipes(str(self._paths[0]), str(self._paths[1]))
-        self._channel = Channel(str(self._paths[0]), str(self._paths[1]), self._alive)
+        self._channel = Channel(str(self._paths[0]), str(self._paths[1]), lambda: self._thread.is_alive())
         self._thread = threading.Thread(target=self._run, name="live-probe", daemon=True)
         self._thread.start()
         return self
@@ -186,9 +186,6 @@ class LiveProcess:
     def _started(self, pid: int) -> None:
         self._root = pid
         self._told.set()
-
-    def _alive(self) -> bool:
-        return self._thread.is_alive()
 
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
         outside, token = 0.0, secrets.token_hex(8)

@@ -115,7 +115,7 @@ class DockerSandbox(Isolating):
     def _config(self) -> dict[str, Any]:
         """What the image asks of an engine."""
         with connected("inspect an image") as api:
-            found: Any = find_image(api, self.image or own_image())
+            found = find_image(api, self.image or own_image())
         if found is None:
             raise SandboxUnavailable(
                 f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.images.base` "

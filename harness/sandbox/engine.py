@@ -6,6 +6,7 @@ import contextlib
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
@@ -96,10 +97,10 @@ def kill(api: docker.APIClient, container: str) -> None:
             raise
 
 
-def find_image(api: docker.APIClient, image: str) -> dict[str, object] | None:
+def find_image(api: docker.APIClient, image: str) -> dict[str, Any] | None:
     """What the engine knows of a local image, or None: nothing is pulled."""
     try:
-        found: dict[str, object] = api.inspect_image(image)
+        found: dict[str, Any] = api.inspect_image(image)
     except NotFound:
         return None
     return found
