@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -56,48 +56,30 @@ class BuiltChange:
     """Two rows an attempt."""
 
 
+@dataclass
 class Builder:
-    """Builds the changes of one repository.
+    """Builds the changes of one repository."""
 
-    Args:
-        home: where trees, environments and artifacts lie.
-        clone: the repository's clone, bare or not; read only.
-        repository: its entry in the registry.
-        sandbox: where everything of the repository runs.
-        settings: limits.
-        stamp: for the rows.
-        tests_near: finds the test files that should be collectable.
-        known_good: what earlier builds needed; the builder adds its own.
-        proposer: asked for requirements when no rule of repair fits.
-        version: what builds that ask git are told; empty: the nearest tag's.
-    """
+    home: Home
+    clone: Path
+    """Bare or not; read only."""
+    repository: Repository
+    sandbox: Sandbox
+    settings: BuildSettings
+    stamp: Stamp
+    tests_near: TestsNear = lambda change, sides: ()
+    """Finds the test files that should be collectable."""
+    known_good: KnownGood = field(default_factory=KnownGood)
+    """What earlier builds needed; the builder adds its own."""
+    proposer: Proposer | None = None
+    """Asked for requirements when no rule of repair fits."""
+    version: str = ""
+    """What builds that ask git are told; empty: the nearest tag's."""
 
-    def __init__(
-        self,
-        home: Home,
-        clone: Path,
-        repository: Repository,
-        sandbox: Sandbox,
-        settings: BuildSettings,
-        stamp: Stamp,
-        tests_near: TestsNear = lambda change, sides: (),
-        known_good: KnownGood | None = None,
-        proposer: Proposer | None = None,
-        version: str = "",
-    ) -> None:
-        self._repository = repository
-        self._sandbox = sandbox
-        self._settings = settings
-        self._stamp = stamp
-        self._tests_near = tests_near
-        self._known_good = known_good or KnownGood()
-        self._proposer = proposer
-        self._version = version
-        self._home = home
-        self._prober = Prober(sandbox, home.cache / "probes")
-        self._checkouts = Checkouts(home, clone, repository.name)
-        self._environments = Environments(home, sandbox)
-        self._native = NativeBuilds(home, sandbox, settings, repository.name)
+    def __post_init__(self) -> None:
+        self._checkouts = Checkouts(self.home, self.clone, self.repository.name)
+        self._environments = Environments(self.home, self.sandbox)
+        self._native = NativeBuilds(self.home, self.sandbox, self.settings, self.repository.name)
 
     @leases_held()
     def build(self, change: Change) -> BuiltChange:
@@ -119,23 +101,23 @@ class Builder:
         ]
         self._check_out(sides)
         if any(pending.rejection for pending in sides):
-            return _result(change, sides, self._stamp)
+            return _result(change, sides, self.stamp)
         collection = Collection(
-            self._prober,
-            lambda sides: self._tests_near(change, sides)[: self._settings.collected_files],
-            Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes),
+            Prober(self.sandbox, self.home.cache / "probes"),
+            lambda sides: self.tests_near(change, sides)[: self.settings.collected_files],
+            Limits(min(_CHECK_SECONDS, self.settings.timeout), self.settings.memory_bytes),
         )
         repair = Repair(
             make=functools.partial(self._try, change, sides, collection),
             situate=functools.partial(self._situate, own_names([pending.tree for pending in sides if pending.tree])),
             provide=self._provide_packages,
-            settings=self._settings,
-            propose=functools.partial(self._proposer, change) if self._proposer else None,
+            settings=self.settings,
+            propose=functools.partial(self.proposer, change) if self.proposer else None,
         )
-        best = repair.run(self._known_good.nearest(change))
-        attempts = rows_of(repair.trials, best, change, self._stamp)
-        self._known_good.add(attempts)
-        return replace(_result(change, best.sides, self._stamp), attempts=attempts)
+        best = repair.run(self.known_good.nearest(change))
+        attempts = rows_of(repair.trials, best, change, self.stamp)
+        self.known_good.add(attempts)
+        return replace(_result(change, best.sides, self.stamp), attempts=attempts)
 
     def _try(
         self,
@@ -148,7 +130,7 @@ class Builder:
         """One attempt, step by step until one fails."""
         began = time.monotonic()
         sides = [pending.amended(amendment) for pending in checked_out]
-        provision = Provision(self._environments, self._settings.timeout)
+        provision = Provision(self._environments, self.settings.timeout)
         steps: dict[Step, Callable[[Change, Sequence[PendingSide]], None]] = {
             "interpreter": provision.choose_python,
             "environment": provision.environment,
@@ -183,13 +165,13 @@ class Builder:
             declared=[line for recipe in recipes for line in (*recipe.test_requirements, *recipe.declared)],
             is_own=own,
             python=python.minor if python else None,
-            ci_packages=packages if self._settings.system_packages else (),
+            ci_packages=packages if self.settings.system_packages else (),
         )
 
     def _provide_packages(self, packages: Sequence[str]) -> str | None:
-        if not self._settings.system_packages:
+        if not self.settings.system_packages:
             return f"not allowed by the settings (build.system_packages): apt-get install {' '.join(packages)}"
-        why_not = install(packages, self._home.locks / "apt.lock")
+        why_not = install(packages, self.home.locks / "apt.lock")
         if why_not is None:
             self._environments.forget_rejections()
         return why_not
@@ -220,7 +202,7 @@ class Builder:
         if python is None:
             raise EnvironmentFailed(f"Python {row.python} is needed to run {row.sha} again: install it")
         environment = self._environments.restore(
-            row.environment_id, python, row.requirements, timeout=self._settings.timeout
+            row.environment_id, python, row.requirements, timeout=self.settings.timeout
         )
         tree = self._checkouts.tree(row.sha)
         for made in (environment, tree):
@@ -228,7 +210,7 @@ class Builder:
                 raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{made.log}")
         assert isinstance(environment, Environment) and isinstance(tree, Path)
         pending.tree, pending.environment = tree, environment
-        pending.recipe = read_recipe(tree, self._repository).model_copy(update={"source_roots": row.source_roots})
+        pending.recipe = read_recipe(tree, self.repository).model_copy(update={"source_roots": row.source_roots})
         self._add_native(pending)
         if pending.rejection:
             raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{pending.rejection.log}")
@@ -244,7 +226,7 @@ class Builder:
                 pending.reject(tree)
             else:
                 pending.tree = tree
-                pending.recipe = read_recipe(tree, self._repository)
+                pending.recipe = read_recipe(tree, self.repository)
                 pending.log += pending.recipe.notes
 
     def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
@@ -290,7 +272,7 @@ class Builder:
         ]
         facts += [pending.recipe.variables] if pending.recipe.variables else []
         pending.build_id = content_id("build", *facts)
-        version = self._version or self._checkouts.version(pending.sha)
+        version = self.version or self._checkouts.version(pending.sha)
         artifacts = self._native.ensure(pending.build_id, pending.tree, pending.recipe, pending.environment, version)
         if isinstance(artifacts, Rejection):
             pending.reject(artifacts)
@@ -305,7 +287,7 @@ class Builder:
 
     def _checker(self, environment: Environment) -> Checker:
         return Checker(
-            self._sandbox, environment.python, self._settings.memory_bytes, min(_CHECK_SECONDS, self._settings.timeout)
+            self.sandbox, environment.python, self.settings.memory_bytes, min(_CHECK_SECONDS, self.settings.timeout)
         )
 
 

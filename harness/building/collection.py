@@ -17,13 +17,7 @@ _NOTHING = "::(nothing)"
 
 @dataclass
 class Collection:
-    """The check for one change; its test files are looked up once.
-
-    Args:
-        prober: runs pytest.
-        find: test files, relative to the trees.
-        limits: of each process.
-    """
+    """The check for one change; its test files, relative to the trees, are looked up once."""
 
     prober: Prober
     find: Callable[[dict[Side, BuiltSide]], Sequence[str]]

@@ -64,7 +64,6 @@ class NativeBuilds:
         Args:
             build_id: content address of all that decides the outcome.
             tree: a plain checkout; it is copied and stays as it is.
-            recipe: with its commands.
             environment: build requirements are installed in it; there is no network.
             version: for builds that would ask git for one.
 

@@ -16,12 +16,7 @@ from perfquarry.harness.rejections import Rejection
 
 @dataclass(frozen=True)
 class Provision:
-    """The steps that give sides their interpreter and their environment.
-
-    Args:
-        environments: those of the home.
-        timeout: wall seconds of making one.
-    """
+    """The steps that give sides their interpreter and their environment, made within so many wall seconds."""
 
     environments: Environments
     timeout: float

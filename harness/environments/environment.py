@@ -95,12 +95,7 @@ class _Attempts:
 
 
 class Environments:
-    """The environments of a home.
-
-    Args:
-        home: where they lie.
-        sandbox: where source distributions are built.
-    """
+    """The environments of a home; source distributions are built in the sandbox."""
 
     def __init__(self, home: Home, sandbox: Sandbox) -> None:
         self._home = home
@@ -113,7 +108,6 @@ class Environments:
         """The environment of an interpreter with requirements as the index was at a date.
 
         Args:
-            python: the interpreter.
             requirements: PEP 508, in any order.
             as_of: aware; `cutoff` rounds it so that neighbours share one environment.
             timeout: wall seconds for all tries together.

@@ -75,7 +75,6 @@ def choose(
     Args:
         date: aware; usually the commit's.
         requires_python: the commit's own range; None accepts any.
-        interpreters: as `find_interpreters` returns them.
         tested: minor versions, '3.10'.
 
     Returns:

@@ -78,11 +78,7 @@ class Registry:
     """A connection to one registry; to a loopback address without TLS."""
 
     def __init__(self, host: str) -> None:
-        """Opens nothing yet.
-
-        Args:
-            host: 'registry.example.org' or 'localhost:5000'.
-        """
+        """Opens nothing yet; `host` is 'registry.example.org' or 'localhost:5000'."""
         self.host = host
         scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
         self._client = httpx.Client(base_url=f"{scheme}://{host}", timeout=TIMEOUT, follow_redirects=True)
@@ -100,8 +96,6 @@ class Registry:
         """Sends an image: blobs that are there are not sent again, the manifest comes last.
 
         Args:
-            layout: where the image's blobs are.
-            image: of the layout.
             name: 'namespace/repository'.
             tag: keeps registries from deleting it; what names the image is its digest.
             pushed: what was sent is added to it.

@@ -77,7 +77,6 @@ class Images:
         """The image of a task's base; only layers that are not there are made.
 
         Args:
-            built: the base.
             made: date of the repository's one commit.
 
         Raises:
@@ -190,8 +189,6 @@ def _layer(kind: str, parent: str, write: Callable[[Path], list[str]], *facts: s
     """The image of one more layer on a parent, made when it is not there; its name.
 
     Args:
-        kind: of layer.
-        parent: image it is made on.
         write: writes what the layer needs into a folder, and returns the lines of its Dockerfile.
         facts: what the layer holds, for its name.
     """

@@ -32,15 +32,11 @@ _FILE = re.compile(r"c\.\d+\.\d+")
 
 @dataclass(frozen=True)
 class Callgrind:
-    """Runs the interpreter of probes; nothing is counted until the probe asks for it.
-
-    Args:
-        program: path of valgrind.
-        version: 'valgrind-3.19.0'.
-    """
+    """Runs the interpreter of probes; nothing is counted until the probe asks for it."""
 
     program: Path
     version: str
+    """'valgrind-3.19.0'."""
 
     @classmethod
     def find(cls) -> Callgrind | None:

@@ -40,14 +40,9 @@ def compare(
     core: int | None,
     fewest_turns: int,
 ) -> dict[str, Compared]:
-    """Loads both, and lets them take turns at each workload.
+    """Loads both (mode 'turns'), and lets them take turns at each workload.
 
     Args:
-        prober: runs the processes.
-        built: the side of both.
-        requests: of mode 'turns'.
-        nodes: the workloads.
-        limits: of each process.
         seed: hash seed of both, and seed of the phases of the garbage collector.
         core: both are pinned to it.
         fewest_turns: of each process, at a slow workload.

@@ -39,9 +39,6 @@ class Counter:
 
     Args:
         prober: runs the processes; valgrind must be installed where they run.
-        callgrind: that valgrind.
-        base, head: the built sides.
-        settings: how.
         targets: 'path::Class.method' of the functions that the change edits, with the base's paths.
     """
 
@@ -54,10 +51,6 @@ class Counter:
 
     def count(self, nodes: Sequence[str], scripts: Mapping[str, str]) -> list[PairCount]:
         """Counts of all workloads: for each seed one process a side, both at once, since counts bear company.
-
-        Args:
-            nodes: node ids of unit tests.
-            scripts: texts of scripts by name.
 
         Raises:
             SandboxUnavailable: the sandbox itself could not start.

@@ -76,12 +76,9 @@ class LoadMeter:
         self._busy = _busy_seconds(self.core)
 
     def foreign(self, commands_seconds: float) -> float:
-        """CPU seconds per second used by others, stolen time included.
+        """CPU seconds per second used by others than us and our commands, stolen time included.
 
         On a core, this process counts as one of the others: there it disturbs as much as they do.
-
-        Args:
-            commands_seconds: CPU seconds of our own commands since then.
         """
         elapsed = time.monotonic() - self._begin
         own = commands_seconds + (time.process_time() - self._own if self.core is None else 0.0)

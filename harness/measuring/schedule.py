@@ -95,12 +95,6 @@ def run_session(
     Args:
         change_id: of the change; decides the order together with the seed and the session.
         workloads: kept ones; all are loaded into the same processes.
-        base: the built base.
-        head: the built head.
-        prober: runs the processes.
-        settings: the schedule.
-        stamp: where the rows come from.
-        machine: facts that go with the rows.
         session: odd: it selects; even: it confirms.
         core: all processes are pinned to it; None: nowhere.
         stop: for futility and for precision only, never for success; asked after each pair from the sixth on.

@@ -39,8 +39,6 @@ class LiveProcess:
     It is started when entered, and ended when left at the latest.
 
     Args:
-        sandbox: where it runs.
-        command: of the probe.
         channel: paths of the pipes: for requests, for answers.
         call_seconds: limit of one call, as the probe was told; 0: none.
         report: what the process left, once it has ended.

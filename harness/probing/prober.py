@@ -49,12 +49,7 @@ CLOCK_SLACK = 0.001
 
 @dataclass
 class Prober:
-    """Runs the probe in fresh processes: a crash or a timeout is a report, too.
-
-    Args:
-        sandbox: where processes run.
-        scratch: folder for the private folders of processes; made when missing.
-    """
+    """Runs the probe in fresh processes: a crash or a timeout is a report, too."""
 
     sandbox: Sandbox
     scratch: Path
