@@ -44,8 +44,8 @@ class Provision:
     def environment(self, change: Change, sides: Sequence[PendingSide]) -> None:
         """One environment for both sides; one for each where none serves both."""
         base, head = sides
-        alike = base.recipe.same_requirements(head.recipe)
-        if base.python == head.python and (self._provide(change, sides) or alike):
+        wanted = [(pending.recipe.requirements, pending.recipe.test_requirements) for pending in sides]
+        if base.python == head.python and (self._provide(change, sides) or wanted[0] == wanted[1]):
             return
         for pending in sides:
             pending.rejection = None

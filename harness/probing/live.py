@@ -98,7 +98,8 @@ class LiveProcess:
         if self._root:
             self._spared = frozenset(_above(self._root))
             for pid in [self._root, *descendants(self._root)]:
-                prefer(pid)
+                with contextlib.suppress(OSError):  # Linux shares a core between sessions first: nice counts within one
+                    Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
 
     @property
     def stoppable(self) -> bool:
@@ -219,15 +220,6 @@ def _seconds(answer: Mapping[str, Any], name: str, outside: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= outside:
         raise PartnerFailed("crashed", "it tells no time that can be")
     return float(value)
-
-
-def prefer(pid: int) -> None:
-    """Gives the group of a process its priority before others on the core, where this user may.
-
-    Linux shares a core between sessions first (autogroups): a nice value counts within one session only.
-    """
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
 
 
 def _above(root: int) -> list[int]:

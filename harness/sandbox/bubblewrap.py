@@ -20,7 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed
 from perfquarry.harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
-from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell, told_start
+from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
 from perfquarry.harness.sandbox.seccomp import call_filter
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup, resource_limit
@@ -91,13 +91,13 @@ class BubblewrapSandbox(Isolating):
                 core=command.core,
                 kill=line.kill,
                 starting=line.tasks.joined(),
-                started=lambda pid: told_start(command, line.started, pid),
+                started=line.started,
                 ending=command.ending,
                 pass_fds=line.passed,
                 writable=command.writable,
                 stdin=line.inside,
             )
-            report, refused = line.report(), line.refused()
+            report, refused = line.report(), line.tasks.refused()
         if refused and ended.exit_code != 0 and not ended.exceeded:
             ended = replace(ended, exceeded="processes")
         if not report and ended.exit_code == 1 and ended.stderr.startswith(b"bwrap: "):
@@ -212,6 +212,7 @@ class _Lifeline:
     """
 
     def __init__(self, command: Command) -> None:
+        self._command = command
         ours, theirs = socket.socketpair()
         self._socket, self._theirs = ours, theirs
         self._init: int | None = None
@@ -237,7 +238,10 @@ class _Lifeline:
                 os.close(descriptor)
 
     def started(self, pid: int) -> None:
-        """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on."""
+        """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on.
+
+        Then the command's owner is told which process was started.
+        """
         self._theirs.close()
         self._socket.settimeout(START_SECONDS)
         try:
@@ -250,6 +254,8 @@ class _Lifeline:
             self.tasks.add(descendants(pid))
             with contextlib.suppress(OSError):
                 self._socket.sendall(b"go\n")
+        if self._command.started:
+            self._command.started(pid)
 
     def kill(self, pid: int) -> None:
         """Kills the namespace and waits until the kernel has ended every process in it."""
@@ -262,10 +268,6 @@ class _Lifeline:
         waiting = select.poll()  # not select.select: descriptors may be above 1023
         waiting.register(self._init, select.POLLIN)
         waiting.poll(GONE_SECONDS * 1000)
-
-    def refused(self) -> bool:
-        """Whether the kernel refused the command a process."""
-        return self.tasks.refused()
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""

@@ -225,16 +225,12 @@ def _watch(
         if now >= next_tick:
             if limit.is_over(now, lambda: _with_descendants(own())):
                 return "time"
-            if disk.exceeded(lambda: _processes(api, container)):
+            # their ids in the engine's own namespace, which is ours on the machines this runs on
+            if disk.exceeded(lambda: _with_descendants(int(api.inspect_container(container)["State"]["Pid"]))):
                 return "disk"
             next_tick = limit.next_look(now, TICK)
         if not output.read(min(next_look, next_tick) - now):
             return _ended(api, container, limit, lambda: _with_descendants(own()))
-
-
-def _processes(api: docker.APIClient, container: str) -> list[int]:
-    """Ids of its processes in the engine's own namespace, which is ours on the machines this runs on."""
-    return _with_descendants(int(api.inspect_container(container)["State"]["Pid"]))
 
 
 def _own_process(api: docker.APIClient, container: str) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed, Isolation, Limits
@@ -32,8 +31,8 @@ class Isolating(ABC):
     def run(self, command: Command) -> Completed:
         """As `contracts.Sandbox.run`."""
 
-    def verify(self) -> None:
-        """Starts one command with everything a run uses.
+    def verify(self) -> Self:
+        """Itself, after it has run one command with everything a run uses.
 
         Raises:
             SandboxUnavailable: with what was said, and what to do.
@@ -41,13 +40,7 @@ class Isolating(ABC):
         ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
         if ended.exit_code != 7:
             raise SandboxUnavailable(f"{self.NAME} starts but does not run commands: {ended!r}")
-
-
-def told_start(command: Command, started: Callable[[int], None], pid: int) -> None:
-    """Tells the sandbox's own part and then the command's owner which process was started."""
-    started(pid)
-    if command.started:
-        command.started(pid)
+        return self
 
 
 def limit_words(limits: Limits) -> tuple[str, str]:

@@ -230,7 +230,7 @@ def test_commands_of_the_registry_are_run_and_limited(history: History) -> None:
     history.registered = {"build": ["sleep 60"]}
     builder = history.builder()
     limited = Builder(
-        history.home, history.clone, builder._repository, choose_sandbox(), BuildSettings(timeout=2.0), STAMP
+        history.home, history.clone, builder.repository, choose_sandbox(), BuildSettings(timeout=2.0), STAMP
     )
     limited._environments = builder._environments
     assert reasons(limited.build(history.change(first, second))) == [Reason.BUILD_TIMEOUT] * 2
