@@ -24,7 +24,7 @@ class Limits:
     """What one command may use; beyond any of them it is killed with all its descendants."""
 
     wall_seconds: float = 60.0
-    """Seconds for which it was ready but had no processor do not count (`harness.sandbox.limit`)."""
+    """Seconds for which it was ready but had no processor do not count (`harness.alternation.waiting`)."""
     memory_bytes: int = 4 * 1024**3
     processes: int = 256
     file_bytes: int = 1024**3

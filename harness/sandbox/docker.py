@@ -17,13 +17,13 @@ import requests
 from docker.types import LogConfig
 
 from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.sandbox.attached import Attached, attached
 from perfquarry.harness.sandbox.disk import DiskMeter
 from perfquarry.harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
 from perfquarry.harness.sandbox.hidden import PRIVATE, within
 from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
-from perfquarry.harness.sandbox.limit import SandboxTimeLimit
 from perfquarry.harness.sandbox.mounts import SandboxView
 from perfquarry.harness.sandbox.report import ReportFolder
 from perfquarry.harness.sandbox.seccomp import docker_profile
@@ -183,7 +183,7 @@ def _supervise(
     begin = time.monotonic()
     disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
-    limit = SandboxTimeLimit(command.limits.wall_seconds, time.monotonic())
+    limit = WaitingLimit(command.limits.wall_seconds, time.monotonic())
     if command.started:
         command.started(_own_process(api, container))
     exceeded = _watch(api, container, output, limit, folder, disk, command.ending)
@@ -205,7 +205,7 @@ def _watch(
     api: docker.APIClient,
     container: str,
     output: Attached,
-    limit: SandboxTimeLimit,
+    limit: WaitingLimit,
     folder: ReportFolder,
     disk: DiskMeter,
     ending: threading.Event | None,
@@ -247,7 +247,7 @@ def _with_descendants(first: int) -> list[int]:
 
 
 def _ended(
-    api: docker.APIClient, container: str, limit: SandboxTimeLimit, processes: Callable[[], Sequence[int]]
+    api: docker.APIClient, container: str, limit: WaitingLimit, processes: Callable[[], Sequence[int]]
 ) -> Exceeded:
     """Waits for the end of a container whose output has been closed."""
     while True:

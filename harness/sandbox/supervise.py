@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO
 
 from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Completed, Exceeded, Limits
 from perfquarry.harness.interrupts import interrupts_held
 from perfquarry.harness.sandbox.disk import DiskMeter
-from perfquarry.harness.sandbox.limit import SandboxTimeLimit
 from perfquarry.harness.sandbox.tree import descendants, proportional_memory, usage
 
 TICK = 0.05
@@ -163,7 +163,7 @@ def _watch(
             selector.register(stream.pipe, selectors.EVENT_READ, stream)
         if event is not None:
             selector.register(event, selectors.EVENT_READ, None)
-        time_limit = SandboxTimeLimit(limits.wall_seconds, begin)
+        time_limit = WaitingLimit(limits.wall_seconds, begin)
         next_look = time_limit.next_look(begin, TICK)
         while True:
             now = time.monotonic()
@@ -200,7 +200,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _over(
-    pid: int, limits: Limits, time_limit: SandboxTimeLimit, now: float, disk: DiskMeter, ending: threading.Event | None
+    pid: int, limits: Limits, time_limit: WaitingLimit, now: float, disk: DiskMeter, ending: threading.Event | None
 ) -> Exceeded:
     if _ending.is_set():
         raise KeyboardInterrupt
