@@ -82,7 +82,7 @@ def evaluate(
         RunFailed: some predictions could not be graded here.
     """
     sandbox = BubblewrapSandbox()
-    if settings.sandbox.name not in (None, sandbox.NAME):
+    if settings.sandbox.name not in (None, sandbox.name):
         raise InputError(
             f"evaluate isolates by bubblewrap, not {settings.sandbox.name}: leave [sandbox] name out, or grade in "
             "containers: perfquarry export --format harbor"
@@ -308,7 +308,7 @@ class Gradings:
                 return None
             place = self._work / task.task_id
             write_grader(task, made.base, place / "tests", place / "files", self._settings.measure)
-            machine = machine_facts(BubblewrapSandbox.NAME)
+            machine = machine_facts(BubblewrapSandbox.name)
             self._ready[task.task_id] = _Ready(made.base, place / "tests", made.python, machine)
             return self._ready[task.task_id]
 

@@ -27,14 +27,14 @@ def choose_sandbox(name: str | None = None, image: str = "", private: tuple[Path
         SandboxUnavailable: the one asked for by name does not work on this machine.
     """
     isolating: dict[str, Callable[[], Sandbox]] = {
-        BubblewrapSandbox.NAME: lambda: BubblewrapSandbox(private=private).verify(),
+        BubblewrapSandbox.name: lambda: BubblewrapSandbox(private=private).verify(),
         "docker": lambda: _docker(image),
     }
-    if name == ProcessSandbox.NAME:
+    if name == ProcessSandbox.name:
         return ProcessSandbox(why="it was asked for")
     if name is not None:
         if name not in isolating:
-            raise InputError(f"no sandbox is called {name!r}; choose {', '.join(isolating)} or {ProcessSandbox.NAME}")
+            raise InputError(f"no sandbox is called {name!r}; choose {', '.join(isolating)} or {ProcessSandbox.name}")
         return isolating[name]()
     faults = []
     for open_sandbox in isolating.values():

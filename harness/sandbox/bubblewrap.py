@@ -60,7 +60,7 @@ class BubblewrapSandbox(Isolating):
     and shells say both the same way.
     """
 
-    NAME = "bubblewrap"
+    name = "bubblewrap"
     private: tuple[Path, ...] = ()
     """Folders and files that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")

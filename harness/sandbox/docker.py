@@ -84,7 +84,7 @@ class DockerSandbox(Isolating):
     """Paths that are in the image: they are not mounted from the host."""
     cpus: float | None = None
     """Share of processors, None for all: a quota stops and starts what it holds back, which shows in timings."""
-    NAME = "docker"
+    name = "docker"
 
     def run(self, command: Command) -> Completed:
         """Runs it; its container is gone, and every process in it dead, when this returns.

@@ -15,17 +15,8 @@ from perfquarry.harness.contracts import Command, Completed, Isolation, Limits
 class Isolating(ABC):
     """A sandbox that promises all of `Isolation`."""
 
-    NAME: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """All of it."""
-        return Isolation(network=True, files=True, processes=True, crash=True)
+    name: ClassVar[str]
+    isolation = Isolation(network=True, files=True, processes=True, crash=True)
 
     @abstractmethod
     def run(self, command: Command) -> Completed:
@@ -39,7 +30,7 @@ class Isolating(ABC):
         """
         ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
         if ended.exit_code != 7:
-            raise SandboxUnavailable(f"{self.NAME} starts but does not run commands: {ended!r}")
+            raise SandboxUnavailable(f"{self.name} starts but does not run commands: {ended!r}")
         return self
 
 

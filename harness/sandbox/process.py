@@ -45,7 +45,9 @@ class ProcessSandbox:
 
     why: str = ""
     """Why nothing stronger is used; shown in the warning."""
-    NAME = "process"
+    name = "process"
+    isolation = Isolation(network=False, files=False, processes=False, crash=False)
+    """None: hostile code must not run here."""
 
     def __post_init__(self) -> None:
         global _warned
@@ -57,16 +59,6 @@ class ProcessSandbox:
                 "repositories you trust, or install bubblewrap.",
                 self.why or "no sandbox works here",
             )
-
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """None: hostile code must not run here."""
-        return Isolation(network=False, files=False, processes=False, crash=False)
 
     def run(self, command: Command) -> Completed:
         """Runs it; `writable` and `readable` cannot be enforced, a private TMPDIR is given unless `env` names one.

@@ -212,7 +212,7 @@ def test_a_build_is_told_the_version_it_would_ask_git_for(history: History) -> N
     assert (base.tree / "lib/made.txt").read_text() == "lib-0.0.0\n", "no tag"
     plain = history.builder()
     told = Builder(
-        Home(history.home.root.with_name("other")), history.clone, plain._repository, choose_sandbox(),
+        Home(history.home.root.with_name("other")), history.clone, plain.repository, choose_sandbox(),
         BuildSettings(), STAMP, version="1.23.0.dev0",
     )  # fmt: skip
     rows = history.build(first, second).rows
