@@ -75,26 +75,19 @@ class BubblewrapSandbox(Isolating):
         if not command.cwd.is_dir():
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
         with _Lifeline(command) as line:
-            argv = [
+            argv = (
                 self._bwrap,
                 *line.options,
                 *_options(self._bwrap, command, self.private),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *limit_words(command.limits)),
                 resource_limit(command.limits.processes),
                 *command.argv,
-            ]
+            )
             ended = supervise(
-                argv,
-                cwd=Path("/"),
-                env={},
-                limits=command.limits,
-                core=command.core,
+                replace(command, argv=argv, cwd=Path("/"), env={}, started=line.started),
                 kill=line.kill,
                 starting=line.tasks.joined(),
-                started=line.started,
-                ending=command.ending,
                 pass_fds=line.passed,
-                writable=command.writable,
                 stdin=line.inside,
             )
             report, refused = line.report(), line.tasks.refused()

@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -68,20 +68,14 @@ class ProcessSandbox:
         """
         if not command.cwd.is_dir():
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
-        limits, mark, known = command.limits, uuid.uuid4().hex, set(psutil.pids())
+        mark, known = uuid.uuid4().hex, set(psutil.pids())
         private = tempfile.mkdtemp(prefix="pq-")
         lifeline, ours = os.pipe()
         try:
+            shell = ("/bin/sh", "-c", LIMITED, "sh", *limit_words(command.limits), *command.argv)
             return supervise(
-                ("/bin/sh", "-c", LIMITED, "sh", *limit_words(limits), *command.argv),
-                cwd=command.cwd,
-                env={"TMPDIR": private, **command.env, MARK: mark},
-                limits=limits,
-                core=command.core,
-                writable=command.writable,
+                replace(command, argv=shell, env={"TMPDIR": private, **command.env, MARK: mark}),
                 stdin=lifeline,
-                started=command.started or (lambda pid: None),
-                ending=command.ending,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
             )
         finally:
