@@ -5,6 +5,7 @@ other sides, nor signal or trace their processes; what it leaves behind (files a
 removed. A `prefix` (bubblewrap) does the same where the grader is not root.
 """
 
+import collections
 import ctypes
 import json
 import os
@@ -30,16 +31,10 @@ RESULT_BYTES = 64 * 1024**2
 TAIL = 2000
 _random = random.SystemRandom()
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
+Report = collections.namedtuple("Report", "items why")
+"""What one process did: `items` by node; `why` it did not come to its end, or None."""
 SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
-
-
-class Report(object):
-    """What one process did: `items` by node; `why` it did not come to its end, or None."""
-
-    def __init__(self, items, why):
-        self.items = items
-        self.why = why
 
 
 class Launcher(object):

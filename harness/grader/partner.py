@@ -3,6 +3,7 @@
 The clock that counts runs here, around each request; what the process says of its own time is kept beside it.
 """
 
+import collections
 import json
 import os
 import random
@@ -27,6 +28,8 @@ AWAKE, AWAKE_PART = 0.05, 0.02
 
 A stopped process can have itself woken by the kernel: a pipe or socket may send SIGCONT when something arrives.
 """
+Draw = collections.namedtuple("Draw", "phase seeds")
+"""What is drawn for a turn: the collector's phase, and of each call the number from which a script's data come."""
 clock = time.perf_counter
 _random = random.SystemRandom()
 
@@ -38,14 +41,6 @@ class Stumbled(Exception):
         Exception.__init__(self, message)
         self.role = role
         self.final = final
-
-
-class Draw(object):
-    """What is drawn for a turn: the collector's phase, and of each call the number from which a script's data come."""
-
-    def __init__(self, phase, seeds):
-        self.phase = phase
-        self.seeds = seeds
 
 
 class SideProcess(object):

@@ -142,12 +142,7 @@ def supervise(
 
 
 def _watch(
-    pid: int,
-    streams: Sequence[_Stream],
-    command: Command,
-    begin: float,
-    disk: DiskMeter,
-    interrupt: Callable[[], None],
+    pid: int, streams: Sequence[_Stream], command: Command, begin: float, disk: DiskMeter, interrupt: Callable[[], None]
 ) -> Exceeded:
     """Reads output until the process has ended or a limit is exceeded; the process is not reaped."""
     with selectors.DefaultSelector() as selector, _exit_event(pid) as event:
