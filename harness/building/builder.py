@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
 from pydantic import ValidationError
 
 from perfquarry.data.errors import EnvironmentFailed, InputError
@@ -24,12 +25,11 @@ from perfquarry.harness.building.distributions import own_names
 from perfquarry.harness.building.known_good import KnownGood
 from perfquarry.harness.building.native import NativeBuilds
 from perfquarry.harness.building.pending import PendingSide, changed_python_files
-from perfquarry.harness.building.provision import Provision
 from perfquarry.harness.building.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
 from perfquarry.harness.building.repair_rules import Situation
 from perfquarry.harness.contracts import BuiltSide, Limits, Sandbox
 from perfquarry.harness.environments.environment import Environment, Environments
-from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.environments.interpreters import choose, find_interpreters
 from perfquarry.harness.leases.leases import leases_held
 from perfquarry.harness.metadata.recipe import read_recipe
 from perfquarry.harness.probing.prober import Prober
@@ -130,10 +130,9 @@ class Builder:
         """One attempt, step by step until one fails."""
         began = time.monotonic()
         sides = [pending.amended(amendment) for pending in checked_out]
-        provision = Provision(self._environments, self.settings.timeout)
         steps: dict[Step, Callable[[Change, Sequence[PendingSide]], None]] = {
-            "interpreter": provision.choose_python,
-            "environment": provision.environment,
+            "interpreter": self._choose_python,
+            "environment": self._provide_environment,
             "parse": self._parse,
             "build": self._build_native,
             "import": self._import,
@@ -228,6 +227,63 @@ class Builder:
                 pending.tree = tree
                 pending.recipe = read_recipe(tree, self.repository)
                 pending.log += pending.recipe.notes
+
+    def _choose_python(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        """The newest interpreter of the time that the project tested with, for both sides if any fits both."""
+        found = find_interpreters()
+        both = SpecifierSet(",".join(pending.recipe.requires_python or "" for pending in sides).strip(","))
+        base, head = (pending.recipe.tested for pending in sides)
+        tested = [version for version in base if version in head] or [*base, *head]
+        shared = choose(change.merged_at, both, found, tested)
+        for pending in sides:
+            own = SpecifierSet(pending.recipe.requires_python or "")
+            pending.python = shared or choose(change.merged_at, own, found, pending.recipe.tested)
+            if pending.python is None:
+                known = ", ".join(str(i.version) for i in found) or "none"
+                wanted = pending.recipe.requires_python
+                pending.reject(Rejection(Reason.NO_INTERPRETER, f"wants Python {wanted}; installed: {known}"))
+            elif pending.python.matured is None or pending.python.matured > change.merged_at:
+                pending.log.append(
+                    f"Python {pending.python.version} is younger than the commit: the oldest in its range"
+                )
+
+    def _provide_environment(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        """One environment for both sides; one for each where none serves both."""
+        base, head = sides
+        wanted = [(pending.recipe.requirements, pending.recipe.test_requirements) for pending in sides]
+        if base.python == head.python and (self._provide(change, sides) or wanted[0] == wanted[1]):
+            return
+        for pending in sides:
+            pending.rejection = None
+            pending.log.append("no environment serves both sides: each has its own")
+            self._provide(change, [pending])
+
+    def _provide(self, change: Change, sides: Sequence[PendingSide]) -> bool:
+        """Gives the sides one environment that fulfils all of them, without the tests' requirements if need be."""
+        python = sides[0].python
+        assert python is not None
+        needed = {line for pending in sides for line in pending.recipe.requirements}
+        wanted = needed | {line for pending in sides for line in pending.recipe.test_requirements}
+        if python.minor < (3, 12):
+            needed, wanted = needed | {"setuptools"}, wanted | {"setuptools"}  # environments of the time had it
+        made: Environment | Rejection = Rejection(Reason.RESOLUTION_FAILED, "")
+        for requirements in [wanted, needed] if wanted != needed else [needed]:
+            made = self._environments.ensure(
+                python, sorted(requirements), change.merged_at, timeout=self.settings.timeout
+            )
+            if isinstance(made, Environment):
+                break
+            if requirements is not needed:
+                without = ", ".join(sorted(wanted - needed))
+                for pending in sides:
+                    pending.log.append(f"{made.log}\n(tried again without what only tests want: {without})")
+        for pending in sides:
+            if isinstance(made, Rejection):
+                pending.reject(made)
+            else:
+                pending.environment = made
+                pending.log.append(made.log)
+        return isinstance(made, Environment)
 
     def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
         reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}

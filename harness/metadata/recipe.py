@@ -62,10 +62,6 @@ class Recipe(Record):
     system_packages: list[str] = Field(default_factory=list, description="Debian packages that its CI installs.")
     notes: list[str] = Field(default_factory=list, description="What was ignored, for the log.")
 
-    def python_range(self) -> SpecifierSet | None:
-        """`requires_python` parsed; None when it is absent."""
-        return SpecifierSet(self.requires_python) if self.requires_python else None
-
     def amended(self, amendment: Amendment) -> Recipe:
         """With what a repair adds."""
         bounds = [self.requires_python or "", f"<{amendment.python_below}" if amendment.python_below else ""]
