@@ -70,15 +70,13 @@ def choose(
 ) -> Interpreter | None:
     """The newest interpreter inside the range that had matured at the date, else the oldest inside the range.
 
-    Where some that had matured are versions the project tested with, it is the newest of these.
+    Where some that had matured are versions the project tested with, it is the newest of these. None where no
+    interpreter is inside the range.
 
     Args:
         date: aware; usually the commit's.
         requires_python: the commit's own range; None accepts any.
         tested: minor versions, '3.10'.
-
-    Returns:
-        None when no interpreter is inside the range.
     """
     fitting = sorted(
         (i for i in interpreters if requires_python is None or requires_python.contains(i.version, prereleases=True)),

@@ -21,7 +21,7 @@ from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.sandbox.attached import Attached, attached
 from perfquarry.harness.sandbox.disk import DiskMeter
-from perfquarry.harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
+from perfquarry.harness.sandbox.engine import connected, kill, known_image, owner_labels, remove, sweep
 from perfquarry.harness.sandbox.hidden import PRIVATE, within
 from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
 from perfquarry.harness.sandbox.mounts import SandboxView
@@ -114,14 +114,7 @@ class DockerSandbox(Isolating):
     @functools.cached_property
     def _config(self) -> dict[str, Any]:
         """What the image asks of an engine."""
-        with connected("inspect an image") as api:
-            found = find_image(api, self.image or own_image())
-        if found is None:
-            raise SandboxUnavailable(
-                f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.images.base` "
-                "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
-            )
-        config: dict[str, Any] = found["Config"]
+        config: dict[str, Any] = known_image(self.image or own_image())["Config"]
         return config
 
     @property
