@@ -18,15 +18,15 @@ from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Worklo
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
-from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeReport, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
-from perfquarry.harness.measuring.outcomes import Outcome, outcomes_of
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
 
 Role = Literal["base", "head", "again"]
 """What a process of a pair is for; 'again': the base, to be compared with the pair's base."""
+Outcome = Literal["passed", "failed", "timeout", "crashed"]
 Stop = Callable[[Sequence[Timing]], Collection[str]]
 """From the timings so far to the ids of workloads that are not worth going on with."""
 Progress = Callable[[int, int], None]
@@ -307,7 +307,7 @@ class _Session:
 
     def _alone_row(self, pair: LivePair, node: str, position: int, role: Role, report: ProbeReport) -> Timing:
         item = next((item for item in report.items if item.node == node), None)
-        outcome = outcomes_of(report, [node])[node]
+        outcome = outcome_of(report, item)
         facts = {"wall_seconds": report.wall_seconds, "attempt": int(self._has(pair, node, "turns"))}
         row = self._row(pair, node, position, role, outcome).model_copy(update=facts)
         if item is None or outcome != "passed":
@@ -333,6 +333,15 @@ class _Session:
             core=self.core,
             machine=self.machine,
         )
+
+
+def outcome_of(report: ProbeReport, item: ProbeItem | None) -> Outcome:
+    """How a workload ended in a process by itself; `item` is what the report says of it, if anything."""
+    if item is None:
+        return "failed" if report.outcome == "finished" else report.outcome
+    if item.outcome == "timeout" or item.outcome == "crashed":
+        return item.outcome
+    return "passed" if item.outcome == "passed" and item.samples else "failed"
 
 
 _REASONS: dict[str, Reason] = {

@@ -21,8 +21,7 @@ from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, wo
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
-from perfquarry.harness.measuring.outcomes import outcomes_of
-from perfquarry.harness.measuring.schedule import Role, plan_pairs, run_session
+from perfquarry.harness.measuring.schedule import Role, outcome_of, plan_pairs, run_session
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
@@ -400,12 +399,17 @@ def item(node: str, outcome: str, samples: Sequence[float] = ()) -> ProbeItem:
     [
         ("finished", [item("a", "passed", [1.0]), item("b", "skipped")], {"a": "passed", "b": "failed", "c": "failed"}),
         ("finished", [item("a", "passed"), item("b", "timeout")], {"a": "failed", "b": "timeout", "c": "failed"}),
-        ("crashed", [item("a", "failed"), item("b", "crashed")], {"a": "failed", "b": "crashed"}),
-        ("timeout", [item("a", "passed", [1.0]), item("b", "timeout")], {"a": "passed", "b": "timeout"}),
+        ("crashed", [item("a", "failed"), item("b", "crashed")], {"a": "failed", "b": "crashed", "c": "crashed"}),
+        (
+            "timeout",
+            [item("a", "passed", [1.0]), item("b", "timeout")],
+            {"a": "passed", "b": "timeout", "c": "timeout"},
+        ),
         ("timeout", [], {"a": "timeout", "b": "timeout", "c": "timeout"}),
         ("crashed", [item("a", "passed", [1.0])], {"a": "passed", "b": "crashed", "c": "crashed"}),
     ],
 )
 def test_outcomes(outcome: str, items: list[ProbeItem], expected: dict[str, str]) -> None:
     report = ProbeReport.model_validate({"outcome": outcome, "items": [one.model_dump() for one in items]})
-    assert outcomes_of(report, "abc") == expected
+    items_by_node = {one.node: one for one in report.items}
+    assert {node: outcome_of(report, items_by_node.get(node)) for node in "abc"} == expected
