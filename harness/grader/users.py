@@ -35,7 +35,6 @@ class Warden(object):
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "warden.py")
         command = [sys.executable, "-E", "-s", "-S", program, str(own), str(self.uid)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self._cores = None
         self._heard(b"r")
         self._facts = self._look()
 
