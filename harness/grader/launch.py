@@ -21,7 +21,7 @@ from partner import SideProcess
 from processes import parent_of, user_of
 from stored import content_of
 from tree_limit import TreeLimit
-from users import Tree, Trouble, Warden, clear, world_writable
+from users import Tree, Trouble, Warden, clear, hand_over, world_writable
 
 FOLDERS = {"base": "base", "gold": "gold", "cand": "cand", "again": "same"}
 """Tree of each role below the working folder: 'again' is a second copy of the base's; all paths are of one length."""
@@ -182,7 +182,7 @@ class Launcher(object):
         process = self.start(role, folder, request)
         limit = TreeLimit(process, self._task["wall_seconds"])
         limit.start()
-        hand_over(process.stdin, json.dumps(request).encode())
+        hand_over(process, request)
         ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         wall = time.perf_counter() - begin
         timed_out = limit.end()
@@ -229,15 +229,6 @@ def environment(home, hash_seed):
         PYTHONHASHSEED=str(hash_seed),
         PYTHONDONTWRITEBYTECODE="1",
     )
-
-
-def hand_over(pipe, request):
-    """Writes the request to the process: once read, it lies nowhere where the code under test could open it."""
-    try:
-        with pipe:
-            pipe.write(request)
-    except BrokenPipeError:
-        pass
 
 
 def read_items(path):

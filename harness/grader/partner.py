@@ -4,7 +4,6 @@ The clock that counts runs here, around each request; what the process says of i
 """
 
 import collections
-import json
 import os
 import random
 import time
@@ -13,7 +12,7 @@ from channel import Channel, ChannelFailed, make_pipes
 from figures import median
 from processes import Meter, delayed
 from stored import take_stored
-from users import Trouble, cores_of_all, wait_stopped
+from users import Trouble, cores_of_all, hand_over, wait_stopped
 
 SLACK = 0.001
 """Seconds by which the clock inside may exceed the one outside."""
@@ -82,11 +81,7 @@ class SideProcess(object):
         """Starts it, waits until its workloads are loaded, and stops it."""
         self._went = clock()
         self._process = self._launcher.start(self.role, self.folder, self._request)
-        try:
-            with self._process.stdin:
-                self._process.stdin.write(json.dumps(self._request).encode())
-        except BrokenPipeError:
-            pass
+        hand_over(self._process, self._request)
         try:
             answer = self._channel.receive(self._seconds)
         except ChannelFailed as error:
