@@ -59,7 +59,7 @@ def runners(folder: Path) -> Iterator[dict[str, Callable[[tuple[str, ...]], obje
             print(f"without {name}: {error}", file=sys.stderr)
             continue
         found[name] = lambda argv, sandbox=sandbox: sandbox.run(Command(argv, cwd=folder, readable=readable))
-    if BubblewrapSandbox.NAME not in found:
+    if BubblewrapSandbox.name not in found:
         yield found
         return
     for name, (wall, instead) in WALLS.items():

@@ -11,8 +11,9 @@ from perfquarry.curation.evidence import passed_selection
 from perfquarry.curation.summary import chosen, excluded, precise, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.data.settings import MeasureSettings, SelectSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Progress, run_session
+from perfquarry.harness.probing.prober import Prober
 
 LOOK = 1
 """Number of the one session of a second look."""

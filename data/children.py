@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+from collections.abc import Sequence
 from enum import Enum
 
 SECRET = re.compile(
@@ -50,6 +52,17 @@ def environment(*needs: Need, **more: str) -> dict[str, str]:
         more: variables that are set, whatever they are here.
     """
     return {name: value for name, value in os.environ.items() if _passes(name, needs)} | more
+
+
+def answer_of(argv: Sequence[str], *needs: Need, seconds: float = 20.0) -> str:
+    """What a program prints that is asked something; nothing where it cannot be asked, fails or takes too long."""
+    try:
+        done = subprocess.run(
+            argv, env=environment(*needs), capture_output=True, text=True, timeout=seconds, cwd="/", check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
 
 
 def _passes(name: str, needs: tuple[Need, ...]) -> bool:

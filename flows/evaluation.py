@@ -75,7 +75,7 @@ def evaluate(
         RunFailed: some predictions could not be graded here.
     """
     sandbox = BubblewrapSandbox()
-    if settings.sandbox.name not in (None, sandbox.NAME):
+    if settings.sandbox.name not in (None, sandbox.name):
         raise InputError(
             f"evaluate isolates by bubblewrap, not {settings.sandbox.name}: leave [sandbox] name out, or grade in "
             "containers: perfquarry export --format harbor"
@@ -249,7 +249,7 @@ class Gradings:
                         seconds=time_limit(task, self.settings.measure),
                     )
                 if not done.fault:
-                    machine = machine_facts(BubblewrapSandbox.NAME)
+                    machine = machine_facts(BubblewrapSandbox.name)
                     return graded(task, prediction, self.dataset, stamp, done.facts, machine, number)
                 why = done.fault.splitlines()[0][:300]
                 self._say(f"{task.task_id} {prediction.model}#{prediction.attempt}: try {number}: {why}")

@@ -22,7 +22,8 @@ from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.harness.building.builder import STAGE_VERSION
 from perfquarry.harness.building.from_recipe import builds_of_recipe
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.probing.prober import Prober
 
 
 @dataclass(frozen=True)

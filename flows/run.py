@@ -46,7 +46,7 @@ from perfquarry.harness.contracts import Sandbox
 from perfquarry.harness.environments.environment import Environments
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.measuring.machine import machine_facts
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.llm.client import Client, open_client
 from perfquarry.miners.clone import ensure_clone
@@ -200,9 +200,9 @@ class Run:
         return choose_sandbox(settings.name, settings.image, private=(self.home.compiled,))
 
     @cached_property
-    def prober(self) -> SandboxProber:
+    def prober(self) -> Prober:
         """Runs the probe in the sandbox."""
-        return SandboxProber(self.sandbox, self.home.cache / "probes")
+        return Prober(self.sandbox, self.home.cache / "probes")
 
     @cached_property
     def builder(self) -> Builder:

@@ -8,8 +8,7 @@ path differs between the sides but its digits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -25,7 +24,7 @@ class Limits:
     """What one command may use; beyond any of them it is killed with all its descendants."""
 
     wall_seconds: float = 60.0
-    """Seconds for which it was ready but had no processor do not count (`harness.sandbox.limit`)."""
+    """Seconds for which it was ready but had no processor do not count (`harness.alternation.waiting`)."""
     memory_bytes: int = 4 * 1024**3
     processes: int = 256
     file_bytes: int = 1024**3
@@ -67,7 +66,6 @@ class Completed:
     exit_code: int | None
     """None when a signal ended it."""
     signal: int | None
-    timed_out: bool
     stdout: bytes
     stderr: bytes
     truncated: bool
@@ -75,6 +73,11 @@ class Completed:
     cpu_seconds: float
     """Of the command and its waited-for descendants; 0 when the sandbox was killed before it could tell."""
     exceeded: Exceeded = ""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was killed at its time limit."""
+        return self.exceeded == "time"
 
     @property
     def ok(self) -> bool:
@@ -276,49 +279,6 @@ class ProbeReport(Record):
     results: dict[str, Files] = Field(default_factory=dict, description="Stored results by script, never interpreted.")
 
 
-class Partner(Protocol):
-    """A process that has the workloads of one side loaded and calls them on request (`harness.alternation`)."""
-
-    def ready(self) -> None:
-        """Waits until they are loaded; several processes load at once.
-
-        Raises:
-            PartnerFailed: it ended, or did not come so far within its limit.
-            SandboxUnavailable: the sandbox itself could not start.
-        """
-
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """What it has loaded: 'test' or 'script' by node."""
-
-    @property
-    def stoppable(self) -> bool:
-        """Whether `stop` reaches its processes."""
-
-    def warm(self, node: str, calls: int) -> tuple[float, float, float]:
-        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures.
-
-        Raises:
-            PartnerFailed: a call did not pass, or no answer came.
-        """
-
-    def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[tuple[float, float, float]]:
-        """Calls that are not timed, then one for each phase; of these the seconds (`harness.alternation.turns.Call`).
-
-        Raises:
-            PartnerFailed: as `warm`.
-        """
-
-    def stop(self) -> None:
-        """Stops all of its processes until `go`."""
-
-    def go(self) -> None:
-        """Lets them go on."""
-
-    def end(self) -> ProbeReport:
-        """Ends it, once; what it left."""
-
-
 class PartnerFailed(Exception):
     """A workload did not pass in a process that stays loaded. A value of measuring, never shown to users."""
 
@@ -329,44 +289,3 @@ class PartnerFailed(Exception):
         self.message = message
         self.gone = gone
         """Whether the process is lost with it."""
-
-
-class Under(Protocol):
-    """A program that runs the interpreter of probes: callgrind."""
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """What it adds to the environment."""
-
-    @property
-    def readable(self) -> tuple[Path, ...]:
-        """What of it must be visible in the sandbox."""
-
-    def argv(self, request: ProbeRequest, outbox: Path) -> tuple[str, ...]:
-        """Its command line, which that of the interpreter follows.
-
-        Args:
-            request: what the probe is asked.
-            outbox: folder into which it may write.
-        """
-
-    def told(self, report: ProbeReport, outbox: Path) -> ProbeReport:
-        """The report with what it left in its folder."""
-
-
-class Prober(Protocol):
-    """Runs the probe on a built side in a fresh, sandboxed process."""
-
-    def run(
-        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
-    ) -> ProbeReport:
-        """One process, one report; a crash or a timeout is a report, too."""
-
-    def open(
-        self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
-    ) -> AbstractContextManager[Partner]:
-        """A process of mode 'turns' that begins to load its workloads; whatever is left of it ends with the block."""
-
-    @property
-    def scratch(self) -> Path:
-        """Folder for what lives as long as a measurement."""

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from perfquarry.curation.release import sources, task_folders
@@ -20,7 +21,7 @@ from perfquarry.curation.release.opened import NotRun, Opened
 from perfquarry.data.errors import RegistryFailed
 from perfquarry.data.records import ReleasedTask
 from perfquarry.harness.grading.task_folder import TESTBED
-from perfquarry.harness.images.contents import Contents, contents_of, normal
+from perfquarry.harness.images.contents import Contents, contents_of
 from perfquarry.harness.images.registry import MissingImage, Reference, Registry
 from perfquarry.harness.metadata.package import metadata_of
 from perfquarry.harness.trees.clone_git import git
@@ -127,7 +128,7 @@ class Trees:
             raise ValueError("its patch does not apply to its base")
         base, expert = _blobs(clone, task.recipe.tree), _blobs(clone, head)
         later = {identity: path for identity, path in expert.items() if identity not in base}
-        return cls(base, later, frozenset(map(normal, _names(clone, task))))
+        return cls(base, later, frozenset(map(canonicalize_name, _names(clone, task))))
 
 
 def whole(opened: Opened, reader: ImageReader) -> Iterator[str]:

@@ -18,17 +18,9 @@ from perfquarry.curation.screening.found import FoundProblem
 from perfquarry.data.records import Severity, Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.settings import ScreenSettings
-from perfquarry.harness.contracts import (
-    Alteration,
-    BuiltSide,
-    Files,
-    Limits,
-    ProbeItem,
-    ProbeMode,
-    Prober,
-    ProbeRequest,
-)
+from perfquarry.harness.contracts import Alteration, BuiltSide, Files, Limits, ProbeItem, ProbeMode, ProbeRequest
 from perfquarry.harness.measuring.comparison import Compared, compare
+from perfquarry.harness.probing.prober import Prober
 
 CHECKS = ("memo-survives", "memo-between-calls", "mutation-survives", "non-determinism", "call-depth")
 Mutation = Literal["damage", "skip"]

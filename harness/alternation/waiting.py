@@ -6,12 +6,17 @@ looks, and those of a control group that has used up its share of the processors
 """
 
 import os
-from typing import Dict, Iterable, List, NamedTuple
+from typing import Callable, Dict, Iterable, List, NamedTuple
 
 LONGEST = 4.0
 """Times a limit that a command may last by the wall clock, however long others had the processors."""
 LEAST = 0.02
 """Seconds between two looks; the kernel tells every few milliseconds that a thread has run."""
+
+QUIET = 0.25
+"""Share of a limit within which nothing is looked up: what is done by then, as most timings, is left alone."""
+SHORTEST = 0.001
+"""Seconds between two looks at a limit at least."""
 
 Thread = NamedTuple("Thread", [("place", str), ("ran", float), ("waited", float)])
 
@@ -50,6 +55,35 @@ class Waiting(object):
             self._ahead[number] = self._ahead.get(number, 0.0) + grown
             return grown
         return thread.waited - before.waited - self._ahead.pop(number, 0.0)
+
+
+class WaitingLimit(object):
+    """So many seconds, less those for which the tree waited for a processor; wall time where that is not known.
+
+    Args:
+        seconds: the limit.
+        begin: when the time began, on the clock whose readings are passed later (`time.monotonic`).
+    """
+
+    def __init__(self, seconds: float, begin: float) -> None:
+        self._seconds, self._begin = seconds, begin
+        self._waiting = Waiting(begin)
+
+    @property
+    def end(self) -> float:
+        """The reading of the clock at which it is over, as far as is known now."""
+        return self._begin + min(self._seconds + self._waiting.seconds, self._seconds * LONGEST)
+
+    def is_over(self, now: float, processes: Callable[[], Iterable[int]]) -> bool:
+        """Looks at the processes (ids), if the limit is not far away."""
+        if now - self._begin < self._seconds * QUIET:
+            return False
+        self._waiting.look(now, processes())
+        return now >= self.end
+
+    def next_look(self, now: float, tick: float) -> float:
+        """When to look again: after a tick, or when it may be over."""
+        return now + max(min(tick, self.end - now), SHORTEST)
 
 
 def threads_of(pids: Iterable[int]) -> Dict[int, Thread]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
 from pydantic import ValidationError
 
 from perfquarry.data.errors import EnvironmentFailed, InputError
@@ -24,15 +25,14 @@ from perfquarry.harness.building.distributions import own_names
 from perfquarry.harness.building.known_good import KnownGood
 from perfquarry.harness.building.native import NativeBuilds
 from perfquarry.harness.building.pending import PendingSide, changed_python_files
-from perfquarry.harness.building.provision import Provision
 from perfquarry.harness.building.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
 from perfquarry.harness.building.repair_rules import Situation
 from perfquarry.harness.contracts import BuiltSide, Limits, Sandbox
 from perfquarry.harness.environments.environment import Environment, Environments
-from perfquarry.harness.environments.interpreters import find_interpreters
+from perfquarry.harness.environments.interpreters import choose, find_interpreters
 from perfquarry.harness.leases.leases import leases_held
 from perfquarry.harness.metadata.recipe import read_recipe
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.rejections import Rejection, tail
 from perfquarry.harness.trees.checkouts import Checkouts
 
@@ -56,48 +56,30 @@ class BuiltChange:
     """Two rows an attempt."""
 
 
+@dataclass
 class Builder:
-    """Builds the changes of one repository.
+    """Builds the changes of one repository."""
 
-    Args:
-        home: where trees, environments and artifacts lie.
-        clone: the repository's clone, bare or not; read only.
-        repository: its entry in the registry.
-        sandbox: where everything of the repository runs.
-        settings: limits.
-        stamp: for the rows.
-        tests_near: finds the test files that should be collectable.
-        known_good: what earlier builds needed; the builder adds its own.
-        proposer: asked for requirements when no rule of repair fits.
-        version: what builds that ask git are told; empty: the nearest tag's.
-    """
+    home: Home
+    clone: Path
+    """Bare or not; read only."""
+    repository: Repository
+    sandbox: Sandbox
+    settings: BuildSettings
+    stamp: Stamp
+    tests_near: TestsNear = lambda change, sides: ()
+    """Finds the test files that should be collectable."""
+    known_good: KnownGood = field(default_factory=KnownGood)
+    """What earlier builds needed; the builder adds its own."""
+    proposer: Proposer | None = None
+    """Asked for requirements when no rule of repair fits."""
+    version: str = ""
+    """What builds that ask git are told; empty: the nearest tag's."""
 
-    def __init__(
-        self,
-        home: Home,
-        clone: Path,
-        repository: Repository,
-        sandbox: Sandbox,
-        settings: BuildSettings,
-        stamp: Stamp,
-        tests_near: TestsNear = lambda change, sides: (),
-        known_good: KnownGood | None = None,
-        proposer: Proposer | None = None,
-        version: str = "",
-    ) -> None:
-        self._repository = repository
-        self._sandbox = sandbox
-        self._settings = settings
-        self._stamp = stamp
-        self._tests_near = tests_near
-        self._known_good = known_good or KnownGood()
-        self._proposer = proposer
-        self._version = version
-        self._home = home
-        self._prober = SandboxProber(sandbox, home.cache / "probes")
-        self._checkouts = Checkouts(home, clone, repository.name)
-        self._environments = Environments(home, sandbox)
-        self._native = NativeBuilds(home, sandbox, settings, repository.name)
+    def __post_init__(self) -> None:
+        self._checkouts = Checkouts(self.home, self.clone, self.repository.name)
+        self._environments = Environments(self.home, self.sandbox)
+        self._native = NativeBuilds(self.home, self.sandbox, self.settings, self.repository.name)
 
     @leases_held()
     def build(self, change: Change) -> BuiltChange:
@@ -119,23 +101,23 @@ class Builder:
         ]
         self._check_out(sides)
         if any(pending.rejection for pending in sides):
-            return _result(change, sides, self._stamp)
+            return _result(change, sides, self.stamp)
         collection = Collection(
-            self._prober,
-            lambda sides: self._tests_near(change, sides)[: self._settings.collected_files],
-            Limits(min(_CHECK_SECONDS, self._settings.timeout), self._settings.memory_bytes),
+            Prober(self.sandbox, self.home.cache / "probes"),
+            lambda sides: self.tests_near(change, sides)[: self.settings.collected_files],
+            Limits(min(_CHECK_SECONDS, self.settings.timeout), self.settings.memory_bytes),
         )
         repair = Repair(
             make=functools.partial(self._try, change, sides, collection),
             situate=functools.partial(self._situate, own_names([pending.tree for pending in sides if pending.tree])),
             provide=self._provide_packages,
-            settings=self._settings,
-            propose=functools.partial(self._proposer, change) if self._proposer else None,
+            settings=self.settings,
+            propose=functools.partial(self.proposer, change) if self.proposer else None,
         )
-        best = repair.run(self._known_good.nearest(change))
-        attempts = rows_of(repair.trials, best, change, self._stamp)
-        self._known_good.add(attempts)
-        return replace(_result(change, best.sides, self._stamp), attempts=attempts)
+        best = repair.run(self.known_good.nearest(change))
+        attempts = rows_of(repair.trials, best, change, self.stamp)
+        self.known_good.add(attempts)
+        return replace(_result(change, best.sides, self.stamp), attempts=attempts)
 
     def _try(
         self,
@@ -148,10 +130,9 @@ class Builder:
         """One attempt, step by step until one fails."""
         began = time.monotonic()
         sides = [pending.amended(amendment) for pending in checked_out]
-        provision = Provision(self._environments, self._settings.timeout)
         steps: dict[Step, Callable[[Change, Sequence[PendingSide]], None]] = {
-            "interpreter": provision.choose_python,
-            "environment": provision.environment,
+            "interpreter": self._choose_python,
+            "environment": self._provide_environment,
             "parse": self._parse,
             "build": self._build_native,
             "import": self._import,
@@ -183,13 +164,13 @@ class Builder:
             declared=[line for recipe in recipes for line in (*recipe.test_requirements, *recipe.declared)],
             is_own=own,
             python=python.minor if python else None,
-            ci_packages=packages if self._settings.system_packages else (),
+            ci_packages=packages if self.settings.system_packages else (),
         )
 
     def _provide_packages(self, packages: Sequence[str]) -> str | None:
-        if not self._settings.system_packages:
+        if not self.settings.system_packages:
             return f"not allowed by the settings (build.system_packages): apt-get install {' '.join(packages)}"
-        why_not = install(packages, self._home.locks / "apt.lock")
+        why_not = install(packages, self.home.locks / "apt.lock")
         if why_not is None:
             self._environments.forget_rejections()
         return why_not
@@ -220,7 +201,7 @@ class Builder:
         if python is None:
             raise EnvironmentFailed(f"Python {row.python} is needed to run {row.sha} again: install it")
         environment = self._environments.restore(
-            row.environment_id, python, row.requirements, timeout=self._settings.timeout
+            row.environment_id, python, row.requirements, timeout=self.settings.timeout
         )
         tree = self._checkouts.tree(row.sha)
         for made in (environment, tree):
@@ -228,7 +209,7 @@ class Builder:
                 raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{made.log}")
         assert isinstance(environment, Environment) and isinstance(tree, Path)
         pending.tree, pending.environment = tree, environment
-        pending.recipe = read_recipe(tree, self._repository).model_copy(update={"source_roots": row.source_roots})
+        pending.recipe = read_recipe(tree, self.repository).model_copy(update={"source_roots": row.source_roots})
         self._add_native(pending)
         if pending.rejection:
             raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{pending.rejection.log}")
@@ -244,8 +225,65 @@ class Builder:
                 pending.reject(tree)
             else:
                 pending.tree = tree
-                pending.recipe = read_recipe(tree, self._repository)
+                pending.recipe = read_recipe(tree, self.repository)
                 pending.log += pending.recipe.notes
+
+    def _choose_python(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        """The newest interpreter of the time that the project tested with, for both sides if any fits both."""
+        found = find_interpreters()
+        both = SpecifierSet(",".join(pending.recipe.requires_python or "" for pending in sides).strip(","))
+        base, head = (pending.recipe.tested for pending in sides)
+        tested = [version for version in base if version in head] or [*base, *head]
+        shared = choose(change.merged_at, both, found, tested)
+        for pending in sides:
+            own = SpecifierSet(pending.recipe.requires_python or "")
+            pending.python = shared or choose(change.merged_at, own, found, pending.recipe.tested)
+            if pending.python is None:
+                known = ", ".join(str(i.version) for i in found) or "none"
+                wanted = pending.recipe.requires_python
+                pending.reject(Rejection(Reason.NO_INTERPRETER, f"wants Python {wanted}; installed: {known}"))
+            elif pending.python.matured is None or pending.python.matured > change.merged_at:
+                pending.log.append(
+                    f"Python {pending.python.version} is younger than the commit: the oldest in its range"
+                )
+
+    def _provide_environment(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        """One environment for both sides; one for each where none serves both."""
+        base, head = sides
+        wanted = [(pending.recipe.requirements, pending.recipe.test_requirements) for pending in sides]
+        if base.python == head.python and (self._provide(change, sides) or wanted[0] == wanted[1]):
+            return
+        for pending in sides:
+            pending.rejection = None
+            pending.log.append("no environment serves both sides: each has its own")
+            self._provide(change, [pending])
+
+    def _provide(self, change: Change, sides: Sequence[PendingSide]) -> bool:
+        """Gives the sides one environment that fulfils all of them, without the tests' requirements if need be."""
+        python = sides[0].python
+        assert python is not None
+        needed = {line for pending in sides for line in pending.recipe.requirements}
+        wanted = needed | {line for pending in sides for line in pending.recipe.test_requirements}
+        if python.minor < (3, 12):
+            needed, wanted = needed | {"setuptools"}, wanted | {"setuptools"}  # environments of the time had it
+        made: Environment | Rejection = Rejection(Reason.RESOLUTION_FAILED, "")
+        for requirements in [wanted, needed] if wanted != needed else [needed]:
+            made = self._environments.ensure(
+                python, sorted(requirements), change.merged_at, timeout=self.settings.timeout
+            )
+            if isinstance(made, Environment):
+                break
+            if requirements is not needed:
+                without = ", ".join(sorted(wanted - needed))
+                for pending in sides:
+                    pending.log.append(f"{made.log}\n(tried again without what only tests want: {without})")
+        for pending in sides:
+            if isinstance(made, Rejection):
+                pending.reject(made)
+            else:
+                pending.environment = made
+                pending.log.append(made.log)
+        return isinstance(made, Environment)
 
     def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
         reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
@@ -290,7 +328,7 @@ class Builder:
         ]
         facts += [pending.recipe.variables] if pending.recipe.variables else []
         pending.build_id = content_id("build", *facts)
-        version = self._version or self._checkouts.version(pending.sha)
+        version = self.version or self._checkouts.version(pending.sha)
         artifacts = self._native.ensure(pending.build_id, pending.tree, pending.recipe, pending.environment, version)
         if isinstance(artifacts, Rejection):
             pending.reject(artifacts)
@@ -305,7 +343,7 @@ class Builder:
 
     def _checker(self, environment: Environment) -> Checker:
         return Checker(
-            self._sandbox, environment.python, self._settings.memory_bytes, min(_CHECK_SECONDS, self._settings.timeout)
+            self.sandbox, environment.python, self.settings.memory_bytes, min(_CHECK_SECONDS, self.settings.timeout)
         )
 
 

@@ -51,14 +51,7 @@ _COMPILE = "import compileall, sys; compileall.compile_dir(sys.argv[1], maxlevel
 
 @dataclass(frozen=True)
 class Checker:
-    """Runs the checks of one tree.
-
-    Args:
-        sandbox: where they run.
-        python: the environment's interpreter.
-        memory_bytes: limit of each.
-        timeout: wall seconds of each.
-    """
+    """Runs the checks of one tree; memory and time (wall seconds) are limits of each."""
 
     sandbox: Sandbox
     python: Path

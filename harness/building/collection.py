@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.data.records import Side
-from perfquarry.harness.contracts import BuiltSide, Limits, Prober, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.probing.prober import Prober
 
 _LACKS = re.compile(r"could not import|No module named")
 _NOTHING = "::(nothing)"
@@ -16,13 +17,7 @@ _NOTHING = "::(nothing)"
 
 @dataclass
 class Collection:
-    """The check for one change; its test files are looked up once.
-
-    Args:
-        prober: runs pytest.
-        find: test files, relative to the trees.
-        limits: of each process.
-    """
+    """The check for one change; its test files, relative to the trees, are looked up once."""
 
     prober: Prober
     find: Callable[[dict[Side, BuiltSide]], Sequence[str]]

@@ -116,7 +116,6 @@ def candidates(module: str, declared: Iterable[str]) -> Iterator[str]:
     """Requirements that may provide a module, the likeliest first: as the tree declares it, then as it is known.
 
     Args:
-        module: dotted import name.
         declared: PEP 508 requirements the tree names anywhere.
     """
     known = distribution_of(module)

@@ -28,11 +28,6 @@ def builds_of_recipe(
     """Rows of base and head as if they had been built here; both sides share the environment.
 
     Args:
-        home: where trees go.
-        clone: holds both commits.
-        repository: its entry in the registry.
-        stamp: for the rows.
-        change_id: of the change.
         shas: base and head, 40 digits each.
         python: version 'X.Y.Z'; another patch release of X.Y serves, too.
         requirements: 'name==version', all that was installed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +27,6 @@ _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
 _LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
 _ADDED_BYTES = 4 * 1024**3
 """Largest sum of sizes a build may add: copied, files with holes take all of it."""
-
-
-class Unusable(Exception):
-    """What a build left cannot be taken over."""
 
 
 class Artifacts(Record):
@@ -64,7 +60,6 @@ class NativeBuilds:
         Args:
             build_id: content address of all that decides the outcome.
             tree: a plain checkout; it is copied and stays as it is.
-            recipe: with its commands.
             environment: build requirements are installed in it; there is no network.
             version: for builds that would ask git for one.
 
@@ -75,7 +70,7 @@ class NativeBuilds:
             self.home.artifacts / build_id,
             self.home.locks / f"build-{build_id}.lock",
             Artifacts,
-            lambda place: _usable(lambda: self._make(place, tree, recipe, environment, version)),
+            lambda place: self._make(place, tree, recipe, environment, version),
             lambda artifacts: artifacts.path.is_dir(),
             memory_bytes=self.settings.memory_bytes,
         )
@@ -99,9 +94,12 @@ class NativeBuilds:
             if failed:
                 build_folder.clear()
                 return Rejection(failed, tail(log))
+            added = _added(build_folder.tree, tree, recipe.source_roots[0])
+            if isinstance(added, Rejection):
+                return added
             files = place / "files"
             files.mkdir()
-            for source, name in _added(build_folder.tree, tree, recipe.source_roots[0]):
+            for source, name in added:
                 (files / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, files / name)
             build_folder.keep(sources)
@@ -143,26 +141,16 @@ class NativeBuilds:
         return log, None
 
 
-def _usable(make: Callable[[], Artifacts | Rejection]) -> Artifacts | Rejection:
-    try:
-        return make()
-    except Unusable as error:
-        return Rejection(Reason.BUILD_FAILED, str(error))
-
-
-def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]]:
-    """(File, its build_folder in the tree) of what the commands made.
-
-    Raises:
-        Unusable: it is too much, or nested too deeply.
-    """
+def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]] | Rejection:
+    """(File, its place in the tree) of what the commands made; a rejection where it is too much, or too deep."""
     try:
         found = list(_found(work, tree, root))
         total = sum(path.stat().st_size for path, _ in found)
     except (OSError, RecursionError) as error:
-        raise Unusable(f"the files that the build left cannot be read: {type(error).__name__}") from error
+        why = f"the files that the build left cannot be read: {type(error).__name__}"
+        return Rejection(Reason.BUILD_FAILED, why)
     if total > _ADDED_BYTES:
-        raise Unusable(f"the build added {total} bytes; at most {_ADDED_BYTES} are taken over")
+        return Rejection(Reason.BUILD_FAILED, f"the build added {total} bytes; at most {_ADDED_BYTES} are taken over")
     return found
 
 

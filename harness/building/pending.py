@@ -38,10 +38,7 @@ class PendingSide:
     def amended(self, amendment: Amendment) -> PendingSide:
         """The side as it was checked out, to be tried with other requirements."""
         return replace(
-            self,
-            recipe=self.recipe.amended(amendment),
-            system_packages=amendment.system_packages,
-            log=list(self.log),
+            self, recipe=self.recipe.amended(amendment), system_packages=amendment.system_packages, log=list(self.log)
         )
 
     def reject(self, rejection: Rejection) -> None:

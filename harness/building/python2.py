@@ -73,10 +73,6 @@ def does_not_parse_since(log: str) -> bool:
 def fails_at_import_since(log: str, tree: Path) -> bool:
     """Whether the package's own code fails at import for being of Python 2: syntax, names, modules, imports of
     neighbours without a dot. What fails in a dependency says nothing of the package.
-
-    Args:
-        log: with tracebacks.
-        tree: the checked-out tree.
     """
     return any(_of_python_2(one, tree) for one in log.split(_TRACEBACK)[1:])
 

@@ -61,10 +61,7 @@ class Repair:
     """The attempts at one change.
 
     Args:
-        make: makes one attempt.
-        situate: what is known besides the log.
         provide: installs Debian packages; None when they are there, else why not.
-        settings: how many attempts, and how long.
         propose: asked for requirements, of a log and the base's recipe, when no rule fits.
     """
 

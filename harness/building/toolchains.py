@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfquarry.data.children import Need, environment
+from perfquarry.data.children import Need, answer_of, environment
 from perfquarry.data.home import Home
 from perfquarry.data.records import content_id
 
@@ -90,7 +90,7 @@ def compilers_id() -> str:
     """Changes when a compiler of this machine does."""
     rust = _rust()
     programs = [*map(shutil.which, _COMPILERS), rust and str(rust / "rustc")]
-    return content_id("compilers", [_output([program, "--version"]) for program in programs if program])
+    return content_id("compilers", [answer_of([program, "--version"]) for program in programs if program])
 
 
 def _rust() -> Path | None:
@@ -131,12 +131,3 @@ def _masquerade(home: Home, ccache: Path) -> Path:
             partial.symlink_to(ccache)
             partial.replace(link)
     return folder
-
-
-def _output(argv: list[str]) -> str:
-    try:
-        return subprocess.run(
-            argv, env=environment(), capture_output=True, text=True, timeout=20.0, cwd="/", check=False
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""

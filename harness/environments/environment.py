@@ -23,8 +23,8 @@ from perfquarry.harness.environments.stand_in import stand_in, standing_in
 from perfquarry.harness.leases.shared_folders import disk_bytes, make_shared
 from perfquarry.harness.rejections import Rejection, tail
 
-LATER = (timedelta(0), timedelta(days=183), timedelta(days=730), None)
-"""How much later than asked each try looks at the index; None: as it is today."""
+LATER = (timedelta(0), timedelta(days=183), timedelta(days=730))
+"""How much later than asked each try looks at the index, before the one that looks at it as it is today."""
 
 TOOLS = ("coverage", "yappi")
 
@@ -95,12 +95,7 @@ class _Attempts:
 
 
 class Environments:
-    """The environments of a home.
-
-    Args:
-        home: where they lie.
-        sandbox: where source distributions are built.
-    """
+    """The environments of a home; source distributions are built in the sandbox."""
 
     def __init__(self, home: Home, sandbox: Sandbox) -> None:
         self._home = home
@@ -113,7 +108,6 @@ class Environments:
         """The environment of an interpreter with requirements as the index was at a date.
 
         Args:
-            python: the interpreter.
             requirements: PEP 508, in any order.
             as_of: aware; `cutoff` rounds it so that neighbours share one environment.
             timeout: wall seconds for all tries together.
@@ -259,12 +253,9 @@ def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date
 def _plan(date: datetime | None) -> Iterator[tuple[datetime | None, bool]]:
     """(Date or None for no limit, whether source distributions may be built), in the order of trying."""
     now = datetime.now(UTC)
-    for later in LATER:
-        moment = None if later is None or date is None else date + later
-        if later and (moment is None or moment > now):
-            continue  # the same as without a limit, which comes last
-        if date is None and later is not None:
-            continue
+    # a later date that is still to come is the same as no limit
+    moments = [date + later for later in LATER if not later or date + later <= now] if date else []
+    for moment in [*moments, None]:
         yield moment, False
         yield moment, True
 

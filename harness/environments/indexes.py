@@ -23,13 +23,7 @@ _PASSED_PREFIXES = ("UV_", "XDG_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 # settings of ours or of the session around us that must not steer an installation
 _DROPPED = {"UV_PYTHON", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_EXCLUDE_NEWER", "UV_CONSTRAINT", "UV_OVERRIDE"}
-_UV_INDEX_SETTINGS = (
-    "UV_INDEX",
-    "UV_DEFAULT_INDEX",
-    "UV_INDEX_URL",
-    "UV_EXTRA_INDEX_URL",
-    "UV_FIND_LINKS",
-)
+_UV_INDEX_SETTINGS = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 _CONFIG_WORDS = ("index", "find-links")
 
 
@@ -52,7 +46,8 @@ def installer_environment(environ: Mapping[str, str] | None = None) -> dict[str,
 
 def _from_pip(environ: Mapping[str, str]) -> dict[str, str]:
     """uv's variables that say what pip's settings say; index settings only where uv has none of its own."""
-    pip = {**_pip_files(environ), **_pip_variables(environ)}
+    files = _read_pip_files(environ.get("PIP_CONFIG_FILE"), environ.get("XDG_CONFIG_HOME"), environ.get("HOME"))
+    pip = {**files, **_pip_variables(environ)}
     found: dict[str, str] = {}
     if "cert" in pip:
         found["SSL_CERT_FILE"] = pip["cert"]
@@ -83,15 +78,11 @@ def _pip_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _pip_files(environ: Mapping[str, str]) -> dict[str, str]:
-    return dict(_read_pip_files(environ.get("PIP_CONFIG_FILE"), environ.get("XDG_CONFIG_HOME"), environ.get("HOME")))
-
-
 @functools.cache
-def _read_pip_files(named: str | None, xdg: str | None, home: str | None) -> tuple[tuple[str, str], ...]:
+def _read_pip_files(named: str | None, xdg: str | None, home: str | None) -> Mapping[str, str]:
     """Settings of pip's configuration files, later files winning, in pip's order of places."""
     if named == os.devnull:
-        return ()
+        return {}
     found: dict[str, str] = {}
     for path in [*_pip_places(xdg, home), *([Path(named)] if named else [])]:
         parser = configparser.RawConfigParser()
@@ -102,7 +93,7 @@ def _read_pip_files(named: str | None, xdg: str | None, home: str | None) -> tup
         for section in ("global", "install"):
             if parser.has_section(section):
                 found.update({key.replace("_", "-"): value.strip() for key, value in parser.items(section)})
-    return tuple(found.items())
+    return found
 
 
 def _pip_places(xdg: str | None, home: str | None) -> Iterator[Path]:

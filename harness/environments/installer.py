@@ -64,7 +64,6 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
     (`harness.environments.stand_in`), and nothing else: it finds no git.
 
     Args:
-        arguments: what follows `uv` on the command line.
         timeout: wall seconds; then uv and what it started are killed.
 
     Raises:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from uv import find_uv_bin
 
-from perfquarry.data.children import Need, environment
+from perfquarry.data.children import Need, answer_of
 
 RELEASED: dict[tuple[int, int], datetime] = {
     (3, 6): datetime(2016, 12, 23, tzinfo=UTC),  # PEP 494
@@ -71,16 +70,13 @@ def choose(
 ) -> Interpreter | None:
     """The newest interpreter inside the range that had matured at the date, else the oldest inside the range.
 
-    Where some that had matured are versions the project tested with, it is the newest of these.
+    Where some that had matured are versions the project tested with, it is the newest of these. None where no
+    interpreter is inside the range.
 
     Args:
         date: aware; usually the commit's.
         requires_python: the commit's own range; None accepts any.
-        interpreters: as `find_interpreters` returns them.
         tested: minor versions, '3.10'.
-
-    Returns:
-        None when no interpreter is inside the range.
     """
     fitting = sorted(
         (i for i in interpreters if requires_python is None or requires_python.contains(i.version, prereleases=True)),
@@ -111,7 +107,8 @@ def find_interpreters() -> tuple[Interpreter, ...]:
 
 
 def _from_uv() -> Iterable[Path]:
-    listing = _output([find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"], 60.0)
+    argv = [find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"]
+    listing = answer_of(argv, Need.TOOLCHAINS, seconds=60.0)
     try:
         entries = json.loads(listing or "[]")
     except ValueError:
@@ -121,12 +118,12 @@ def _from_uv() -> Iterable[Path]:
 
 def _from_pyenv() -> Iterable[Path]:
     pyenv = shutil.which("pyenv")
-    root = (_output([pyenv, "root"], 20.0) or "").strip() if pyenv else ""
+    root = answer_of([pyenv, "root"], Need.TOOLCHAINS).strip() if pyenv else ""
     return sorted(Path(root).glob("versions/*/bin/python")) if root else []
 
 
 def _ask(path: Path) -> Interpreter | None:
-    answer = _output([str(path), "-I", "-c", _ASK], 20.0)
+    answer = answer_of([str(path), "-I", "-c", _ASK], Need.TOOLCHAINS)
     try:
         facts = json.loads(answer or "null")
     except ValueError:
@@ -134,20 +131,3 @@ def _ask(path: Path) -> Interpreter | None:
     if not isinstance(facts, dict) or not facts.get("usable"):
         return None
     return Interpreter(Path(facts["path"]), Version(facts["version"]))
-
-
-def _output(argv: Sequence[str], timeout: float) -> str | None:
-    """Standard output of a command that ended well, else None."""
-    try:
-        done = subprocess.run(
-            argv,
-            env=environment(Need.TOOLCHAINS),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            cwd="/",
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    return done.stdout if done.returncode == 0 else None

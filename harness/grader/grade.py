@@ -152,7 +152,7 @@ class Grading(object):
     def _outcomes(self, side):
         """Outcomes of tests and twins by node, in a process of a side."""
         wanted = self._task["tests"] + sorted(self._twins.nodes.values())
-        report = self._launcher.run(side, "check", {"arguments": wanted})
+        report = self._launcher.run(side, {"arguments": wanted})
         if report.why:
             raise Trouble("the tests of %s: %s" % (side, report.why))
         return {node: item["outcome"] for node, item in report.items.items()}

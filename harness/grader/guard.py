@@ -11,23 +11,8 @@ import re
 NAMES = frozenset(
     ["_getframe", "_current_frames", "currentframe", "get_objects", "get_referrers", "settrace", "setprofile"]
     + ["tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame"]
-    + [
-        "_exit",
-        "abort",
-        "execv",
-        "execve",
-        "execl",
-        "execle",
-        "execlp",
-        "execvp",
-        "execvpe",
-        "ctypes",
-        "pytest",
-        "_pytest",
-        "unittest",
-        "sitecustomize",
-        "monitoring",
-    ]
+    + ["_exit", "abort", "execv", "execve", "execl", "execle", "execlp", "execvp", "execvpe"]
+    + ["ctypes", "pytest", "_pytest", "unittest", "sitecustomize", "monitoring"]
     + ["gc", "atexit", "signal", "threading", "_thread", "multiprocessing", "subprocess", "concurrent", "fork"]
     + ["__main__", "__builtins__", "import_module", "marshal", "pickle", "shelve", "mmap"]
 )
@@ -82,16 +67,10 @@ def _of_node(node, imported):
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("setattr", "delattr") and node.args:
         if _module(node.args[0], imported) in CLOCKS:
             yield "setattr on %s" % _module(node.args[0], imported)
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
-        "exec",
-        "eval",
-        "__import__",
-        "vars",
-        "getattr",
-    ):
-        if node.func.id in ("exec", "eval", "__import__"):
-            yield node.func.id
-        elif node.args and _module(node.args[0], imported) in CLOCKS:
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("exec", "eval", "__import__"):
+        yield node.func.id
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("vars", "getattr"):
+        if node.args and _module(node.args[0], imported) in CLOCKS:
             yield "%s of %s" % (node.func.id, _module(node.args[0], imported))
     else:
         text = getattr(node, "s", None) if type(node).__name__ == "Str" else getattr(node, "value", None)

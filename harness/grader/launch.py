@@ -5,6 +5,7 @@ other sides, nor signal or trace their processes; what it leaves behind (files a
 removed. A `prefix` (bubblewrap) does the same where the grader is not root.
 """
 
+import collections
 import ctypes
 import json
 import os
@@ -20,7 +21,7 @@ from partner import SideProcess
 from processes import parent_of, user_of
 from stored import content_of
 from tree_limit import TreeLimit
-from users import Tree, Trouble, Warden, clear, world_writable
+from users import Tree, Trouble, Warden, clear, hand_over, world_writable
 
 FOLDERS = {"base": "base", "gold": "gold", "cand": "cand", "again": "same"}
 """Tree of each role below the working folder: 'again' is a second copy of the base's; all paths are of one length."""
@@ -30,16 +31,10 @@ RESULT_BYTES = 64 * 1024**2
 TAIL = 2000
 _random = random.SystemRandom()
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
+Report = collections.namedtuple("Report", "items why")
+"""What one process did: `items` by node; `why` it did not come to its end, or None."""
 SLACK = 0.001
 """Seconds by which the inner clock's sum may exceed the outer wall time."""
-
-
-class Report(object):
-    """What one process did: `items` by node; `why` it did not come to its end, or None."""
-
-    def __init__(self, items, why):
-        self.items = items
-        self.why = why
 
 
 class Launcher(object):
@@ -72,14 +67,14 @@ class Launcher(object):
         """The tree of a role."""
         return os.path.join(self._work, FOLDERS[role])
 
-    def run(self, role, mode, wanted):
-        """One process on a side, from its start to its end; `wanted` adds to the probe's request.
+    def run(self, role, wanted):
+        """One process on a side that runs its items once; `wanted` adds to the probe's request.
 
         `stored` in it names by script the folder of a stored result to compare with.
         """
         folder, out = self._folder(role)
         try:
-            return self._run(role, folder, out, self._request(role, mode, wanted, folder, out))
+            return self._run(role, folder, out, self._request(role, "check", wanted, folder, out))
         finally:
             self.end([folder])
 
@@ -187,7 +182,7 @@ class Launcher(object):
         process = self.start(role, folder, request)
         limit = TreeLimit(process, self._task["wall_seconds"])
         limit.start()
-        hand_over(process.stdin, json.dumps(request).encode())
+        hand_over(process, request)
         ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         wall = time.perf_counter() - begin
         timed_out = limit.end()
@@ -236,15 +231,6 @@ def environment(home, hash_seed):
     )
 
 
-def hand_over(pipe, request):
-    """Writes the request to the process: once read, it lies nowhere where the code under test could open it."""
-    try:
-        with pipe:
-            pipe.write(request)
-    except BrokenPipeError:
-        pass
-
-
 def read_items(path):
     """Items by node, and the entry with which the probe ended (None: it did not come to its end)."""
     items, end = {}, None
@@ -261,13 +247,9 @@ def read_items(path):
 
 
 def check_times(items, wall):
-    """Inner times must be positive, finite, and possible in the time that passed outside."""
-    timed = [
-        float(one) for item in items.values() if item.get("samples") for one in [item["seconds"]] + item["samples"]
-    ]
-    others = [float(item.get("seconds", 0.0)) for item in items.values() if not item.get("samples")]
-    inside = sum(sum(item.get("samples") or []) for item in items.values()) + sum(others)
-    if not all(0 < one < float("inf") for one in timed) or not 0 <= inside <= wall + SLACK:
+    """Inner times must not be negative, and possible in the time that passed outside."""
+    times = [float(item.get("seconds", 0.0)) for item in items.values()]
+    if not all(one >= 0 for one in times) or not sum(times) <= wall + SLACK:
         raise ValueError("its times do not fit into the wall time of the process")
 
 

@@ -20,10 +20,10 @@ STRICT = 0.8
 WALLS = ("run", "whole")
 
 
-def saved(session, clock, part=PART):
+def saved(session, clock):
     """(low, middle, high) over pairs of the seconds saved, less a part of what is claimed, all workloads together."""
     value = of_cpu if clock == "cpu" else of_wall
-    return session.over_pairs(lambda pair: sum(value(pair, node, clock, part) for node in session.nodes))
+    return session.over_pairs(lambda pair: sum(value(pair, node, clock, PART) for node in session.nodes))
 
 
 def of_wall(pair, node, clock, part):
@@ -46,11 +46,11 @@ def of_cpu(pair, node, _, part):
     return hodges_lehmann([b - c - part * max(0.0, calls * (share * inner - claim)) for b, c, inner, claim in rows])
 
 
-def of_first(pair, nodes, part=PART):
+def of_first(pair, nodes):
     """The same for first calls by the wall clock, all workloads together."""
     base, cand = (pair.turns[role] for role in ("base", "cand"))
     return sum(
-        base[node].first_outside - cand[node].first_outside - part * (base[node].first - cand[node].first)
+        base[node].first_outside - cand[node].first_outside - PART * (base[node].first - cand[node].first)
         for node in nodes
     )
 

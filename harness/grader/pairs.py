@@ -135,10 +135,6 @@ class Pair(object):
         cand = [part * math.exp(-self.log("gold", "cand", node)) for part, node in zip(expert, nodes)]
         return math.log(sum(expert) / sum(cand))
 
-    def first_gain(self, role, nodes):
-        """The same of first calls over the base's."""
-        return self.first_of("base", role, nodes)
-
     def first_of(self, slow, fast, nodes):
         """Log of the harmonic mean of how many times as fast first calls of a role are as those of another."""
         one, other = (self.turns[role] for role in (slow, fast))

@@ -3,7 +3,7 @@
 The clock that counts runs here, around each request; what the process says of its own time is kept beside it.
 """
 
-import json
+import collections
 import os
 import random
 import time
@@ -12,7 +12,7 @@ from channel import Channel, ChannelFailed, make_pipes
 from figures import median
 from processes import Meter, delayed
 from stored import take_stored
-from users import Trouble, cores_of_all, wait_stopped
+from users import Trouble, cores_of_all, hand_over, wait_stopped
 
 SLACK = 0.001
 """Seconds by which the clock inside may exceed the one outside."""
@@ -27,6 +27,8 @@ AWAKE, AWAKE_PART = 0.05, 0.02
 
 A stopped process can have itself woken by the kernel: a pipe or socket may send SIGCONT when something arrives.
 """
+Draw = collections.namedtuple("Draw", "phase seeds")
+"""What is drawn for a turn: the collector's phase, and of each call the number from which a script's data come."""
 clock = time.perf_counter
 _random = random.SystemRandom()
 
@@ -38,14 +40,6 @@ class Stumbled(Exception):
         Exception.__init__(self, message)
         self.role = role
         self.final = final
-
-
-class Draw(object):
-    """What is drawn for a turn: the collector's phase, and of each call the number from which a script's data come."""
-
-    def __init__(self, phase, seeds):
-        self.phase = phase
-        self.seeds = seeds
 
 
 class SideProcess(object):
@@ -87,11 +81,7 @@ class SideProcess(object):
         """Starts it, waits until its workloads are loaded, and stops it."""
         self._went = clock()
         self._process = self._launcher.start(self.role, self.folder, self._request)
-        try:
-            with self._process.stdin:
-                self._process.stdin.write(json.dumps(self._request).encode())
-        except BrokenPipeError:
-            pass
+        hand_over(self._process, self._request)
         try:
             answer = self._channel.receive(self._seconds)
         except ChannelFailed as error:

@@ -7,7 +7,6 @@ from waiting import names_in
 
 MAY_RUN = frozenset("RS")
 """States of a process that was told to stop and has not obeyed yet; one in the kernel ('D') obeys when it leaves it."""
-_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def user_of(pid):

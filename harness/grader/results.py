@@ -68,7 +68,7 @@ class Results(object):
             "draws": {name: drawn for name, (_, drawn, _) in zip(names, cases) if drawn is not None},
             "stored": {name: folder for name, (_, _, folder) in zip(names, cases)},
         }
-        report = self._launcher.run("base", "check", wanted)
+        report = self._launcher.run("base", wanted)
         found = []
         for name in names:
             item = report.items.get(name) or {}

@@ -4,7 +4,7 @@ import threading
 import time
 
 from processes import descendants
-from waiting import LONGEST, Waiting
+from waiting import WaitingLimit
 
 LOOK = 0.5
 """Seconds between two looks, once half of the limit is over by the wall clock; before, nothing is looked at."""
@@ -21,17 +21,15 @@ class TreeLimit(threading.Thread):
 
     def run(self):
         """Waits for the end of the process or of the limit."""
-        begin, pid, left = time.monotonic(), self._process.pid, self._seconds / 2
-        waiting = Waiting(begin)
+        pid, left = self._process.pid, self._seconds / 2
+        limit = WaitingLimit(self._seconds, time.monotonic())
         while not self._ended.wait(left):
             now = time.monotonic()
-            waiting.look(now, [pid] + descendants(pid))
-            over = begin + min(self._seconds + waiting.seconds, self._seconds * LONGEST)
-            left = min(LOOK, over - now)
-            if left <= 0:
+            if limit.is_over(now, lambda: [pid] + descendants(pid)):
                 self.exceeded = True
                 self._process.kill()
                 return
+            left = limit.next_look(now, LOOK) - now
 
     def end(self):
         """The process has ended; whether the limit had."""

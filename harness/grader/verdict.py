@@ -75,7 +75,7 @@ class RewardRules(object):
         """(code, why) where some of the workloads fall short of the expert's; None when they do not."""
         session = self._session
         ratio = self._of_expert(nodes)
-        gold, cand = (session.over_pairs(lambda pair: pair.first_gain(role, nodes)) for role in ("gold", "cand"))
+        gold, cand = (session.over_pairs(lambda pair: pair.first_of("base", role, nodes)) for role in ("gold", "cand"))
         seen = {"of_expert": ratio, "expert_first": gold, "candidate_first": cand}
         self._facts.update((name + suffix, told(figures)) for name, figures in seen.items())
         if ratio[0] < self._log <= ratio[2]:

@@ -12,15 +12,15 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import git_in_tree
-from perfquarry.harness.contracts import Limits
+from perfquarry.harness.contracts import Command, Completed, Limits
 from perfquarry.harness.sandbox.bubblewrap import prefix
-from perfquarry.harness.sandbox.supervise import Ended, supervise
+from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup
 
 PROCESSES = 512
@@ -104,17 +104,19 @@ def grade(
         copy = place / "tests"
         shutil.copytree(tests, copy)
         (copy / "task.json").write_text(json.dumps(told), encoding="utf-8")
-        command = [str(python), "-E", "-s", "-S", str(copy / "grader" / "grade.py"), str(copy / "task.json")]
+        argv = (str(python), "-E", "-s", "-S", str(copy / "grader" / "grade.py"), str(copy / "task.json"))
         limits = Limits(
             wall_seconds=seconds,
             memory_bytes=SIDES * int(told["memory_bytes"]),
             processes=PROCESSES,
             disk_bytes=DISK_BYTES,
         )
-        return outcome(_run(command, place, limits), logs / "grading.json", seconds)
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+        command = Command(argv, cwd=place, env=env, writable=(place,), limits=limits)
+        return outcome(_run(command), logs / "grading.json", seconds)
 
 
-def outcome(ended: Ended, report: Path, seconds: float) -> Graded:
+def outcome(ended: Completed, report: Path, seconds: float) -> Graded:
     """What came out of a grader that has ended: its report, or why there is none."""
     if ended.exceeded in _GREEDY:  # base and expert's side alone never do
         why = f"the sides together need more {ended.exceeded} than a grading may"
@@ -128,26 +130,17 @@ def outcome(ended: Ended, report: Path, seconds: float) -> Graded:
     return Graded(facts, str(facts["why"]) if facts["reward"] is None else "")
 
 
-def _run(command: Sequence[str], place: Path, limits: Limits) -> Ended:
+def _run(command: Command) -> Completed:
     """Runs the grader to its end, or to a limit; bubblewrap ends what it started with it."""
-    group = TaskGroup(limits.processes)
+    group = TaskGroup(command.limits.processes)
 
     def kill(pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 
     try:
-        return supervise(
-            command,
-            cwd=place,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-            limits=limits,
-            core=None,
-            kill=kill,
-            starting=group.joined(),
-            started=lambda pid: group.add([pid]),
-            writable=(place,),
-        )
+        grader = replace(command, started=lambda pid: group.add([pid]))
+        return supervise(grader, kill=kill, starting=group.joined())
     finally:
         group.remove()
 

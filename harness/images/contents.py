@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from packaging.utils import canonicalize_name
+
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import make_ours
 from perfquarry.harness.trees.clone_git import MissingObjects, git
@@ -73,17 +75,12 @@ def contents_of(layer: Path) -> Contents:
     return found
 
 
-def normal(name: str) -> str:
-    """A distribution's name in normal form (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _file(found: Contents, name: str, size: int, file: IO[bytes], *, inside: bool = False) -> None:
     if _TRACE.fullmatch(name) or _CACHE.fullmatch(name):
         found.traces.append(name)
     for pattern in (_WHEEL, _SDIST):
         if told := pattern.fullmatch(name):
-            found.distributions.add((normal(told[1]), told[2], name))
+            found.distributions.add((canonicalize_name(told[1]), told[2], name))
     archive = _ARCHIVE.fullmatch(name) and not inside
     known = (_METADATA, _LOOSE, _PACK)
     if size > LARGEST or not (archive or any(pattern.fullmatch(name) for pattern in known)):
@@ -93,7 +90,7 @@ def _file(found: Contents, name: str, size: int, file: IO[bytes], *, inside: boo
     found.blobs.setdefault(_blob_id(size, io.BytesIO(content)), name)
     if _METADATA.fullmatch(name):
         facts = email.message_from_bytes(content)
-        found.distributions.add((normal(facts.get("Name", "")), facts.get("Version", ""), name))
+        found.distributions.add((canonicalize_name(facts.get("Name", "")), facts.get("Version", ""), name))
     elif _LOOSE.fullmatch(name):
         _loose(found, name, content)
     elif _PACK.fullmatch(name):

@@ -103,11 +103,7 @@ def unpack_saved(saved: IO[bytes], folder: Path) -> list[OciImage]:
 
 
 def write_archive(saved: IO[bytes], path: Path) -> str:
-    """Writes what `docker save` gave of one image as an OCI archive; `path` is there whole or not at all.
-
-    Returns:
-        The digest of the manifest, 'sha256:...'.
-    """
+    """Writes what `docker save` gave of one image as an OCI archive, whole or not at all; its manifest's digest."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pq-layout-") as place:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -78,11 +78,7 @@ class Registry:
     """A connection to one registry; to a loopback address without TLS."""
 
     def __init__(self, host: str) -> None:
-        """Opens nothing yet.
-
-        Args:
-            host: 'registry.example.org' or 'localhost:5000'.
-        """
+        """Opens nothing yet; `host` is 'registry.example.org' or 'localhost:5000'."""
         self.host = host
         scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
         self._client = httpx.Client(base_url=f"{scheme}://{host}", timeout=TIMEOUT, follow_redirects=True)
@@ -100,8 +96,6 @@ class Registry:
         """Sends an image: blobs that are there are not sent again, the manifest comes last.
 
         Args:
-            layout: where the image's blobs are.
-            image: of the layout.
             name: 'namespace/repository'.
             tag: keeps registries from deleting it; what names the image is its digest.
             pushed: what was sent is added to it.
@@ -112,11 +106,13 @@ class Registry:
         for digest, size in image.blobs.items():
             if digest == image.digest or (name, digest) in pushed.done:
                 continue
-            if self._has_blob(name, digest):
-                pushed.there[digest] = size
-            else:
+            answer = self._ask("HEAD", f"/v2/{name}/blobs/{digest}", scope="pull,push")
+            if answer.status_code == httpx.codes.NOT_FOUND:
                 self._send_blob(name, layout.blob(digest), digest)
                 pushed.sent[digest] = size
+            else:
+                _good(answer, f"look for {digest} in {name} of {self.host}")
+                pushed.there[digest] = size
             pushed.done.add((name, digest))
         body = layout.blob(image.digest).read_bytes()
         answer = self._ask(
@@ -164,25 +160,17 @@ class Registry:
         if f"sha256:{found.hexdigest()}" != digest:
             raise MissingImage(f"{image}: its blob {digest} is another one")
 
-    def _has_blob(self, name: str, digest: str) -> bool:
-        answer = self._ask("HEAD", f"/v2/{name}/blobs/{digest}", scope="pull,push")
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return False
-        _good(answer, f"look for {digest} in {name} of {self.host}")
-        return True
-
     def _send_blob(self, name: str, file: Path, digest: str) -> None:
         doing = f"push {digest} to {name} of {self.host}"
         begun = _good(self._ask("POST", f"/v2/{name}/blobs/uploads/", scope="pull,push"), doing)
         place = urljoin(str(begun.url), begun.headers.get("Location", ""))
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-        joined = "&" if "?" in place else "?"
+        place += f"{'&' if '?' in place else '?'}digest={digest}"
         try:
             # a place elsewhere bears its own signature, and gets no key of ours
             ours = self._headers() if httpx.URL(place).netloc == self._client.base_url.netloc else {}
-            answer = self._client.put(
-                f"{place}{joined}digest={digest}", content=_blocks(file), headers={**headers, **ours}
-            )
+            with file.open("rb") as content:
+                headers = {"Content-Type": "application/octet-stream", **ours}
+                answer = self._client.put(place, content=content, headers=headers)
         except httpx.HTTPError as error:
             raise RegistryFailed(f"cannot {doing}: {error}; run the same command again to go on") from error
         _good(answer, doing)
@@ -236,9 +224,3 @@ def _good(answer: httpx.Response, doing: str) -> httpx.Response:
     said = answer.read()[:300].decode(errors="replace")
     keys = f" (keys: {USER} and {PASSWORD}, for the host that {HOST} names)" if answer.status_code in (401, 403) else ""
     raise RegistryFailed(f"cannot {doing}: the registry answered {answer.status_code}{keys}: {said}")
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as opened:
-        while block := opened.read(_CHUNK):
-            yield block

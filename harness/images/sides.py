@@ -30,7 +30,7 @@ from perfquarry.harness.images.base import KIND
 from perfquarry.harness.images.oci import OciImage, check_archive, unpack_saved, write_archive
 from perfquarry.harness.rejections import tail
 from perfquarry.harness.sandbox.docker import DockerSandbox, own_image
-from perfquarry.harness.sandbox.engine import connected, find_image
+from perfquarry.harness.sandbox.engine import connected, find_image, known_image
 from perfquarry.harness.sandbox.hidden import PRIVATE, within
 
 SYSTEM = Path("/usr")
@@ -77,7 +77,6 @@ class Images:
         """The image of a task's base; only layers that are not there are made.
 
         Args:
-            built: the base.
             made: date of the repository's one commit.
 
         Raises:
@@ -99,7 +98,7 @@ class Images:
                 return lines
 
             name = _layer("repository", parent, write, content, *lines)
-        known = _known(name)
+        known = known_image(name)
         return TaskImage(name, known["Id"], tuple(known["RootFS"]["Layers"]), (*_paths(built), Path(TESTBED)))
 
     def _environment(self, built: BuiltSide) -> str:
@@ -126,10 +125,11 @@ class Images:
         """
         with connected(f"remove {image.name}") as api:
             found = find_image(api, image.name)
-            if found is not None and KIND not in _labels(found):
+            if found is None:
+                return
+            if KIND not in (found["Config"].get("Labels") or {}):
                 raise InputError(f"{image.name} is not an image of perfquarry: it stays")
-            if found is not None:
-                api.remove_image(image.name)
+            api.remove_image(image.name)
 
 
 def save_images(names: Sequence[str], folder: Path) -> list[OciImage]:
@@ -177,28 +177,14 @@ def import_image(path: Path, digest: str) -> str:
     return image_id
 
 
-def _known(name: str) -> dict[str, Any]:
-    with connected(f"inspect {name}") as api:
-        found = find_image(api, name)
-    if found is None:
-        raise SandboxUnavailable(f"there is no image {name}: make the base: `python -m perfquarry.harness.images.base`")
-    return found
-
-
-def _labels(found: dict[str, Any]) -> dict[str, str]:
-    return found["Config"].get("Labels") or {}
-
-
 def _layer(kind: str, parent: str, write: Callable[[Path], list[str]], *facts: str) -> str:
     """The image of one more layer on a parent, made when it is not there; its name.
 
     Args:
-        kind: of layer.
-        parent: image it is made on.
         write: writes what the layer needs into a folder, and returns the lines of its Dockerfile.
         facts: what the layer holds, for its name.
     """
-    name = f"perfquarry/{kind}:{content_id(kind, _known(parent)['Id'], *facts)}"
+    name = f"perfquarry/{kind}:{content_id(kind, known_image(parent)['Id'], *facts)}"
     with connected(f"make the image {name}") as api, tempfile.TemporaryDirectory(prefix="pq-layer-") as place:
         if find_image(api, name) is not None:
             return name

@@ -39,7 +39,6 @@ def make_shared(
     Args:
         folder: the shared folder, one a thing.
         lock: the lock file; the lock dies with its holder. Beside it lies the marker of use.
-        kind: the record's model.
         make: makes the thing; a `Rejection` is passed on and nothing is kept.
         usable: whether an earlier record still describes something that is there.
         memory_bytes: what making it may take; it waits until that is free (`build_slot`).

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfquarry.data.children import environment
+from perfquarry.data.children import answer_of
 from perfquarry.harness.contracts import Inside, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.trees.foreign_files import Forged, content_of
 
@@ -33,30 +32,18 @@ _FILE = re.compile(r"c\.\d+\.\d+")
 
 @dataclass(frozen=True)
 class Callgrind:
-    """Implements `contracts.Under`: nothing is counted until the probe asks for it.
-
-    Args:
-        program: path of valgrind.
-        version: 'valgrind-3.19.0'.
-    """
+    """Runs the interpreter of probes; nothing is counted until the probe asks for it."""
 
     program: Path
     version: str
+    """'valgrind-3.19.0'."""
 
     @classmethod
     def find(cls) -> Callgrind | None:
         """The one on PATH; None where there is none that starts."""
         found = shutil.which("valgrind")
-        if found is None:
-            return None
-        try:
-            asked = subprocess.run(
-                [found, "--version"], env=environment(), capture_output=True, text=True, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        version = asked.stdout.strip()
-        return cls(Path(found), version) if asked.returncode == 0 and version.startswith("valgrind-") else None
+        version = answer_of([found, "--version"], seconds=60.0).strip() if found else ""
+        return cls(Path(found), version) if found and version.startswith("valgrind-") else None
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -71,7 +58,7 @@ class Callgrind:
         return () if prefix in (Path("/"), Path("/usr")) else (prefix,)
 
     def argv(self, request: ProbeRequest, outbox: Path) -> tuple[str, ...]:
-        """As `contracts.Under.argv`."""
+        """Its command line, which that of the interpreter follows; into `outbox` it may write."""
         return (
             str(self.program),
             "-q",

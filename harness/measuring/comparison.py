@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from perfquarry.harness.alternation.figures import hodges_lehmann
 from perfquarry.harness.alternation.turns import alternate, phases, turns_of
-from perfquarry.harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeRequest
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import Prober
 
 WARMUPS = 2
 TURN_SECONDS = 0.2
@@ -38,14 +40,9 @@ def compare(
     core: int | None,
     fewest_turns: int,
 ) -> dict[str, Compared]:
-    """Loads both, and lets them take turns at each workload.
+    """Loads both (mode 'turns'), and lets them take turns at each workload.
 
     Args:
-        prober: runs the processes.
-        built: the side of both.
-        requests: of mode 'turns'.
-        nodes: the workloads.
-        limits: of each process.
         seed: hash seed of both, and seed of the phases of the garbage collector.
         core: both are pinned to it.
         fewest_turns: of each process, at a slow workload.
@@ -73,7 +70,7 @@ def compare(
     return found
 
 
-def _compared(pair: Sequence[Partner], node: str, rng: random.Random, fewest: int) -> Compared:
+def _compared(pair: Sequence[LiveProcess], node: str, rng: random.Random, fewest: int) -> Compared:
     calls: list[tuple[float, float]] = []
     for number, partner in enumerate(pair):
         if node not in partner.kinds:

@@ -14,7 +14,7 @@ from perfquarry.data.records.count import FunctionCount, SeedCount
 from perfquarry.data.settings import CountSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.callgrind import Callgrind
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 
 MESSAGE_CHARACTERS = 1000
 _SIDES: tuple[Side, Side] = ("base", "head")
@@ -39,13 +39,10 @@ class Counter:
 
     Args:
         prober: runs the processes; valgrind must be installed where they run.
-        callgrind: that valgrind.
-        base, head: the built sides.
-        settings: how.
         targets: 'path::Class.method' of the functions that the change edits, with the base's paths.
     """
 
-    prober: SandboxProber
+    prober: Prober
     callgrind: Callgrind
     base: BuiltSide
     head: BuiltSide
@@ -54,10 +51,6 @@ class Counter:
 
     def count(self, nodes: Sequence[str], scripts: Mapping[str, str]) -> list[PairCount]:
         """Counts of all workloads: for each seed one process a side, both at once, since counts bear company.
-
-        Args:
-            nodes: node ids of unit tests.
-            scripts: texts of scripts by name.
 
         Raises:
             SandboxUnavailable: the sandbox itself could not start.
@@ -110,37 +103,6 @@ class Counter:
     def _both(
         self, nodes: Sequence[str], scripts: Mapping[str, str], seed: int, functions: Sequence[str]
     ) -> dict[Side, dict[str, ProbeItem]]:
-        run = partial(self._side, nodes=nodes, scripts=scripts, seed=seed, functions=functions)
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            base, head = pool.map(run, (self.base, self.head))
-        return {"base": base, "head": head}
-
-    def _side(
-        self,
-        built: BuiltSide,
-        nodes: Sequence[str],
-        scripts: Mapping[str, str],
-        seed: int,
-        functions: Sequence[str],
-    ) -> dict[str, ProbeItem]:
-        """What one side's processes say; those after a workload that ends the process run in the next one."""
-        items: dict[str, ProbeItem] = {}
-        while left := [node for node in nodes if node not in items]:
-            report = self._run(built, left, scripts, seed, functions)
-            seen = {item.node: item for item in report.items if item.node in left}
-            if report.outcome == "finished" or not seen:  # else: those after what ended it run in the next process
-                seen.update({node: _lost(node, report) for node in left if node not in seen})
-            items.update(seen)
-        return items
-
-    def _run(
-        self,
-        built: BuiltSide,
-        nodes: Sequence[str],
-        scripts: Mapping[str, str],
-        seed: int,
-        functions: Sequence[str],
-    ) -> ProbeReport:
         settings = self.settings
         request = ProbeRequest(
             mode="count",
@@ -152,8 +114,27 @@ class Counter:
             test_timeout=settings.process_seconds * 0.3,
             functions=list(functions),
         )
-        limits = Limits(wall_seconds=settings.process_seconds, memory_bytes=settings.memory_bytes)
-        return replace(self.prober, under=self.callgrind).run(built, request, limits=limits, hash_seed=seed)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            base, head = pool.map(partial(self._side, request, seed), (self.base, self.head))
+        return {"base": base, "head": head}
+
+    def _side(self, request: ProbeRequest, seed: int, built: BuiltSide) -> dict[str, ProbeItem]:
+        """What one side's processes say; those after a workload that ends the process run in the next one."""
+        prober = replace(self.prober, under=self.callgrind)
+        limits = Limits(wall_seconds=self.settings.process_seconds, memory_bytes=self.settings.memory_bytes)
+        items: dict[str, ProbeItem] = {}
+        while True:
+            tests = [node for node in request.arguments if node not in items]
+            scripts = {node: text for node, text in request.scripts.items() if node not in items}
+            left = [*tests, *scripts]
+            if not left:
+                return items
+            wanted = request.model_copy(update={"arguments": tests, "scripts": scripts})
+            report = prober.run(built, wanted, limits=limits, hash_seed=seed)
+            seen = {item.node: item for item in report.items if item.node in left}
+            if report.outcome == "finished" or not seen:  # else: those after what ended it run in the next process
+                seen.update({node: _lost(node, report) for node in left if node not in seen})
+            items.update(seen)
 
 
 def _lost(node: str, report: ProbeReport) -> ProbeItem:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import cast
 
 import psutil
 
-from perfquarry.data.children import environment
+from perfquarry.data.children import answer_of
 from perfquarry.data.errors import MachineBusy
 from perfquarry.data.records import Machine, content_id
 
@@ -33,9 +32,9 @@ def machine_facts(sandbox: str) -> Machine:
     `machine_id` is a hash: neither the machine's name nor its system id can be read from it.
     """
     cpu, memory = _cpu_model(), psutil.virtual_memory().total
-    cores = psutil.cpu_count() or 1
+    cores, identity = psutil.cpu_count() or 1, _text("/etc/machine-id") or platform.node()
     return Machine(
-        machine_id=content_id("machine", _identity(), platform.system(), platform.machine(), cpu, cores, memory),
+        machine_id=content_id("machine", identity, platform.system(), platform.machine(), cpu, cores, memory),
         system=platform.system(),
         kernel=platform.release(),
         cpu=cpu,
@@ -45,10 +44,6 @@ def machine_facts(sandbox: str) -> Machine:
         clock_resolution=time.get_clock_info("perf_counter").resolution,
         sandbox=sandbox,
     )
-
-
-def _identity() -> str:
-    return _text("/etc/machine-id") or platform.node()
 
 
 def _text(path: str) -> str | None:
@@ -64,14 +59,7 @@ def _cpu_model() -> str:
         if name.strip() == "model name":
             return value.strip()
     if platform.system() == "Darwin":
-        asked = subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return asked.stdout.strip() or platform.machine()
+        return answer_of(["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]).strip() or platform.machine()
     return platform.processor() or platform.machine()
 
 
@@ -88,12 +76,9 @@ class LoadMeter:
         self._busy = _busy_seconds(self.core)
 
     def foreign(self, commands_seconds: float) -> float:
-        """CPU seconds per second used by others, stolen time included.
+        """CPU seconds per second used by others than us and our commands, stolen time included.
 
         On a core, this process counts as one of the others: there it disturbs as much as they do.
-
-        Args:
-            commands_seconds: CPU seconds of our own commands since then.
         """
         elapsed = time.monotonic() - self._begin
         own = commands_seconds + (time.process_time() - self._own if self.core is None else 0.0)

@@ -18,13 +18,15 @@ from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Worklo
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
-from perfquarry.harness.contracts import BuiltSide, Limits, Partner, PartnerFailed, Prober, ProbeReport, ProbeRequest
+from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
-from perfquarry.harness.measuring.outcomes import Outcome, outcomes_of
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
 
 Role = Literal["base", "head", "again"]
 """What a process of a pair is for; 'again': the base, to be compared with the pair's base."""
+Outcome = Literal["passed", "failed", "timeout", "crashed"]
 Stop = Callable[[Sequence[Timing]], Collection[str]]
 """From the timings so far to the ids of workloads that are not worth going on with."""
 Progress = Callable[[int, int], None]
@@ -93,12 +95,6 @@ def run_session(
     Args:
         change_id: of the change; decides the order together with the seed and the session.
         workloads: kept ones; all are loaded into the same processes.
-        base: the built base.
-        head: the built head.
-        prober: runs the processes.
-        settings: the schedule.
-        stamp: where the rows come from.
-        machine: facts that go with the rows.
         session: odd: it selects; even: it confirms.
         core: all processes are pinned to it; None: nowhere.
         stop: for futility and for precision only, never for success; asked after each pair from the sixth on.
@@ -181,7 +177,7 @@ class _Session:
         rows: list[Timing] = []
         left = list(nodes)
         with contextlib.ExitStack() as stack:
-            partners: dict[Role, Partner] = {}
+            partners: dict[Role, LiveProcess] = {}
             try:
                 opened = [(role, stack.enter_context(self._open(role, pair, nodes))) for role in pair.roles]
                 for role, partner in opened:
@@ -205,7 +201,7 @@ class _Session:
         self.timings += [row.model_copy(update={"foreign_load": load}) for row in rows]
         return left
 
-    def _open(self, role: Role, pair: LivePair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[Partner]:
+    def _open(self, role: Role, pair: LivePair, nodes: Sequence[str]) -> contextlib.AbstractContextManager[LiveProcess]:
         settings = self.settings
         request = self._request("turns", nodes)
         seconds = settings.max_process_seconds * (1 + len(nodes))
@@ -213,7 +209,7 @@ class _Session:
         return self.prober.open(self.sides[role], request, limits=limits, hash_seed=pair.hash_seed, core=self.core)
 
     def _in_turns(
-        self, pair: LivePair, node: str, partners: Mapping[Role, Partner], rng: random.Random
+        self, pair: LivePair, node: str, partners: Mapping[Role, LiveProcess], rng: random.Random
     ) -> Iterable[Timing]:
         """Rows of one workload in the pair; none, and it is measured by itself, when it fails.
 
@@ -232,14 +228,24 @@ class _Session:
                 raise
             return []
         return [
-            self._turned(pair, node, position, role, partners[role], mine, untimed, first[role])
+            self._row(pair, node, position, role, "passed").model_copy(
+                update={
+                    "schedule": "turns",
+                    "samples": [call[0] for call in mine],
+                    "outside": [call[1] for call in mine],
+                    "untimed": untimed,
+                    "stopped": partners[role].stoppable,
+                    "order_seed": pair.order_seed,
+                    "cold": first[role],
+                }
+            )
             for position, (role, mine) in enumerate(zip(partners, calls, strict=True))
         ]
 
     def _enough(self, found: Sequence[Sequence[Call]]) -> bool:
         return agree([[inside for inside, _, _ in calls] for calls in found], self.settings.turn_error)
 
-    def _warm(self, node: str, partners: Mapping[Role, Partner]) -> dict[Role, float]:
+    def _warm(self, node: str, partners: Mapping[Role, LiveProcess]) -> dict[Role, float]:
         """Warms it up in each process; seconds of the first call by role. The first pair fixes the turns."""
         first, slowest, shortest = {}, 0.0, float("inf")
         for role, partner in partners.items():
@@ -299,32 +305,9 @@ class _Session:
             test_timeout=self.settings.call_seconds,
         )
 
-    def _turned(
-        self,
-        pair: LivePair,
-        node: str,
-        position: int,
-        role: Role,
-        partner: Partner,
-        calls: Sequence[Call],
-        untimed: int,
-        first: float,
-    ) -> Timing:
-        return self._row(pair, node, position, role, "passed").model_copy(
-            update={
-                "schedule": "turns",
-                "samples": [call[0] for call in calls],
-                "outside": [call[1] for call in calls],
-                "untimed": untimed,
-                "stopped": partner.stoppable,
-                "order_seed": pair.order_seed,
-                "cold": first,
-            }
-        )
-
     def _alone_row(self, pair: LivePair, node: str, position: int, role: Role, report: ProbeReport) -> Timing:
         item = next((item for item in report.items if item.node == node), None)
-        outcome = outcomes_of(report, [node])[node]
+        outcome = outcome_of(report, item)
         facts = {"wall_seconds": report.wall_seconds, "attempt": int(self._has(pair, node, "turns"))}
         row = self._row(pair, node, position, role, outcome).model_copy(update=facts)
         if item is None or outcome != "passed":
@@ -350,6 +333,15 @@ class _Session:
             core=self.core,
             machine=self.machine,
         )
+
+
+def outcome_of(report: ProbeReport, item: ProbeItem | None) -> Outcome:
+    """How a workload ended in a process by itself; `item` is what the report says of it, if anything."""
+    if item is None:
+        return "failed" if report.outcome == "finished" else report.outcome
+    if item.outcome == "timeout" or item.outcome == "crashed":
+        return item.outcome
+    return "passed" if item.outcome == "passed" and item.samples else "failed"
 
 
 _REASONS: dict[str, Reason] = {

@@ -8,9 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from perfquarry.harness.metadata.build_backends import modules_of
+from perfquarry.harness.metadata.build_backends import Tables, modules_of, table_of, texts_of
 from perfquarry.harness.metadata.setup_script import SetupScript, folders_of, setup_script_of
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
@@ -82,37 +81,37 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     except tomllib.TOMLDecodeError as error:
         found.notes.append(f"pyproject.toml ignored: {error}")
         return
-    build = _table(data, "build-system")
+    build = table_of(data, "build-system")
     found.backend = _text(build.get("build-backend"))
-    found.build_requires = _texts(build.get("requires"))
+    found.build_requires = texts_of(build.get("requires"))
     found.native = bool(_NATIVE_BACKENDS.search(f"{found.backend} {' '.join(found.build_requires)}"))
-    project = _table(data, "project")
+    project = table_of(data, "project")
     found.name = _text(project.get("name"))
     found.requires_python = _text(project.get("requires-python"))
-    found.runtime = _texts(project.get("dependencies"))
-    found.extras = {k: _texts(v) for k, v in _table(project, "optional-dependencies").items()}
-    _add_entry_points(_entry_points(_table(project, "entry-points")), found)
-    groups = _table(data, "dependency-groups")
+    found.runtime = texts_of(project.get("dependencies"))
+    found.extras = {k: texts_of(v) for k, v in table_of(project, "optional-dependencies").items()}
+    _add_entry_points(_entry_points(table_of(project, "entry-points")), found)
+    groups = table_of(data, "dependency-groups")
     for name in groups:
         found.extras.setdefault(name, _group(groups, name))
-    _read_classifiers("\n".join(_texts(project.get("classifiers"))), found)
-    tool = _table(data, "tool")
-    _read_poetry(_table(tool, "poetry"), found)
-    found_setuptools = _table(tool, "setuptools")
+    _read_classifiers("\n".join(texts_of(project.get("classifiers"))), found)
+    tool = table_of(data, "tool")
+    _read_poetry(table_of(tool, "poetry"), found)
+    found_setuptools = table_of(tool, "setuptools")
     found.native = found.native or "ext-modules" in found_setuptools
-    found.package_folders += _texts(_table(_table(found_setuptools, "packages"), "find").get("where"))
-    package_dir = _table(found_setuptools, "package-dir")
+    found.package_folders += texts_of(table_of(found_setuptools, "packages", "find").get("where"))
+    package_dir = table_of(found_setuptools, "package-dir")
     found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
     found.modules = modules_of(tool)
-    listed = [*_texts(found_setuptools.get("packages")), *_texts(found_setuptools.get("py-modules"))]
+    listed = [*texts_of(found_setuptools.get("packages")), *texts_of(found_setuptools.get("py-modules"))]
     found.packages = _top_names(listed)
-    legacy = _table(_table(tool, "flit"), "metadata")
+    legacy = table_of(tool, "flit", "metadata")
     found.name = found.name or _text(legacy.get("dist-name")) or _text(legacy.get("module"))
-    found.runtime = found.runtime or _texts(legacy.get("requires"))
+    found.runtime = found.runtime or texts_of(legacy.get("requires"))
     found.requires_python = found.requires_python or _text(legacy.get("requires-python"))
     _read_groups_of_tools(tool, found)
-    for name, lines in _table(legacy, "requires-extra").items():
-        found.extras.setdefault(name, _texts(lines))
+    for name, lines in table_of(legacy, "requires-extra").items():
+        found.extras.setdefault(name, texts_of(lines))
 
 
 def _add_entry_points(groups: Mapping[str, Sequence[str]], found: Metadata) -> None:
@@ -130,21 +129,21 @@ def _entry_points(groups: Mapping[str, object]) -> dict[str, list[str]]:
     return {group: [f"{name} = {value}" for name, value in table.items()] for group, table in tables.items()}
 
 
-def _read_groups_of_tools(tool: dict[str, Any], found: Metadata) -> None:
+def _read_groups_of_tools(tool: Tables, found: Metadata) -> None:
     """Lists of development requirements under the names of pdm, uv and hatch."""
-    groups = dict(_table(_table(tool, "pdm"), "dev-dependencies"))
-    groups["dev"] = [*_texts(groups.get("dev")), *_texts(_table(tool, "uv").get("dev-dependencies"))]
-    for name, table in _table(_table(tool, "hatch"), "envs").items():
+    groups = dict(table_of(tool, "pdm", "dev-dependencies"))
+    groups["dev"] = [*texts_of(groups.get("dev")), *texts_of(table_of(tool, "uv").get("dev-dependencies"))]
+    for name, table in table_of(tool, "hatch", "envs").items():
         wanted = table if isinstance(table, dict) else {}
-        features = [line for one in _texts(wanted.get("features")) for line in found.extras.get(one, [])]
-        lines = [*_texts(wanted.get("dependencies")), *_texts(wanted.get("extra-dependencies")), *features]
-        groups["dev" if name == "default" else name] = lines + _texts(groups.get(name))
+        features = [line for one in texts_of(wanted.get("features")) for line in found.extras.get(one, [])]
+        lines = [*texts_of(wanted.get("dependencies")), *texts_of(wanted.get("extra-dependencies")), *features]
+        groups["dev" if name == "default" else name] = lines + texts_of(groups.get(name))
     for name, lines in groups.items():
-        if lines := _texts(lines):
+        if lines := texts_of(lines):
             found.extras.setdefault(name, lines)
 
 
-def _group(groups: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> list[str]:
+def _group(groups: Tables, name: str, above: tuple[str, ...] = ()) -> list[str]:
     """Requirement lines of a dependency group and of those that it includes (PEP 735)."""
     found: list[str] = []
     for entry in groups[name] if isinstance(groups.get(name), list) else []:
@@ -160,20 +159,20 @@ def _top_names(names: list[str]) -> list[str]:
     return sorted({name.partition(".")[0] for name in names if re.fullmatch(r"[\w.]+", name)})
 
 
-def _read_poetry(poetry: dict[str, Any], found: Metadata) -> None:
+def _read_poetry(poetry: Tables, found: Metadata) -> None:
     if not poetry:
         return
     found.name = found.name or _text(poetry.get("name"))
-    dependencies = dict(_table(poetry, "dependencies"))
+    dependencies = dict(table_of(poetry, "dependencies"))
     python = _constraint(dependencies.pop("python", None))
     found.requires_python = found.requires_python or python or None
     found.runtime += [f"{name}{_constraint(value)}" for name, value in dependencies.items() if not _optional(value)]
-    groups = {"dev": _table(poetry, "dev-dependencies")}
-    groups |= {name: _table(group, "dependencies") for name, group in _table(poetry, "group").items()}
+    groups = {"dev": table_of(poetry, "dev-dependencies")}
+    groups |= {name: table_of(group, "dependencies") for name, group in table_of(poetry, "group").items()}
     for name, group in groups.items():
         if group:
             found.extras.setdefault(name, [f"{n}{_constraint(value)}" for n, value in group.items()])
-    _add_entry_points(_entry_points(_table(poetry, "plugins")), found)
+    _add_entry_points(_entry_points(table_of(poetry, "plugins")), found)
     if poetry.get("build"):
         found.native = True
 
@@ -265,14 +264,5 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
-def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _texts(value: object) -> list[str]:
-    return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []

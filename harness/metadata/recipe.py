@@ -62,10 +62,6 @@ class Recipe(Record):
     system_packages: list[str] = Field(default_factory=list, description="Debian packages that its CI installs.")
     notes: list[str] = Field(default_factory=list, description="What was ignored, for the log.")
 
-    def python_range(self) -> SpecifierSet | None:
-        """`requires_python` parsed; None when it is absent."""
-        return SpecifierSet(self.requires_python) if self.requires_python else None
-
     def amended(self, amendment: Amendment) -> Recipe:
         """With what a repair adds."""
         bounds = [self.requires_python or "", f"<{amendment.python_below}" if amendment.python_below else ""]
@@ -74,11 +70,6 @@ class Recipe(Record):
             "requirements": sorted({*self.requirements, *amendment.requirements}),
         }
         return self.model_copy(update=changes)
-
-    def same_requirements(self, other: Recipe) -> bool:
-        """Whether both want the same environment."""
-        mine = (self.requirements, self.test_requirements)
-        return mine == (other.requirements, other.test_requirements)
 
 
 def read_recipe(tree: Path, repository: Repository) -> Recipe:
@@ -144,11 +135,8 @@ def _backend(metadata: Metadata) -> str:
 def _absent_submodules(tree: Path) -> list[str]:
     """Paths of submodules whose folder is empty."""
     named = re.findall(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", read_text(tree / ".gitmodules"), re.M)
-    return [name for name in named if _is_empty(tree, tree / name)]
-
-
-def _is_empty(tree: Path, folder: Path) -> bool:
-    return folder.resolve().is_relative_to(tree.resolve()) and folder.is_dir() and not any(folder.iterdir())
+    inside = [name for name in named if (tree / name).resolve().is_relative_to(tree.resolve())]
+    return [name for name in inside if (tree / name).is_dir() and not any((tree / name).iterdir())]
 
 
 def _variables(repository: Repository, absent: Sequence[str]) -> dict[str, str]:

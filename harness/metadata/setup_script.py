@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -35,6 +36,13 @@ _NATIVE_CALLS = {
 _NATIVE_KEYS = {"ext_modules", "rust_extensions", "cffi_modules", "cmake_source_dir"}
 _NOMINAL = (3, 6)
 """Tests of `sys.version_info` are decided as this version does: none of our interpreters is older."""
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 @dataclass
@@ -211,15 +219,7 @@ def _decide(test: ast.expr) -> bool | None:
     ours: Any = _NOMINAL[0] if isinstance(other, int) else _NOMINAL
     if not isinstance(other, int) and not (isinstance(other, tuple) and all(isinstance(n, int) for n in other)):
         return None
-    match test.ops[0]:
-        case ast.Lt():
-            return bool(ours < other)
-        case ast.LtE():
-            return bool(ours <= other)
-        case ast.Gt():
-            return bool(ours > other)
-        case ast.GtE():
-            return bool(ours >= other)
-        case ast.Eq():
-            return bool(ours[: len(other)] == other) if isinstance(other, tuple) else bool(ours == other)
-    return None
+    if isinstance(test.ops[0], ast.Eq):
+        return bool(ours[: len(other)] == other) if isinstance(other, tuple) else bool(ours == other)
+    compare = _COMPARISONS.get(type(test.ops[0]))
+    return compare(ours, other) if compare else None

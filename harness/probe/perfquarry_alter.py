@@ -63,14 +63,7 @@ class AlteredFunctions(object):
         return found
 
     def _alter(self, name, function):
-        code, free = function.__code__, ["v%d" % number for number in range(len(function.__code__.co_freevars))]
-        original = types.FunctionType(
-            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
-        original.__kwdefaults__ = function.__kwdefaults__
-        scope = {}
-        exec(SHIM % (" = ".join(free + ["None"]) if free else "pass", "; ".join(free) or "pass"), scope)
-        call = self._call
+        original, call = copy_of(function), self._call
 
         def counted(args, kwargs):
             entry = self._counts.setdefault(name, [0, 0])
@@ -79,8 +72,7 @@ class AlteredFunctions(object):
             entry[1] += altered
             return value
 
-        function.__defaults__, function.__kwdefaults__ = None, {"_perfquarry_call": counted}
-        function.__code__ = scope["outer"]().__code__
+        divert(function, counted)
 
     def _count(self, name, original, args, kwargs):
         return original(*args, **kwargs), 0
@@ -103,6 +95,23 @@ class AlteredFunctions(object):
 
     def _skip(self, name, original, args, kwargs):
         return None, 1
+
+
+def copy_of(function):
+    """A function that stays as this one is now."""
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def divert(function, call):
+    """Makes a function, in place, pass the arguments of its calls to another one."""
+    free, scope = ["v%d" % number for number in range(len(function.__code__.co_freevars))], {}
+    exec(SHIM % (" = ".join(free + ["None"]) if free else "pass", "; ".join(free) or "pass"), scope)
+    function.__defaults__, function.__kwdefaults__ = None, {"_perfquarry_call": call}
+    function.__code__ = scope["outer"]().__code__
 
 
 def modules_of(tree):
@@ -161,7 +170,7 @@ class Altering(object):
         return getattr(self._mode, name)
 
     def start(self):
-        """See `probe.Mode`."""
+        """See `perfquarry_items.Mode`."""
         self._alteration.apply()
         self._mode.start()
 
@@ -171,12 +180,12 @@ class Altering(object):
         self._mode.renew()
 
     def before(self):
-        """See `probe.Mode`."""
+        """See `perfquarry_items.Mode`."""
         self._alteration.forget()
         self._mode.before()
 
     def run(self, item, execute, left):
-        """See `probe.Mode`."""
+        """See `perfquarry_items.Mode`."""
         self._alteration.apply()
         self._alteration.counts()
         entry = self._mode.run(item, execute, left)

@@ -10,7 +10,7 @@ Python 3.6 to 3.14, standard library only.
 import os
 
 from perfquarry_inside import InsideCounter
-from perfquarry_items import LONG, Stopwatch, clock, collect_garbage, settle
+from perfquarry_items import LONG, Mode, Stopwatch, clock, collect_garbage, settle
 from perfquarry_requests import Requests, Unavailable
 
 # Taken before any code under test is loaded, so that patching the modules changes nothing here.
@@ -24,11 +24,11 @@ TAIL = 200  # bytes in which a file's sum stands, at its end
 EMPTY_CALLS = 5  # calls of nothing, the last of which tells what counting itself costs
 
 
-class CountMode(object):
-    """A mode of the probe; see `probe.Mode`."""
+class CountMode(Mode):
+    """Instructions of each counted call."""
 
     def __init__(self, request, names):
-        self.request = request
+        Mode.__init__(self, request)
         self._owner = getpid()
         self._parts = 0
         self._counting, self._sum, self._file = False, None, None
@@ -42,7 +42,6 @@ class CountMode(object):
             self._failure = str(error)
 
     def start(self):
-        """See `probe.Mode`."""
         self._deadline = clock() + self.request["max_seconds"]
         if self._failure:
             return
@@ -55,7 +54,6 @@ class CountMode(object):
         settle()
 
     def before(self):
-        """See `probe.Mode`."""
         collect_garbage(LONG)
         if self._counting:
             if self._inside:
@@ -63,7 +61,7 @@ class CountMode(object):
             self._requests.zero()
 
     def after(self):
-        """See `probe.Mode`; a process that a test forked counts nothing."""
+        """A process that a test forked counts nothing."""
         if self._counting and getpid() == self._owner:
             self._requests.dump()
             self._parts += 1
@@ -71,13 +69,7 @@ class CountMode(object):
             self._file = "c.%d.%d" % (self._owner, self._parts)
             self._sum = (self._sum or 0) + sum_of(os.path.join(self.request["counts"], self._file))
 
-    def setup(self, item):
-        """See `probe.Mode`."""
-
-    teardown = setup
-
     def run(self, item, execute, left):
-        """See `probe.Mode`."""
         if self._failure:
             return {"outcome": "error", "message": self._failure, "seconds": 0.0}
         now = clock()
@@ -117,9 +109,6 @@ class CountMode(object):
         if self._inside:
             entry["inside"]["overhead"] = self._overhead
         return entry
-
-    def finish(self, journal):
-        """See `probe.Mode`."""
 
     def _counted(self, call, running=False):
         """Instructions between `before` and `after` in one call of what calls them."""

@@ -16,9 +16,22 @@ import types
 import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence, Set
+from operator import attrgetter
 
 BUILTIN = {list: "list", tuple: "tuple", set: "set", frozenset: "frozenset", deque: "deque"}
 MAPPINGS = {dict: "dict", OrderedDict: "OrderedDict", Counter: "Counter"}
+MADE_OF = {
+    slice: attrgetter("start", "stop", "step"),
+    range: attrgetter("start", "stop", "step"),
+    complex: attrgetter("real", "imag"),
+    decimal.Decimal: lambda value: (str(value),),
+    fractions.Fraction: attrgetter("numerator", "denominator"),
+    uuid.UUID: lambda value: (str(value),),
+    datetime.timedelta: attrgetter("days", "seconds", "microseconds"),
+    datetime.date: attrgetter("year", "month", "day"),
+    datetime.datetime: attrgetter("year", "month", "day", "hour", "minute", "second", "microsecond"),
+    datetime.time: attrgetter("hour", "minute", "second", "microsecond"),
+}
 DEPTH = 12
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
@@ -127,32 +140,15 @@ class Describer(object):
             return {"kind": MAPPINGS[kind], "pairs": self.pairs(value)}
         if kind is defaultdict:
             return {"kind": "defaultdict", "factory": self.of(value.default_factory), "pairs": self.pairs(value)}
-        if kind is slice:
-            return self.call(slice, value.start, value.stop, value.step)
-        if kind is range:
-            return self.call(range, value.start, value.stop, value.step)
+        if kind in MADE_OF and getattr(value, "tzinfo", None) is None:
+            return self.call(kind, *MADE_OF[kind](value))
         return self.library(value, kind)
 
     def library(self, value, kind):
-        """Values of the standard library's types, arrays, named tuples and members of enumerations."""
+        """Patterns, arrays, named tuples, modules, members of enumerations, and instances of the tree's own."""
         if isinstance(value, enum.Enum):
             described = importable(kind)
             return {"kind": "name", "module": described["module"], "name": described["name"] + "." + value.name}
-        if kind is complex:
-            return self.call(complex, value.real, value.imag)
-        if kind is decimal.Decimal:
-            return self.call(decimal.Decimal, str(value))
-        if kind is fractions.Fraction:
-            return self.call(fractions.Fraction, value.numerator, value.denominator)
-        if kind is uuid.UUID:
-            return self.call(uuid.UUID, str(value))
-        if kind is datetime.timedelta:
-            return self.call(kind, value.days, value.seconds, value.microseconds)
-        if kind is datetime.date:
-            return self.call(kind, value.year, value.month, value.day)
-        if kind in (datetime.datetime, datetime.time) and value.tzinfo is None:
-            days = (value.year, value.month, value.day) if kind is datetime.datetime else ()
-            return self.call(kind, *(days + (value.hour, value.minute, value.second, value.microsecond)))
         if kind is type(re.compile("")):
             return self.call(re.compile, value.pattern, value.flags & ~re.UNICODE)
         if isinstance(value, tuple) and hasattr(kind, "_fields"):

@@ -10,9 +10,8 @@ Python 3.6 to 3.14, standard library only.
 
 import sys
 import threading
-import types
 
-from perfquarry_alter import SHIM, find, modules_of
+from perfquarry_alter import copy_of, divert, find, modules_of
 
 set_profile = sys.setprofile
 MOST = 24  # functions, those of the patch first
@@ -126,8 +125,7 @@ class InsideCounter(object):
             self._ways[name] = outer, inner, [[first, end], [second, last]]
         outer, inner, _ = self._ways[name]
         code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
-        original = types.FunctionType(code, function.__globals__, function.__name__, defaults, function.__closure__)
-        original.__kwdefaults__ = named
+        original = copy_of(function)
         state, nested, active = self._state, self._nested, "in " + name
 
         def through(args, kwargs):
@@ -143,9 +141,5 @@ class InsideCounter(object):
                 own["depth"], own[active] = depth, False
                 nested[name] = nested.get(name, 0) + own["detours"] - detours
 
-        free = ["v%d" % number for number in range(len(code.co_freevars))]
-        scope = {}
-        exec(SHIM % (" = ".join(free + ["None"]) if free else "pass", "; ".join(free) or "pass"), scope)
-        function.__defaults__, function.__kwdefaults__ = None, {"_perfquarry_call": through}
-        function.__code__ = scope["outer"]().__code__
+        divert(function, through)
         return function, code, defaults, named

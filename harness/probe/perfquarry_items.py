@@ -180,6 +180,36 @@ def readable(text):
     return text[-MESSAGE_BYTES:].encode("utf-8", "replace").decode("utf-8")[-MESSAGE_BYTES:]
 
 
+class Mode(object):
+    """check: what the other modes add to is one run of each test."""
+
+    def __init__(self, request):
+        self.request = request
+
+    def start(self):
+        """Before the first test, after collection."""
+
+    def before(self):
+        """Right before each call."""
+
+    def after(self):
+        """Right after each call."""
+
+    def setup(self, item):
+        """Before the fixtures of a test."""
+
+    def teardown(self, item):
+        """Before the fixtures of a test are torn down."""
+
+    def run(self, item, execute, left):
+        """What is known of one test; `left` is the number of tests that are not done yet."""
+        outcome, message, seconds = execute(item)
+        return {"outcome": outcome, "message": message, "seconds": seconds}
+
+    def finish(self, journal):
+        """After the last test."""
+
+
 class Loop(object):
     """The items of one process: runs each under the mode, and reports it."""
 

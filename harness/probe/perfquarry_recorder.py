@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Iterator
 from perfquarry_describe import Unsupported, home_of
 from perfquarry_functions import Functions, arguments_of, first_of, is_mixin
 from perfquarry_histories import Histories
+from perfquarry_items import Mode
 from perfquarry_limits import TimeLimit, clock
 from perfquarry_view import View, text_of
 
@@ -37,10 +38,11 @@ class Call(object):
         self.hits = set()
 
 
-class RecordMode(object):
-    """A mode of the probe; see `probe.Mode`."""
+class RecordMode(Mode):
+    """Calls with their arguments, and why others could not be recorded."""
 
     def __init__(self, request, names):
+        Mode.__init__(self, request)
         self.wanted = request["record"]
         self.functions = Functions(request["tree"], names, self.wanted["test_files"])
         self.histories = Histories(self.functions, self.wanted["values"])
@@ -51,11 +53,6 @@ class RecordMode(object):
         self.limits = [TimeLimit(self.wanted["seconds"])]  # of all tests, then of one
         self.due = self.limits[0].due
         self.active, self.opened, self.found, self.touched = None, [], False, False
-
-    def start(self):
-        """See `probe.Mode`."""
-
-    before = after = start
 
     def setup(self, item):
         """Begins to watch: fixtures make instances, too."""

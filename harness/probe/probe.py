@@ -16,43 +16,13 @@ import os
 import sys
 
 from perfquarry_alter import AlteredFunctions, Altering
-from perfquarry_items import Journal, Loop, clock, collect_garbage, leave, name_of, settle
+from perfquarry_items import Journal, Loop, Mode, clock, collect_garbage, leave, name_of, settle
 from perfquarry_limits import waited_in_all
 from perfquarry_scripts import LoadedScript
 from perfquarry_tests import run_tests
 from perfquarry_turns import Phased, Turning
 
 AGAIN = "\n"  # ends the context of a second call; node ids have none
-
-
-class Mode(object):
-    """check: what the other modes add to is one run of each test."""
-
-    def __init__(self, request):
-        self.request = request
-
-    def start(self):
-        """Before the first test, after collection."""
-
-    def before(self):
-        """Right before each call."""
-
-    def after(self):
-        """Right after each call."""
-
-    def setup(self, item):
-        """Before the fixtures of a test."""
-
-    def teardown(self, item):
-        """Before the fixtures of a test are torn down."""
-
-    def run(self, item, execute, left):
-        """What is known of one test; `left` is the number of tests that are not done yet."""
-        outcome, message, seconds = execute(item)
-        return {"outcome": outcome, "message": message, "seconds": seconds}
-
-    def finish(self, journal):
-        """After the last test."""
 
 
 class Coverage(Mode):

@@ -34,11 +34,11 @@ _OUTCOMES = frozenset({"failed", "timeout", "crashed"})
 
 
 class LiveProcess:
-    """Implements `contracts.Partner`; started when entered, and ended when left at the latest.
+    """A process that has the workloads of one side loaded and calls them on request (`harness.alternation`).
+
+    It is started when entered, and ended when left at the latest.
 
     Args:
-        sandbox: where it runs.
-        command: of the probe.
         channel: paths of the pipes: for requests, for answers.
         call_seconds: limit of one call, as the probe was told; 0: none.
         report: what the process left, once it has ended.
@@ -66,10 +66,11 @@ class LiveProcess:
         self._fault: BaseException | None = None
         self._reported: ProbeReport | None = None
         self.kinds: Mapping[str, str] = {}
+        """What it has loaded: 'test' or 'script' by node."""
 
     def __enter__(self) -> LiveProcess:
         make_pipes(str(self._paths[0]), str(self._paths[1]))
-        self._channel = Channel(str(self._paths[0]), str(self._paths[1]), self._alive)
+        self._channel = Channel(str(self._paths[0]), str(self._paths[1]), lambda: self._thread.is_alive())
         self._thread = threading.Thread(target=self._run, name="live-probe", daemon=True)
         self._thread.start()
         return self
@@ -97,7 +98,8 @@ class LiveProcess:
         if self._root:
             self._spared = frozenset(_above(self._root))
             for pid in [self._root, *descendants(self._root)]:
-                prefer(pid)
+                with contextlib.suppress(OSError):  # Linux shares a core between sessions first: nice counts within one
+                    Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
 
     @property
     def stoppable(self) -> bool:
@@ -105,13 +107,21 @@ class LiveProcess:
         return self._root != 0
 
     def warm(self, node: str, calls: int) -> tuple[float, float, float]:
-        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures."""
+        """So many whole calls; seconds of the first, of the last, and of the last with its fixtures.
+
+        Raises:
+            PartnerFailed: a call did not pass, or no answer came.
+        """
         answer, outside = self._ask("warm", node, calls)
         first, last, busy = (_seconds(answer, name, outside) for name in ("first", "seconds", "busy"))
         return first, last, busy
 
     def turn(self, node: str, untimed: int, drawn: Sequence[float]) -> list[Call]:
-        """Calls that are not timed, then one for each phase: of these the seconds inside, a share of those outside."""
+        """Calls that are not timed, then one for each phase: of these the seconds inside, a share of those outside.
+
+        Raises:
+            PartnerFailed: as `warm`.
+        """
         answer, outside = self._ask("turn", node, untimed, list(drawn))
         samples = answer.get("samples")
         if not isinstance(samples, list) or len(samples) != len(drawn):
@@ -176,9 +186,6 @@ class LiveProcess:
         self._root = pid
         self._told.set()
 
-    def _alive(self) -> bool:
-        return self._thread.is_alive()
-
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
         outside, token = 0.0, secrets.token_hex(8)
 
@@ -213,15 +220,6 @@ def _seconds(answer: Mapping[str, Any], name: str, outside: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= outside:
         raise PartnerFailed("crashed", "it tells no time that can be")
     return float(value)
-
-
-def prefer(pid: int) -> None:
-    """Gives the group of a process its priority before others on the core, where this user may.
-
-    Linux shares a core between sessions first (autogroups): a nice value counts within one session only.
-    """
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
 
 
 def _above(root: int) -> list[int]:

@@ -22,9 +22,9 @@ from perfquarry.harness.contracts import (
     ProbeReport,
     ProbeRequest,
     Sandbox,
-    Under,
 )
 from perfquarry.harness.leases.leases import lease, leases_held
+from perfquarry.harness.measuring.callgrind import Callgrind
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.recording import Recorded, Unrecorded
 from perfquarry.harness.trees.foreign_files import Forged, content_of, files_below
@@ -48,20 +48,15 @@ CLOCK_SLACK = 0.001
 
 
 @dataclass
-class SandboxProber:
-    """Implements `contracts.Prober`.
-
-    Args:
-        sandbox: where processes run.
-        scratch: folder for the private folders of processes; made when missing.
-    """
+class Prober:
+    """Runs the probe in fresh processes: a crash or a timeout is a report, too."""
 
     sandbox: Sandbox
     scratch: Path
     overlay: Callable[[BuiltSide], Sequence[Path]] | None = None
     """Folders with coverage and yappi for a side's interpreter; asked for only when a request needs them."""
-    under: Under | None = None
-    """Runs the interpreter; None: the interpreter is run by itself."""
+    under: Callgrind | None = None
+    """Runs the interpreter, to count; None: the interpreter is run by itself."""
 
     @leases_held()
     def run(
@@ -69,12 +64,7 @@ class SandboxProber:
     ) -> ProbeReport:
         """One process, one report; whatever the code under test does is a report.
 
-        Args:
-            built: the side; its tree is the working folder and read-only where the sandbox can.
-            request: what to do.
-            limits: of the process.
-            hash_seed: PYTHONHASHSEED.
-            core: to pin it to.
+        The side's tree is the working folder, and read-only where the sandbox can. `core` is what it is pinned to.
 
         Raises:
             SandboxUnavailable: the sandbox itself could not start.
@@ -90,14 +80,9 @@ class SandboxProber:
     def open(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
     ) -> Iterator[LiveProcess]:
-        """A process that has its workloads loaded and calls them on request.
+        """A process that begins to load its workloads, and calls them on request; the rest of it ends with the block.
 
-        Args:
-            built: the side.
-            request: of mode 'turns'; `test_timeout` is the limit of one call.
-            limits: of the process, from its start to its end.
-            hash_seed: PYTHONHASHSEED.
-            core: to pin it to.
+        The request is of mode 'turns', and its `test_timeout` the limit of one call.
 
         Raises:
             PartnerFailed: it did not come so far.
@@ -132,7 +117,7 @@ def _command(
     hash_seed: int,
     core: int | None,
     channel: tuple[Path, Path] | None = None,
-    under: Under | None = None,
+    under: Callgrind | None = None,
 ) -> Command:
     """The probe's command; writes what it reads into the folder."""
     compile_probe(built.python.resolve())

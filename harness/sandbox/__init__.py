@@ -27,14 +27,14 @@ def choose_sandbox(name: str | None = None, image: str = "", private: tuple[Path
         SandboxUnavailable: the one asked for by name does not work on this machine.
     """
     isolating: dict[str, Callable[[], Sandbox]] = {
-        BubblewrapSandbox.NAME: lambda: _bubblewrap(private),
+        BubblewrapSandbox.name: lambda: BubblewrapSandbox(private=private).verify(),
         "docker": lambda: _docker(image),
     }
-    if name == ProcessSandbox.NAME:
+    if name == ProcessSandbox.name:
         return ProcessSandbox(why="it was asked for")
     if name is not None:
         if name not in isolating:
-            raise InputError(f"no sandbox is called {name!r}; choose {', '.join(isolating)} or {ProcessSandbox.NAME}")
+            raise InputError(f"no sandbox is called {name!r}; choose {', '.join(isolating)} or {ProcessSandbox.name}")
         return isolating[name]()
     faults = []
     for open_sandbox in isolating.values():
@@ -45,15 +45,7 @@ def choose_sandbox(name: str | None = None, image: str = "", private: tuple[Path
     return ProcessSandbox(why="; ".join(faults))
 
 
-def _bubblewrap(private: tuple[Path, ...]) -> Sandbox:
-    sandbox = BubblewrapSandbox(private=private)
-    sandbox.verify()
-    return sandbox
-
-
 def _docker(image: str) -> Sandbox:
     from perfquarry.harness.sandbox.docker import DockerSandbox  # the SDK takes a quarter of a second to import
 
-    sandbox = DockerSandbox(image)
-    sandbox.verify()
-    return sandbox
+    return DockerSandbox(image).verify()

@@ -20,7 +20,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed
 from perfquarry.harness.sandbox.hidden import PRIVATE, closed_to_namespaces, hidden_paths, needed_paths
-from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words, told_start
+from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
 from perfquarry.harness.sandbox.seccomp import call_filter
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup, resource_limit
@@ -60,7 +60,7 @@ class BubblewrapSandbox(Isolating):
     and shells say both the same way.
     """
 
-    NAME = "bubblewrap"
+    name = "bubblewrap"
     private: tuple[Path, ...] = ()
     """Folders and files that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
@@ -75,38 +75,31 @@ class BubblewrapSandbox(Isolating):
         if not command.cwd.is_dir():
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
         with _Lifeline(command) as line:
-            argv = [
+            argv = (
                 self._bwrap,
                 *line.options,
                 *_options(self._bwrap, command, self.private),
                 *("--", "/bin/sh", "-c", INSIDE, "sh", *limit_words(command.limits)),
                 resource_limit(command.limits.processes),
                 *command.argv,
-            ]
+            )
             ended = supervise(
-                argv,
-                cwd=Path("/"),
-                env={},
-                limits=command.limits,
-                core=command.core,
+                replace(command, argv=argv, cwd=Path("/"), env={}, started=line.started),
                 kill=line.kill,
                 starting=line.tasks.joined(),
-                started=lambda pid: told_start(command, line.started, pid),
-                ending=command.ending,
                 pass_fds=line.passed,
-                writable=command.writable,
                 stdin=line.inside,
             )
-            report, refused = line.report(), line.refused()
-        if refused and ended.status and not ended.exceeded:
+            report, refused = line.report(), line.tasks.refused()
+        if refused and ended.exit_code != 0 and not ended.exceeded:
             ended = replace(ended, exceeded="processes")
-        if not report and ended.status == 1 and ended.stderr.startswith(b"bwrap: "):
+        if not report and ended.exit_code == 1 and ended.stderr.startswith(b"bwrap: "):
             moved = b"apply mount flags" in ended.stderr
             raise (_MountsMoved if moved else SandboxUnavailable)(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
                 "allow unprivileged user namespaces, or ask for the sandbox 'process'"
             )
-        return completed(ended, _cpu_seconds(report))
+        return of_shell(ended, _cpu_seconds(report))
 
 
 def prefix(
@@ -212,6 +205,7 @@ class _Lifeline:
     """
 
     def __init__(self, command: Command) -> None:
+        self._command = command
         ours, theirs = socket.socketpair()
         self._socket, self._theirs = ours, theirs
         self._init: int | None = None
@@ -237,7 +231,10 @@ class _Lifeline:
                 os.close(descriptor)
 
     def started(self, pid: int) -> None:
-        """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on."""
+        """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on.
+
+        Then the command's owner is told which process was started.
+        """
         self._theirs.close()
         self._socket.settimeout(START_SECONDS)
         try:
@@ -250,6 +247,8 @@ class _Lifeline:
             self.tasks.add(descendants(pid))
             with contextlib.suppress(OSError):
                 self._socket.sendall(b"go\n")
+        if self._command.started:
+            self._command.started(pid)
 
     def kill(self, pid: int) -> None:
         """Kills the namespace and waits until the kernel has ended every process in it."""
@@ -262,10 +261,6 @@ class _Lifeline:
         waiting = select.poll()  # not select.select: descriptors may be above 1023
         waiting.register(self._init, select.POLLIN)
         waiting.poll(GONE_SECONDS * 1000)
-
-    def refused(self) -> bool:
-        """Whether the kernel refused the command a process."""
-        return self.tasks.refused()
 
     def report(self) -> bytes:
         """What the shell reported; call it once all is dead."""

@@ -17,17 +17,17 @@ import requests
 from docker.types import LogConfig
 
 from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.sandbox.attached import Attached, attached
 from perfquarry.harness.sandbox.disk import DiskMeter
-from perfquarry.harness.sandbox.engine import connected, find_image, kill, owner_labels, remove, sweep
+from perfquarry.harness.sandbox.engine import connected, kill, known_image, owner_labels, remove, sweep
 from perfquarry.harness.sandbox.hidden import PRIVATE, within
-from perfquarry.harness.sandbox.isolating import Isolating, completed, limit_words
-from perfquarry.harness.sandbox.limit import SandboxTimeLimit
+from perfquarry.harness.sandbox.isolating import Isolating, limit_words, of_shell
 from perfquarry.harness.sandbox.mounts import SandboxView
 from perfquarry.harness.sandbox.report import ReportFolder
 from perfquarry.harness.sandbox.seccomp import docker_profile
-from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK, Ended
+from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK
 from perfquarry.harness.sandbox.tree import descendants
 
 # Runs inside, beside the command. It removes what image and engine put into the environment and
@@ -84,7 +84,7 @@ class DockerSandbox(Isolating):
     """Paths that are in the image: they are not mounted from the host."""
     cpus: float | None = None
     """Share of processors, None for all: a quota stops and starts what it holds back, which shows in timings."""
-    NAME = "docker"
+    name = "docker"
 
     def run(self, command: Command) -> Completed:
         """Runs it; its container is gone, and every process in it dead, when this returns.
@@ -114,14 +114,7 @@ class DockerSandbox(Isolating):
     @functools.cached_property
     def _config(self) -> dict[str, Any]:
         """What the image asks of an engine."""
-        with connected("inspect an image") as api:
-            found: Any = find_image(api, self.image or own_image())
-        if found is None:
-            raise SandboxUnavailable(
-                f"there is no image {self.image or own_image()}: make it: `python -m perfquarry.harness.images.base` "
-                "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
-            )
-        config: dict[str, Any] = found["Config"]
+        config: dict[str, Any] = known_image(self.image or own_image())["Config"]
         return config
 
     @property
@@ -183,7 +176,7 @@ def _supervise(
     begin = time.monotonic()
     disk = DiskMeter(command.writable, command.limits.disk_bytes)
     api.start(container)
-    limit = SandboxTimeLimit(command.limits.wall_seconds, time.monotonic())
+    limit = WaitingLimit(command.limits.wall_seconds, time.monotonic())
     if command.started:
         command.started(_own_process(api, container))
     exceeded = _watch(api, container, output, limit, folder, disk, command.ending)
@@ -197,15 +190,15 @@ def _supervise(
     exceeded = exceeded or folder.figures().exceeded
     if not exceeded and api.inspect_container(container)["State"]["OOMKilled"]:
         exceeded = "memory"
-    ended = Ended(status, exceeded, output.stdout, output.stderr, output.truncated, wall, 0.0)
-    return completed(ended, folder.figures().cpu_seconds)
+    ended = Completed(status, None, output.stdout, output.stderr, output.truncated, wall, 0.0, exceeded)
+    return of_shell(ended, folder.figures().cpu_seconds)
 
 
 def _watch(
     api: docker.APIClient,
     container: str,
     output: Attached,
-    limit: SandboxTimeLimit,
+    limit: WaitingLimit,
     folder: ReportFolder,
     disk: DiskMeter,
     ending: threading.Event | None,
@@ -225,16 +218,12 @@ def _watch(
         if now >= next_tick:
             if limit.is_over(now, lambda: _with_descendants(own())):
                 return "time"
-            if disk.exceeded(lambda: _processes(api, container)):
+            # their ids in the engine's own namespace, which is ours on the machines this runs on
+            if disk.exceeded(lambda: _with_descendants(int(api.inspect_container(container)["State"]["Pid"]))):
                 return "disk"
             next_tick = limit.next_look(now, TICK)
         if not output.read(min(next_look, next_tick) - now):
             return _ended(api, container, limit, lambda: _with_descendants(own()))
-
-
-def _processes(api: docker.APIClient, container: str) -> list[int]:
-    """Ids of its processes in the engine's own namespace, which is ours on the machines this runs on."""
-    return _with_descendants(int(api.inspect_container(container)["State"]["Pid"]))
 
 
 def _own_process(api: docker.APIClient, container: str) -> int:
@@ -251,7 +240,7 @@ def _with_descendants(first: int) -> list[int]:
 
 
 def _ended(
-    api: docker.APIClient, container: str, limit: SandboxTimeLimit, processes: Callable[[], Sequence[int]]
+    api: docker.APIClient, container: str, limit: WaitingLimit, processes: Callable[[], Sequence[int]]
 ) -> Exceeded:
     """Waits for the end of a container whose output has been closed."""
     while True:

@@ -6,6 +6,7 @@ import contextlib
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
@@ -66,11 +67,7 @@ def owner_labels() -> dict[str, str]:
 
 
 def sweep(api: docker.APIClient) -> list[str]:
-    """Removes the containers of owners on this machine that are dead; all others stay.
-
-    Returns:
-        The ids of the removed.
-    """
+    """Removes the containers of owners on this machine that are dead, all others stay; the ids of the removed."""
     labelled = api.containers(all=True, filters={"label": [f"{HOST}={_host()}"]})
     left = [one["Id"] for one in labelled if not _alive(one["Labels"])]
     for container in left:
@@ -96,12 +93,28 @@ def kill(api: docker.APIClient, container: str) -> None:
             raise
 
 
-def find_image(api: docker.APIClient, image: str) -> dict[str, object] | None:
+def find_image(api: docker.APIClient, image: str) -> dict[str, Any] | None:
     """What the engine knows of a local image, or None: nothing is pulled."""
     try:
-        found: dict[str, object] = api.inspect_image(image)
+        found: dict[str, Any] = api.inspect_image(image)
     except NotFound:
         return None
+    return found
+
+
+def known_image(name: str) -> dict[str, Any]:
+    """What the engine knows of a local image.
+
+    Raises:
+        SandboxUnavailable: it has none of that name.
+    """
+    with connected("inspect an image") as api:
+        found = find_image(api, name)
+    if found is None:
+        raise SandboxUnavailable(
+            f"there is no image {name}: make it: `python -m perfquarry.harness.images.base` "
+            "(Debian or Ubuntu, root), or name an image in the settings (sandbox.image)"
+        )
     return found
 
 

@@ -4,50 +4,34 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed, Isolation, Limits
-from perfquarry.harness.sandbox.supervise import Ended
 
 
 class Isolating(ABC):
     """A sandbox that promises all of `Isolation`."""
 
-    NAME: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """All of it."""
-        return Isolation(network=True, files=True, processes=True, crash=True)
+    name: ClassVar[str]
+    isolation = Isolation(network=True, files=True, processes=True, crash=True)
 
     @abstractmethod
     def run(self, command: Command) -> Completed:
         """As `contracts.Sandbox.run`."""
 
-    def verify(self) -> None:
-        """Starts one command with everything a run uses.
+    def verify(self) -> Self:
+        """Itself, after it has run one command with everything a run uses.
 
         Raises:
             SandboxUnavailable: with what was said, and what to do.
         """
         ended = self.run(Command(("/bin/sh", "-c", "exit 7"), cwd=Path("/"), limits=Limits(wall_seconds=30.0)))
         if ended.exit_code != 7:
-            raise SandboxUnavailable(f"{self.NAME} starts but does not run commands: {ended!r}")
-
-
-def told_start(command: Command, started: Callable[[int], None], pid: int) -> None:
-    """Tells the sandbox's own part and then the command's owner which process was started."""
-    started(pid)
-    if command.started:
-        command.started(pid)
+            raise SandboxUnavailable(f"{self.name} starts but does not run commands: {ended!r}")
+        return self
 
 
 def limit_words(limits: Limits) -> tuple[str, str]:
@@ -55,18 +39,8 @@ def limit_words(limits: Limits) -> tuple[str, str]:
     return str(max(1, limits.file_bytes // 512)), str(max(1, limits.memory_bytes // 1024))
 
 
-def completed(ended: Ended, cpu_seconds: float) -> Completed:
+def of_shell(shell: Completed, cpu_seconds: float) -> Completed:
     """What a supervised shell's end says of the command in it."""
-    killed = -ended.status if ended.status < 0 else ended.status - 128
-    number = killed if killed in signal.valid_signals() else None
-    return Completed(
-        exit_code=None if number else ended.status,
-        signal=number,
-        timed_out=ended.exceeded == "time",
-        stdout=ended.stdout,
-        stderr=ended.stderr,
-        truncated=ended.truncated,
-        wall_seconds=ended.wall_seconds,
-        cpu_seconds=cpu_seconds,
-        exceeded=ended.exceeded,
-    )
+    ended = replace(shell, cpu_seconds=cpu_seconds)
+    number = (shell.exit_code or 0) - 128
+    return replace(ended, exit_code=None, signal=number) if number in signal.valid_signals() else ended

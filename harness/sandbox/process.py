@@ -10,12 +10,13 @@ import signal
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import Command, Completed, Isolation
+from perfquarry.harness.sandbox.isolating import limit_words
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.tree import descendants, marked
 
@@ -44,7 +45,9 @@ class ProcessSandbox:
 
     why: str = ""
     """Why nothing stronger is used; shown in the warning."""
-    NAME = "process"
+    name = "process"
+    isolation = Isolation(network=False, files=False, processes=False, crash=False)
+    """None: hostile code must not run here."""
 
     def __post_init__(self) -> None:
         global _warned
@@ -57,16 +60,6 @@ class ProcessSandbox:
                 self.why or "no sandbox works here",
             )
 
-    @property
-    def name(self) -> str:
-        """Stored with every timing."""
-        return self.NAME
-
-    @property
-    def isolation(self) -> Isolation:
-        """None: hostile code must not run here."""
-        return Isolation(network=False, files=False, processes=False, crash=False)
-
     def run(self, command: Command) -> Completed:
         """Runs it; `writable` and `readable` cannot be enforced, a private TMPDIR is given unless `env` names one.
 
@@ -75,38 +68,20 @@ class ProcessSandbox:
         """
         if not command.cwd.is_dir():
             raise SandboxUnavailable(f"the folder to run in does not exist: {command.cwd}")
-        limits, mark, known = command.limits, uuid.uuid4().hex, set(psutil.pids())
+        mark, known = uuid.uuid4().hex, set(psutil.pids())
         private = tempfile.mkdtemp(prefix="pq-")
         lifeline, ours = os.pipe()
         try:
-            ended = supervise(
-                ("/bin/sh", "-c", LIMITED, "sh", str(max(1, limits.file_bytes // 512)),
-                 str(max(1, limits.memory_bytes // 1024)), *command.argv),
-                cwd=command.cwd,
-                env={"TMPDIR": private, **command.env, MARK: mark},
-                limits=limits,
-                core=command.core,
-                writable=command.writable,
+            shell = ("/bin/sh", "-c", LIMITED, "sh", *limit_words(command.limits), *command.argv)
+            return supervise(
+                replace(command, argv=shell, env={"TMPDIR": private, **command.env, MARK: mark}),
                 stdin=lifeline,
-                started=command.started or (lambda pid: None),
-                ending=command.ending,
                 kill=lambda pid: _kill_all(pid, f"{MARK}={mark}", known),
-            )  # fmt: skip
+            )
         finally:
             os.close(lifeline)
             os.close(ours)
             shutil.rmtree(private, ignore_errors=True)
-        return Completed(
-            exit_code=ended.status if ended.status >= 0 else None,
-            signal=-ended.status if ended.status < 0 else None,
-            timed_out=ended.exceeded == "time",
-            stdout=ended.stdout,
-            stderr=ended.stderr,
-            truncated=ended.truncated,
-            wall_seconds=ended.wall_seconds,
-            cpu_seconds=ended.cpu_seconds,
-            exceeded=ended.exceeded,
-        )
 
 
 def _kill_all(pid: int, marker: str, known: set[int]) -> None:

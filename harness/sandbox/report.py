@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +21,6 @@ class Figures:
     cpu_seconds: float
     exceeded: Exceeded
     """Memory: a process was killed for it; processes: one more was refused."""
-
-    @classmethod
-    def of(cls, found: Mapping[str, int]) -> Figures:
-        """Of numbers by file and name, of the first or second version of control groups."""
-        killed = found.get("memory.oom_control oom_kill") or found.get("memory.events oom_kill")
-        return cls(
-            cpu_seconds=found.get("cpuacct.usage", 0) / 1e9 or found.get("cpu.stat usage_usec", 0) / 1e6,
-            exceeded="memory" if killed else "processes" if found.get("pids.events max") else "",
-        )
 
 
 class ReportFolder:
@@ -60,4 +50,9 @@ class ReportFolder:
                 name, _, number = line.rpartition(" ")
                 if number.isdecimal() and len(number) < 20:
                     self._found[name] = int(number)
-        return Figures.of(self._found)
+        found = self._found  # by file and name, of the first or second version of control groups
+        killed = found.get("memory.oom_control oom_kill") or found.get("memory.events oom_kill")
+        return Figures(
+            cpu_seconds=found.get("cpuacct.usage", 0) / 1e9 or found.get("cpu.stat usage_usec", 0) / 1e6,
+            exceeded="memory" if killed else "processes" if found.get("pids.events max") else "",
+        )

@@ -8,16 +8,15 @@ import selectors
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from perfquarry.data.errors import SandboxUnavailable
-from perfquarry.harness.contracts import Exceeded, Limits
+from perfquarry.harness.alternation.waiting import WaitingLimit
+from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.interrupts import interrupts_held
 from perfquarry.harness.sandbox.disk import DiskMeter
-from perfquarry.harness.sandbox.limit import SandboxTimeLimit
 from perfquarry.harness.sandbox.tree import descendants, proportional_memory, usage
 
 TICK = 0.05
@@ -29,20 +28,6 @@ DRAIN_SECONDS = 5.0
 
 _ending = threading.Event()
 """Set while the commands of all threads are to end."""
-
-
-@dataclass
-class Ended:
-    """How the supervised process ended."""
-
-    status: int
-    """Exit code, or minus the signal that ended it."""
-    exceeded: Exceeded
-    stdout: bytes
-    stderr: bytes
-    truncated: bool
-    wall_seconds: float
-    cpu_seconds: float
 
 
 @dataclass
@@ -95,39 +80,32 @@ def _pinned(core: int | None) -> Iterator[None]:
 
 
 def supervise(
-    argv: Sequence[str],
+    command: Command,
     *,
-    cwd: Path,
-    env: Mapping[str, str],
-    limits: Limits,
-    core: int | None,
     kill: Callable[[int], None],
     stdin: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
-    writable: Sequence[Path] = (),
     starting: contextlib.AbstractContextManager[None] | None = None,
-    started: Callable[[int], None] = lambda pid: None,
-    ending: threading.Event | None = None,
-) -> Ended:
-    """Starts `argv` in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
+) -> Completed:
+    """Starts a command in its own session, reads its output, and calls `kill(pid)` at a limit and at its end.
 
     `kill` must end the process and all it left behind; it is called exactly once, also on an
     exception (a KeyboardInterrupt, say, at the next look) and after an ordinary end (for leftover daemons).
-    It is started inside `starting`, `started(pid)` is called right after; what lies in `writable` counts as its disk.
-    Once `ending` is set, it is killed at the next look.
+    It is started inside `starting`. What the command may read or write is not enforced here.
 
     Raises:
         SandboxUnavailable: it could not be started.
     """
     begin = time.monotonic()
-    disk = DiskMeter(writable, limits.disk_bytes)
+    limits = command.limits
+    disk = DiskMeter(command.writable, limits.disk_bytes)
     with interrupts_held() as interrupt:
         try:
-            with _pinned(core), starting or contextlib.nullcontext():
+            with _pinned(command.core), starting or contextlib.nullcontext():
                 process = subprocess.Popen(
-                    list(argv),
-                    cwd=cwd,
-                    env=dict(env),
+                    command.argv,
+                    cwd=command.cwd,
+                    env=dict(command.env),
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -135,39 +113,36 @@ def supervise(
                     pass_fds=pass_fds,
                 )
         except (OSError, ValueError) as error:
-            raise SandboxUnavailable(f"cannot start {argv[0]} in {cwd}: {error}") from error
+            raise SandboxUnavailable(f"cannot start {command.argv[0]} in {command.cwd}: {error}") from error
         assert process.stdout is not None and process.stderr is not None
         with process.stdout as out, process.stderr as err:
             streams = _Stream(out, limits.output_bytes), _Stream(err, limits.output_bytes)
             exceeded: Exceeded = ""
             try:
-                started(process.pid)
-                exceeded = _watch(process.pid, streams, limits, begin, disk, interrupt, ending)
+                if command.started:
+                    command.started(process.pid)
+                exceeded = _watch(process.pid, streams, command, begin, disk, interrupt)
             finally:
                 kill(process.pid)
                 _, status, used = os.wait4(process.pid, 0)
                 process.returncode = os.waitstatus_to_exitcode(status)
             wall = time.monotonic() - begin
             _drain(streams)
-    return Ended(
-        process.returncode,
-        exceeded,
-        bytes(streams[0].kept),
-        bytes(streams[1].kept),
-        any(stream.truncated for stream in streams),
-        wall,
-        used.ru_utime + used.ru_stime,
+    code = process.returncode
+    return Completed(
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        stdout=bytes(streams[0].kept),
+        stderr=bytes(streams[1].kept),
+        truncated=any(stream.truncated for stream in streams),
+        wall_seconds=wall,
+        cpu_seconds=used.ru_utime + used.ru_stime,
+        exceeded=exceeded,
     )
 
 
 def _watch(
-    pid: int,
-    streams: Sequence[_Stream],
-    limits: Limits,
-    begin: float,
-    disk: DiskMeter,
-    interrupt: Callable[[], None],
-    ending: threading.Event | None,
+    pid: int, streams: Sequence[_Stream], command: Command, begin: float, disk: DiskMeter, interrupt: Callable[[], None]
 ) -> Exceeded:
     """Reads output until the process has ended or a limit is exceeded; the process is not reaped."""
     with selectors.DefaultSelector() as selector, _exit_event(pid) as event:
@@ -175,7 +150,7 @@ def _watch(
             selector.register(stream.pipe, selectors.EVENT_READ, stream)
         if event is not None:
             selector.register(event, selectors.EVENT_READ, None)
-        time_limit = SandboxTimeLimit(limits.wall_seconds, begin)
+        time_limit = WaitingLimit(command.limits.wall_seconds, begin)
         next_look = time_limit.next_look(begin, TICK)
         while True:
             now = time.monotonic()
@@ -183,7 +158,7 @@ def _watch(
                 interrupt()
                 if _has_ended(pid):
                     return ""
-                if found := _over(pid, limits, time_limit, now, disk, ending):
+                if found := _over(pid, command, time_limit, now, disk):
                     return found
                 next_look = time_limit.next_look(now, TICK)
             for key, _ in selector.select(max(0.0, next_look - now)):
@@ -211,13 +186,12 @@ def _has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _over(
-    pid: int, limits: Limits, time_limit: SandboxTimeLimit, now: float, disk: DiskMeter, ending: threading.Event | None
-) -> Exceeded:
+def _over(pid: int, command: Command, time_limit: WaitingLimit, now: float, disk: DiskMeter) -> Exceeded:
     if _ending.is_set():
         raise KeyboardInterrupt
-    if ending is not None and ending.is_set():
+    if command.ending is not None and command.ending.is_set():
         return "asked"
+    limits = command.limits
     pids = [pid, *descendants(pid, limits.processes)]
     if time_limit.is_over(now, lambda: pids):
         return "time"

@@ -40,23 +40,19 @@ def descendants(pid: int, most: int | None = None) -> list[int]:
     found: list[int] = []
     waiting = [pid]
     while waiting and (most is None or len(found) <= most):
-        children = _children(waiting.pop(), most)
-        found += children
-        waiting += children
+        new = children(waiting.pop(), most)
+        found += new
+        waiting += new
     return found
 
 
-def children(pid: int) -> list[int]:
-    """The process ids of its living children; without theirs."""
-    if HAS_CHILDREN_FILES:
-        return _children(pid, None)
-    try:
-        return [child.pid for child in psutil.Process(pid).children()]
-    except psutil.Error:
-        return []
-
-
-def _children(pid: int, most: int | None) -> list[int]:
+def children(pid: int, most: int | None = None) -> list[int]:
+    """The process ids of its living children, without theirs; `most` as in `descendants`."""
+    if not HAS_CHILDREN_FILES:
+        try:
+            return [child.pid for child in psutil.Process(pid).children()]
+        except psutil.Error:
+            return []
     found: list[int] = []
     for task in _tasks(pid):
         try:

@@ -43,13 +43,10 @@ class Checkouts:
         self._locks = home.locks
 
     def tree(self, sha: str) -> Path | Rejection:
-        """The folder with the files of a commit, made when it is not there; whole or absent, never partial.
+        """The folder with the files of a commit (40 digits), made when it is not there; whole or absent, never partial.
 
         Submodules are there when the clone or its `modules` folder has their commit, else they are empty
         folders; a symbolic link that leads out of the tree is a file that holds the link's text.
-
-        Args:
-            sha: all 40 hexadecimal digits.
 
         Returns:
             The folder, or MISSING_OBJECTS when the clone lacks a part of the commit.

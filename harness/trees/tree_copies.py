@@ -22,7 +22,6 @@ def second_copy(built: BuiltSide, scratch: Path, most_bytes: int) -> Iterator[Bu
     """The side on a copy of its tree, at a path of the same length where that can be; itself where it is too large.
 
     Args:
-        built: the side.
         scratch: folder for the copy; it is removed at the end.
         most_bytes: largest tree that is copied.
     """

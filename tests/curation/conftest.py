@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from release_parts import sample_release
 
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.bare_python import make_bare_python
 
 
 @pytest.fixture(scope="module")
-def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
 @pytest.fixture(scope="module")

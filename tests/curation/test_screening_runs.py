@@ -12,7 +12,7 @@ from perfquarry.curation.screening.found import FoundProblem
 from perfquarry.curation.screening.runs import depth_of, try_out
 from perfquarry.data.settings import ScreenSettings
 from perfquarry.harness.contracts import BuiltSide, ProbeItem
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from tests.six_functions import REST
 
 TOOLS = Path(coverage.__file__).parents[1]
@@ -76,7 +76,7 @@ def base(tmp_path: Path, bare_python: Path) -> BuiltSide:
 
 def tried(
     base: BuiltSide,
-    prober: SandboxProber,
+    prober: Prober,
     tests: list[str],
     targets: list[str],
     guards: tuple[str, ...] = (),
@@ -93,7 +93,7 @@ def tried(
     return {(item.check, item.subject.rpartition("::")[2]): item for item in found}
 
 
-def test_memos_mutations_and_chance(base: BuiltSide, prober: SandboxProber) -> None:
+def test_memos_mutations_and_chance(base: BuiltSide, prober: Prober) -> None:
     tests = ["test_repeats", "test_differs", "test_box", "test_fails_by_chance"]
     found = tried(base, prober, tests, ["busy", "Box.total", "missing", "<module>"])
     within = found["memo-survives", "test_repeats"]  # a memo wins where inputs repeat, not where they differ
@@ -114,7 +114,7 @@ def test_memos_mutations_and_chance(base: BuiltSide, prober: SandboxProber) -> N
     [((), "blocking", "no test of the change fails"), (("test_guard",), "warning", "1 other test(s)")],
 )
 def test_a_broken_target_that_no_workload_notices(
-    base: BuiltSide, prober: SandboxProber, guards: tuple[str, ...], severity: str, told: str
+    base: BuiltSide, prober: Prober, guards: tuple[str, ...], severity: str, told: str
 ) -> None:
     found = tried(base, prober, ["test_looks_away"], ["repeated"], guards, rounds=1)
     unnoticed = found["mutation-survives", "repeated"]
@@ -131,7 +131,7 @@ def test_depth_is_that_of_the_nearest_changed_function() -> None:
     assert depth_of(item.model_copy(update={"callers": {}}), one) is None
 
 
-def test_scripts_are_compared_with_what_the_base_computes(base: BuiltSide, prober: SandboxProber) -> None:
+def test_scripts_are_compared_with_what_the_base_computes(base: BuiltSide, prober: Prober) -> None:
     code = (
         "import json\nimport timeit\nfrom pkg.core import busy, repeated\n\ndef setup():\n    return [1, 2] * 30\n\n"
         "def experiment(data):\n    return repeated(data)\n\n" + REST

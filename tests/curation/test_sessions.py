@@ -14,7 +14,7 @@ from perfquarry.curation.sessions import LOOK, in_turn, look, measure, settled
 from perfquarry.data.records import Reason, Timing
 from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 
 FASTER, SAME, SLOWER, BROKEN, ENDS = (
     f"test_naps.py::test_{name}" for name in ["faster", "same", "slower", "broken", "ends"]
@@ -67,7 +67,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> tuple[
 
 
 @pytest.fixture(scope="module")
-def timings(sides: tuple[BuiltSide, BuiltSide], prober: SandboxProber) -> list[Timing]:
+def timings(sides: tuple[BuiltSide, BuiltSide], prober: Prober) -> list[Timing]:
     workloads = [workload(node) for node in (FASTER, SAME, SLOWER, BROKEN)]
     workloads.append(workload("test_naps.py::test_rejected").model_copy(update={"status": "rejected"}))
     return measure(CHANGE_ID, workloads, *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP, core=None)
@@ -106,14 +106,14 @@ def test_the_sessions_differ_in_order_and_seeds(timings: list[Timing]):
     assert not set(seeds[0]) & set(seeds[1])
 
 
-def test_a_second_look_is_one_session(sides: tuple[BuiltSide, BuiltSide], prober: SandboxProber):
+def test_a_second_look_is_one_session(sides: tuple[BuiltSide, BuiltSide], prober: Prober):
     rows = look(CHANGE_ID, [workload(FASTER)], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP, core=None)
     assert {row.session for row in rows} == {LOOK}
     assert len({row.block for row in rows}) == 6 and {row.outcome for row in rows} == {"passed"}
 
 
 def test_a_later_round_has_sessions_of_its_own_and_decides(
-    sides: tuple[BuiltSide, BuiltSide], prober: SandboxProber, timings: list[Timing]
+    sides: tuple[BuiltSide, BuiltSide], prober: Prober, timings: list[Timing]
 ):
     """Noise hid in the first round what the second shows."""
     faster, other = workload(FASTER), workload(SAME)
@@ -132,12 +132,12 @@ def test_a_later_round_has_sessions_of_its_own_and_decides(
     assert [e.reason for e in decide(rows, SELECTION, STAMP)] == [None, Reason.NO_GAIN]
 
 
-def test_nothing_to_measure(sides: tuple[BuiltSide, BuiltSide], prober: SandboxProber):
+def test_nothing_to_measure(sides: tuple[BuiltSide, BuiltSide], prober: Prober):
     assert measure(CHANGE_ID, [], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP, core=None) == []
 
 
 def test_what_cannot_live_beside_others_is_confirmed_by_itself_from_the_start(
-    sides: tuple[BuiltSide, BuiltSide], prober: SandboxProber
+    sides: tuple[BuiltSide, BuiltSide], prober: Prober
 ):
     """It ends the process in which another workload ran before it; the second session tries that no more."""
     workloads = [workload(ENDS), workload(FASTER)]

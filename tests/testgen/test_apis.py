@@ -12,7 +12,7 @@ from two_trees import STAMP, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.apis import Api, apis_of, identify_apis, with_apis
 from perfquarry.testgen.calls.graph import call_graph
@@ -349,7 +349,7 @@ def fresh(x):
 
 
 def test_of_a_change_only_what_both_sides_have(tmp_path: Path) -> None:
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     trees = TwoTrees(tmp_path, {"lib.py": BASE}, {"lib.py": HEAD}, prober)
     touched = [
         TouchedFunction(path="lib.py", name="_fast", change="modified"),

@@ -14,7 +14,7 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
 from perfquarry.data.settings import AsvSettings, GenerateSettings, ScriptSettings
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.asv import AsvBenchmark, AsvSource, combinations
 from perfquarry.testgen.asv_suites import Benchmark, suite_of
@@ -242,7 +242,7 @@ def test_of_results_only_json_is_compared(tree: Path, result: object, kept: obje
 
 
 def case_of(folder: Path, base: Files, head: Files, *functions: TouchedFunction) -> Case:
-    prober = SandboxProber(choose_sandbox(), folder / "scratch")
+    prober = Prober(choose_sandbox(), folder / "scratch")
     trees = TwoTrees(folder, base, head, prober)
     settings = GenerateSettings(
         timeout=60.0,

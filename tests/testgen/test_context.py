@@ -15,7 +15,8 @@ from two_trees import STAMP, change, verdict
 
 from perfquarry.data.records import Side, TouchedFunction
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.llm.fences import visible
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.tokens import about_tokens

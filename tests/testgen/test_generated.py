@@ -23,7 +23,7 @@ from perfquarry.data.settings import GeneratedSettings, GenerateSettings, LlmSet
 from perfquarry.data.store import TableStore
 from perfquarry.flows.sampling import by_round
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.llm.client import open_client
 from perfquarry.llm.prompts import Prompt
@@ -89,7 +89,7 @@ NUMBERS = script("list(range(1800))", "sum(distinct(data)) + len(distinct(data[:
 class Sampling:
     """A change, a folder in which its questions are answered, and what comes of it."""
 
-    def __init__(self, folder: Path, prober: SandboxProber, **settings: Any) -> None:
+    def __init__(self, folder: Path, prober: Prober, **settings: Any) -> None:
         self.home, self.exchange = Home(folder / "home"), folder / "exchange"
         self.store = TableStore(self.home.tables)
         self.wishes: dict[str, tuple[str, ...]] = {}
@@ -128,15 +128,15 @@ class Sampling:
 
 
 @pytest.fixture(scope="module")
-def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
 def outcomes(rows: Sequence[Workload]) -> dict[str, tuple[int, str | None]]:
     return {row.code: (row.round, row.reason) for row in rows}
 
 
-def test_a_second_round_is_told_why_and_every_script_is_a_row(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_second_round_is_told_why_and_every_script_is_a_row(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober)
     first = sampling.asked()
     assert "-    found = []" in first and "pkg.words.distinct" in first and "at the head" not in first
@@ -172,7 +172,7 @@ def test_a_second_round_is_told_why_and_every_script_is_a_row(tmp_path: Path, pr
     assert ledger == {("generate", sampling.case.change.change_id, "generate")}
 
 
-def test_no_further_round_once_enough_are_kept(tmp_path: Path, prober: SandboxProber) -> None:
+def test_no_further_round_once_enough_are_kept(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober, wanted=2)
     sampling.asked()
     sampling.answer(MANY, FEW, NUMBERS)
@@ -181,7 +181,7 @@ def test_no_further_round_once_enough_are_kept(tmp_path: Path, prober: SandboxPr
     assert len(sampling.requests()) == 1
 
 
-def test_what_scripts_lack_is_asked_for_in_one_more_round(tmp_path: Path, prober: SandboxProber) -> None:
+def test_what_scripts_lack_is_asked_for_in_one_more_round(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober, samples=2, wanted=1)
     sampling.wishes = {sampling.case.change.change_id: ("No input repeats.",), "another": ("Larger inputs.",)}
     assert "shortcomings" not in sampling.asked()
@@ -192,7 +192,7 @@ def test_what_scripts_lack_is_asked_for_in_one_more_round(tmp_path: Path, prober
     assert outcomes(sampling.rows()) == {MANY["code"]: (1, None), NUMBERS["code"]: (3, None)}
 
 
-def test_more_scripts_than_asked_for_and_the_same_text_again(tmp_path: Path, prober: SandboxProber) -> None:
+def test_more_scripts_than_asked_for_and_the_same_text_again(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober, samples=1)
     sampling.asked()
     sampling.answer(MANY, FEW)
@@ -202,14 +202,14 @@ def test_more_scripts_than_asked_for_and_the_same_text_again(tmp_path: Path, pro
     assert (row.code, row.round, row.role, row.reason) == (MANY["code"], 1, "visible", None)
 
 
-def test_an_empty_answer_ends_the_sampling(tmp_path: Path, prober: SandboxProber) -> None:
+def test_an_empty_answer_ends_the_sampling(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober)
     sampling.asked()
     sampling.answer(answer={"scripts": []})
     assert sampling.rows() == []
 
 
-def test_answers_that_are_none_are_rows(tmp_path: Path, prober: SandboxProber) -> None:
+def test_answers_that_are_none_are_rows(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path / "malformed", prober)
     sampling.asked()
     sampling.answer(text="Here is a script.")
@@ -230,7 +230,7 @@ def test_answers_that_are_none_are_rows(tmp_path: Path, prober: SandboxProber) -
 
 
 def test_a_spent_budget_ends_before_anything_is_asked(
-    tmp_path: Path, prober: SandboxProber, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-pqcanary0123456789abcdef")
     sampling, prices = Sampling(tmp_path, prober), {"m": Price(input=1.0, output=2.0)}
@@ -243,7 +243,7 @@ def test_a_spent_budget_ends_before_anything_is_asked(
     assert not list(sampling.store.records(LlmCall, "lib"))
 
 
-def test_a_change_without_an_executable_line_is_not_asked_about(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_change_without_an_executable_line_is_not_asked_about(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober)
     (sampling.case.head.tree / "pkg/words.py").write_text("# faster\n" + BASE["pkg/words.py"])
     sampling.case = replace(sampling.case, verdict=verdict(sampling.case.change))

@@ -10,7 +10,7 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Workload
 from perfquarry.data.settings import GenerateSettings, ReplaySettings, ScriptSettings
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.probing.recording import Recorded
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
@@ -136,11 +136,11 @@ TESTS = """\
 
 
 @pytest.fixture(scope="module")
-def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
-def case_of(folder: Path, prober: SandboxProber, changed: str, base: str = BASE, tests: str = TESTS) -> Case:
+def case_of(folder: Path, prober: Prober, changed: str, base: str = BASE, tests: str = TESTS) -> Case:
     files: Files = {"shop.py": base, "tests/test_shop.py": tests}
     trees = TwoTrees(folder, files, {"shop.py": changed}, prober)
     tools = {"base": TOOLS, "head": TOOLS}
@@ -148,7 +148,7 @@ def case_of(folder: Path, prober: SandboxProber, changed: str, base: str = BASE,
     return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, tools, jobs=1)
 
 
-def recorded(folder: Path, prober: SandboxProber, *changes: tuple[str, str]) -> Recordings:
+def recorded(folder: Path, prober: Prober, *changes: tuple[str, str]) -> Recordings:
     changed = BASE
     for old, new in changes:
         assert old in changed
@@ -169,12 +169,12 @@ def rebuilt(call: Recorded, way: str = "made") -> list[str]:
     return [Writer(way).value(one) for one in call.positional]  # type: ignore[arg-type]
 
 
-def test_arguments_are_those_before_the_call(tmp_path: Path, prober: SandboxProber) -> None:
+def test_arguments_are_those_before_the_call(tmp_path: Path, prober: Prober) -> None:
     calls = by_name(recorded(tmp_path, prober, ("while items:", "while len(items):")))
     assert [rebuilt(call) for call in calls["unique"]] == [["[5, 3, 5, 4]"]]  # not those of the test that fails
 
 
-def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: SandboxProber) -> None:
+def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: Prober) -> None:
     calls = by_name(recorded(tmp_path, prober, ("any([one == item for one in self._items])", "item in self._items")))
     (merge,) = calls["Basket.merge"]
     assert merge.level == 1
@@ -188,7 +188,7 @@ def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: S
     assert Replay((contains,)).script().count("(operator.contains, (made(shop.Basket([3, 1]), ") == 1
 
 
-def test_private_functions_are_replayed_by_their_public_callers(tmp_path: Path, prober: SandboxProber) -> None:
+def test_private_functions_are_replayed_by_their_public_callers(tmp_path: Path, prober: Prober) -> None:
     recordings = recorded(
         tmp_path, prober, ("len([part for part in text.split() if part == word])", "text.count(word)")
     )
@@ -202,14 +202,14 @@ def test_private_functions_are_replayed_by_their_public_callers(tmp_path: Path, 
     assert "shop.py::each: it is a generator or coroutine" in recordings.reasons()
 
 
-def test_functions_are_arguments_if_they_can_be_imported(tmp_path: Path, prober: SandboxProber) -> None:
+def test_functions_are_arguments_if_they_can_be_imported(tmp_path: Path, prober: Prober) -> None:
     recordings = recorded(tmp_path, prober, ("[function(item) for item in items]", "list(map(function, items))"))
     assert [rebuilt(call) for call in by_name(recordings)["apply"]] == [["abs", "[-1]"], ["shop.Basket.of", "['x']"]]
     assert "<lambda> cannot be imported" in recordings.reasons()
     assert "a bound method of Basket" in recordings.reasons()
 
 
-def test_values_of_many_kinds_are_rebuilt(tmp_path: Path, prober: SandboxProber) -> None:
+def test_values_of_many_kinds_are_rebuilt(tmp_path: Path, prober: Prober) -> None:
     old, new = "return [one, two, three, four]", "return list((one, two, three, four))"
     case = case_of(tmp_path, prober, BASE.replace(old, new))
     calls = record(case).calls
@@ -227,7 +227,7 @@ def kept(rows: list[Workload]) -> list[Workload]:
     return [row for row in rows if row.status == "kept"]
 
 
-def test_calls_of_a_change_become_scripts(tmp_path: Path, prober: SandboxProber) -> None:
+def test_calls_of_a_change_become_scripts(tmp_path: Path, prober: Prober) -> None:
     old = """\
         found = []
         while items:
@@ -255,14 +255,14 @@ def test_calls_of_a_change_become_scripts(tmp_path: Path, prober: SandboxProber)
     assert any("TIMES" not in row.code for row in good)
 
 
-def test_a_head_with_other_results_gives_no_script(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_head_with_other_results_gives_no_script(tmp_path: Path, prober: Prober) -> None:
     rows = ReplaySource().workloads(case_of(tmp_path, prober, BASE.replace("items.pop()", "items.pop(0)")))
     assert rows
     assert {row.reason for row in rows} == {Reason.DIFFERS}
 
 
 def test_a_function_that_does_other_things_with_what_tests_give_it_has_no_workload(
-    tmp_path: Path, prober: SandboxProber
+    tmp_path: Path, prober: Prober
 ) -> None:
     base = "def total(items):\n    return sum([one for one in items])\n"
     tests = "import shop\ndef test_total():\n    assert shop.total([1, 2]) > 1\n"
@@ -272,7 +272,7 @@ def test_a_function_that_does_other_things_with_what_tests_give_it_has_no_worklo
     assert any(row.detail == "the calls as recorded have other results at the head" for row in rows)
 
 
-def test_rounds_do_not_time_a_cache_that_the_change_adds(tmp_path: Path, prober: SandboxProber) -> None:
+def test_rounds_do_not_time_a_cache_that_the_change_adds(tmp_path: Path, prober: Prober) -> None:
     base = """\
         KNOWN = {}
 
@@ -300,7 +300,7 @@ def test_rounds_do_not_time_a_cache_that_the_change_adds(tmp_path: Path, prober:
     assert Reason.CACHED in {row.reason for row in rows}
 
 
-def test_what_cannot_be_recorded_is_one_row(tmp_path: Path, prober: SandboxProber) -> None:
+def test_what_cannot_be_recorded_is_one_row(tmp_path: Path, prober: Prober) -> None:
     tests = """\
         import shop
         def test_apply():
@@ -312,7 +312,7 @@ def test_what_cannot_be_recorded_is_one_row(tmp_path: Path, prober: SandboxProbe
     assert "<lambda> cannot be imported" in row.detail
 
 
-def test_calls_that_depend_on_more_than_their_arguments_are_not_replayed(tmp_path: Path, prober: SandboxProber) -> None:
+def test_calls_that_depend_on_more_than_their_arguments_are_not_replayed(tmp_path: Path, prober: Prober) -> None:
     base = "STATE = []\ndef count(items):\n    STATE.append(items)\n    return len(items) + len(STATE)\n"
     tests = "import shop\ndef test_count():\n    shop.count([1])\n    shop.count([2])\n"
     changed = base.replace("len(items) + len(STATE)", "len(STATE) + len(items)")
@@ -321,7 +321,7 @@ def test_calls_that_depend_on_more_than_their_arguments_are_not_replayed(tmp_pat
     assert not kept(rows)
 
 
-def test_attributes_are_set_only_in_classes_that_stay_as_they_are(tmp_path: Path, prober: SandboxProber) -> None:
+def test_attributes_are_set_only_in_classes_that_stay_as_they_are(tmp_path: Path, prober: Prober) -> None:
     base = """\
         class Box:
             pass
@@ -377,7 +377,7 @@ def test_nested_descriptions_have_a_limit() -> None:
         Writer().value(value)
 
 
-def test_calls_that_raised_are_left_out(tmp_path: Path, prober: SandboxProber) -> None:
+def test_calls_that_raised_are_left_out(tmp_path: Path, prober: Prober) -> None:
     """A profiler sees them return None, as calls that do return it."""
     base = """\
         def check(items):

@@ -10,7 +10,7 @@ from two_trees import STAMP, TwoTrees
 
 from perfquarry.data.records import Reason, Source, Workload, workload_id_of
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.sources import WorkloadSource, gather
@@ -39,7 +39,7 @@ class Given:
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     trees = TwoTrees(tmp_path, {"a.py": "x = 1\n"}, {"a.py": "x = 2\n"}, prober)
     sides = trees.built["base"], trees.built["head"]
     return Case(trees.change, trees.verdict, *sides, prober, GenerateSettings(), STAMP, {})

@@ -11,7 +11,7 @@ from two_trees import STAMP, TOOLS, Files, TwoTrees
 from perfquarry.data.records import Reason, Source
 from perfquarry.data.settings import GenerateSettings, ScriptSettings
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.caching import dear_start
 from perfquarry.testgen.case import Case
@@ -76,18 +76,18 @@ def experiment(data):
 
 
 @pytest.fixture(scope="module")
-def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
-def case_of(folder: Path, prober: SandboxProber, base: Files, head: Files) -> Case:
+def case_of(folder: Path, prober: Prober, base: Files, head: Files) -> Case:
     trees = TwoTrees(folder, {path: textwrap.dedent(text) for path, text in base.items()}, head, prober)
     sides = trees.built["base"], trees.built["head"]
     return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, {"base": TOOLS, "head": TOOLS})
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory, prober: SandboxProber) -> Case:
+def case(tmp_path_factory: pytest.TempPathFactory, prober: Prober) -> Case:
     return case_of(tmp_path_factory.mktemp("case"), prober, {"pairs.py": BASE}, {"pairs.py": HEAD})
 
 
@@ -196,7 +196,7 @@ def test_scripts_that_call_what_the_change_touched_may_be_private(case: Case) ->
     assert trial.reason == Reason.SCRIPT_FAILS_ON_BASE
 
 
-def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path: Path, prober: Prober) -> None:
     cached = """\
         CACHE = {}
 
@@ -220,13 +220,13 @@ def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path
     assert trial.reason is None, trial
 
 
-def test_native_changes_are_tried_without_lines(tmp_path: Path, prober: SandboxProber) -> None:
+def test_native_changes_are_tried_without_lines(tmp_path: Path, prober: Prober) -> None:
     case = case_of(tmp_path, prober, {"pairs.py": BASE, "fast.c": "int x;"}, {"fast.c": "int y;"})
     trial = tried(case, "")
     assert (trial.reason, trial.hits) == (None, []), trial
 
 
-def test_a_change_without_statements_has_no_scripts(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_change_without_statements_has_no_scripts(tmp_path: Path, prober: Prober) -> None:
     case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": BASE.replace("LIMIT = 10", "LIMIT = 9")})
     trial = tried(case, "")
     assert (trial.reason, trial.detail) == (Reason.MISSES_CHANGE, "no statement of a function changed")

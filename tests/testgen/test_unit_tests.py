@@ -10,7 +10,7 @@ from two_trees import STAMP, TOOLS, TwoTrees
 
 from perfquarry.data.records import Reason, Side, Workload
 from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.unit_tests import UnitTests
@@ -45,8 +45,8 @@ SORTED = ("self.items.sort()", "self.items = sorted(self.items)")
 
 
 @pytest.fixture(scope="module")
-def prober(tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
+def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
 
 
 class Trial(TwoTrees):
@@ -66,7 +66,7 @@ def kept(rows: list[Workload]) -> list[str]:
     return [row.code for row in rows if row.status == "kept"]
 
 
-def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: SandboxProber) -> None:
+def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: Prober) -> None:
     base = {
         "pkg/__init__.py": "from .heap import Heap, smallest\n",
         "pkg/heap.py": HEAP,
@@ -138,7 +138,7 @@ def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: SandboxProber) -
     }
 
 
-def test_every_way_to_be_rejected_alone(tmp_path: Path, prober: SandboxProber) -> None:
+def test_every_way_to_be_rejected_alone(tmp_path: Path, prober: Prober) -> None:
     tests = """\
         import os, time
         from heap import Heap, smallest
@@ -179,7 +179,7 @@ def test_every_way_to_be_rejected_alone(tmp_path: Path, prober: SandboxProber) -
     assert next(row.detail for row in rows if row.reason == Reason.FAILS_ON_BASE).startswith("failed at the base: ")
 
 
-def test_an_untouched_test_that_breaks_rejects_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+def test_an_untouched_test_that_breaks_rejects_the_change(tmp_path: Path, prober: Prober) -> None:
     tests = """\
         from heap import smallest
 
@@ -195,13 +195,13 @@ def test_an_untouched_test_that_breaks_rejects_the_change(tmp_path: Path, prober
     assert "test_two" in rows[0].detail
 
 
-def test_no_test_file_reaches_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+def test_no_test_file_reaches_the_change(tmp_path: Path, prober: Prober) -> None:
     base = {"heap.py": HEAP, "test_other.py": "def test_it(): ...\n"}
     rows = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
     assert [(row.code, row.status, row.reason) for row in rows] == [("", "rejected", Reason.NO_TESTS)]
 
 
-def test_no_test_executes_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+def test_no_test_executes_the_change(tmp_path: Path, prober: Prober) -> None:
     base = {"heap.py": HEAP, "test_heap.py": "import heap\ndef test_it():\n    heap.Heap()\n"}
     assert reasons(Trial(tmp_path / "a", base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()) == {
         "": Reason.NO_TEST_EXECUTES_CHANGE
@@ -210,7 +210,7 @@ def test_no_test_executes_the_change(tmp_path: Path, prober: SandboxProber) -> N
     assert reasons(Trial(tmp_path / "b", base, comment, prober).select()) == {"": Reason.NO_TEST_EXECUTES_CHANGE}
 
 
-def test_only_modified_tests_execute_the_change(tmp_path: Path, prober: SandboxProber) -> None:
+def test_only_modified_tests_execute_the_change(tmp_path: Path, prober: Prober) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     head = {"heap.py": HEAP.replace(*SORTED), "test_heap.py": test.replace("1", "2"), "test_new.py": test}
     rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": test}, head, prober).select()
@@ -219,7 +219,7 @@ def test_only_modified_tests_execute_the_change(tmp_path: Path, prober: SandboxP
 
 @pytest.mark.parametrize(("side", "reason"), [("base", Reason.FAILS_ON_BASE), ("head", Reason.FAILS_ON_HEAD)])
 def test_a_file_that_cannot_be_collected_on_one_side(
-    tmp_path: Path, prober: SandboxProber, side: Side, reason: Reason
+    tmp_path: Path, prober: Prober, side: Side, reason: Reason
 ) -> None:
     test = "from heap import smallest, LIMIT\ndef test_it():\n    assert smallest([1]) == 1\n"
     without = HEAP.replace("LIMIT = 3", "")
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_collected_on_one_side(
     assert "cannot import name 'LIMIT'" in rows[1].detail
 
 
-def test_a_test_that_ends_the_process_takes_no_other_with_it(tmp_path: Path, prober: SandboxProber) -> None:
+def test_a_test_that_ends_the_process_takes_no_other_with_it(tmp_path: Path, prober: Prober) -> None:
     tests = """\
         import os
         from heap import smallest
@@ -255,7 +255,7 @@ def test_a_test_that_ends_the_process_takes_no_other_with_it(tmp_path: Path, pro
     }
 
 
-def test_lines_only_one_side_has(tmp_path: Path, prober: SandboxProber) -> None:
+def test_lines_only_one_side_has(tmp_path: Path, prober: Prober) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     base = {"heap.py": HEAP, "test_heap.py": test}
     removed = HEAP.replace("            self.items.sort()\n", "")
@@ -264,7 +264,7 @@ def test_lines_only_one_side_has(tmp_path: Path, prober: SandboxProber) -> None:
     assert rows[0].status == "kept"
 
 
-def test_farther_files_are_not_run_where_nearer_tests_suffice(tmp_path: Path, prober: SandboxProber) -> None:
+def test_farther_files_are_not_run_where_nearer_tests_suffice(tmp_path: Path, prober: Prober) -> None:
     near = "import pytest, heap\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n):\n    heap.smallest([n])\n"
     base = {
         "heap.py": HEAP,
@@ -276,7 +276,7 @@ def test_farther_files_are_not_run_where_nearer_tests_suffice(tmp_path: Path, pr
     assert sorted(reasons(rows)) == [f"test_near.py::test_it[{number}]" for number in range(3)]
 
 
-def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: SandboxProber) -> None:
+def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: Prober) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     slots = HEAP.replace("class Heap:\n", 'class Heap:\n        __slots__ = ("items",)\n\n')
     rows = Trial(tmp_path, {"heap.py": HEAP, "test_heap.py": test}, {"heap.py": slots}, prober).select()
@@ -284,7 +284,7 @@ def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: S
     assert {hit.side for hit in rows[0].hits} == {"head"}
 
 
-def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: SandboxProber) -> None:
+def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: Prober) -> None:
     base = {
         "pkg/__init__.py": "",
         "pkg/heap.py": HEAP,
@@ -297,7 +297,7 @@ def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: San
     assert "without coverage" in rows[0].detail
 
 
-def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, prober: SandboxProber) -> None:
+def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, prober: Prober) -> None:
     tests = "import pytest\nfrom heap import Heap, smallest\n"
     tests += "@pytest.mark.parametrize('n', range(8))\ndef test_push(n):\n    Heap().push(n)\n"
     tests += "def test_both():\n    smallest([1])\n    assert 1 not in Heap()\n"
@@ -312,7 +312,7 @@ def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, 
     assert {row.workload_id for row in first} & {row.workload_id for row in second}
 
 
-def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Path, prober: SandboxProber) -> None:
+def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Path, prober: Prober) -> None:
     """Usable tests of one function do not end it: the test of the other one is the last of seven files."""
     two = "def near(n):\n    return sum(range(n))\n\ndef far(n):\n    return sum(range(n + 1))\n"
     base = {
@@ -345,7 +345,7 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
     ],
 )
 def test_what_tests_need_is_a_reason_of_its_own(
-    tmp_path: Path, prober: SandboxProber, test: str, reason: Reason, word: str
+    tmp_path: Path, prober: Prober, test: str, reason: Reason, word: str
 ) -> None:
     """Such a test does not come to the change: that is no sign that none executes it."""
     above, inside = ("", test) if test.startswith(" ") else (test, "")
@@ -362,7 +362,7 @@ def test_what_tests_need_is_a_reason_of_its_own(
     assert word in rows[0].detail
 
 
-def test_examples_in_docstrings_are_tests(tmp_path: Path, prober: SandboxProber) -> None:
+def test_examples_in_docstrings_are_tests(tmp_path: Path, prober: Prober) -> None:
     """Of a project without test files; of the same names, since a run clears them, again and again."""
     core = """\
         LIMIT = 3

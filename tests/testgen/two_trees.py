@@ -12,7 +12,7 @@ import coverage
 
 from perfquarry.data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
 
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
@@ -23,7 +23,7 @@ Files = dict[str, str]
 class TwoTrees:
     """Two trees that differ by a change."""
 
-    def __init__(self, folder: Path, base: Files, changed: Files, prober: SandboxProber, root: str = ".") -> None:
+    def __init__(self, folder: Path, base: Files, changed: Files, prober: Prober, root: str = ".") -> None:
         self.prober = prober
         self.built: dict[Side, BuiltSide] = {}
         texts: dict[Side, Files] = {"base": base, "head": base | changed}

@@ -212,7 +212,7 @@ def test_a_build_is_told_the_version_it_would_ask_git_for(history: History) -> N
     assert (base.tree / "lib/made.txt").read_text() == "lib-0.0.0\n", "no tag"
     plain = history.builder()
     told = Builder(
-        Home(history.home.root.with_name("other")), history.clone, plain._repository, choose_sandbox(),
+        Home(history.home.root.with_name("other")), history.clone, plain.repository, choose_sandbox(),
         BuildSettings(), STAMP, version="1.23.0.dev0",
     )  # fmt: skip
     rows = history.build(first, second).rows
@@ -230,7 +230,7 @@ def test_commands_of_the_registry_are_run_and_limited(history: History) -> None:
     history.registered = {"build": ["sleep 60"]}
     builder = history.builder()
     limited = Builder(
-        history.home, history.clone, builder._repository, choose_sandbox(), BuildSettings(timeout=2.0), STAMP
+        history.home, history.clone, builder.repository, choose_sandbox(), BuildSettings(timeout=2.0), STAMP
     )
     limited._environments = builder._environments
     assert reasons(limited.build(history.change(first, second))) == [Reason.BUILD_TIMEOUT] * 2

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perfquarry.harness.contracts import Exceeded
+from perfquarry.harness.contracts import Completed, Exceeded
 from perfquarry.harness.grading.host import outcome, patched_copy
 from perfquarry.harness.sandbox.bubblewrap import prefix
-from perfquarry.harness.sandbox.supervise import Ended
 
 TEXT = "def f(x):\n    return x + 1\n"
 FASTER = "--- a/pkg/m.py\n+++ b/pkg/m.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x + 1\n+    return 1 + x"
@@ -75,7 +74,7 @@ def test_what_does_not_apply_or_leads_out_changes_nothing(base: Path, tmp_path: 
 def test_who_is_greedy_fails_and_who_is_slow_is_not_graded(
     tmp_path: Path, exceeded: Exceeded, reward: int | None, fault: str
 ) -> None:
-    done = outcome(Ended(1, exceeded, b"so ", b"it is", False, 1.0, 1.0), tmp_path / "none", 9)
+    done = outcome(Completed(1, None, b"so ", b"it is", False, 1.0, 1.0, exceeded), tmp_path / "none", 9)
     assert (done.reward, done.fault) == (reward, fault)
     assert done.facts.get("seconds") == (1.0 if reward == 0 else None)
 

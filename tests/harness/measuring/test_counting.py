@@ -15,7 +15,7 @@ from perfquarry.data.settings import CountSettings
 from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.callgrind import Callgrind, Profile
 from perfquarry.harness.measuring.counting import Counter, PairCount
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from tests.six_functions import REST
 
 SEEDS = (1, 2)
@@ -119,12 +119,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> Sides:
 
 
 @pytest.fixture(scope="module")
-def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> SandboxProber:
-    return SandboxProber(sandbox, tmp_path_factory.mktemp("scratch"))
+def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Prober:
+    return Prober(sandbox, tmp_path_factory.mktemp("scratch"))
 
 
 @pytest.fixture(scope="module")
-def pairs(callgrind: Callgrind, prober: SandboxProber, sides: Sides) -> dict[str, PairCount]:
+def pairs(callgrind: Callgrind, prober: Prober, sides: Sides) -> dict[str, PairCount]:
     """Everything counted once, in the way of `perfquarry count`."""
     settings = CountSettings(seeds=SEEDS, warmups=2, process_seconds=120.0)
     counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
@@ -176,10 +176,10 @@ def fewer(function: FunctionCount) -> int:
 
 
 def test_equal_seeds_give_equal_counts(
-    pairs: dict[str, PairCount], callgrind: Callgrind, prober: SandboxProber, sides: Sides
+    pairs: dict[str, PairCount], callgrind: Callgrind, prober: Prober, sides: Sides
 ) -> None:
     """Of two processes that do the same, but for the allocator: they differ by a third of the fence at most."""
-    prober = SandboxProber(prober.sandbox, prober.scratch, under=callgrind)
+    prober = Prober(prober.sandbox, prober.scratch, under=callgrind)
     request = ProbeRequest(mode="count", arguments=NODES[:2], warmups=1, max_calls=2)
     with ThreadPoolExecutor(max_workers=2) as pool:
         run = partial(prober.run, sides[0], request, limits=Limits(wall_seconds=120.0), hash_seed=1)
@@ -190,7 +190,7 @@ def test_equal_seeds_give_equal_counts(
         assert len(counts) == 2 and counts == pytest.approx(second[node], rel=3e-3)
 
 
-def test_without_callgrind_each_item_says_so(prober: SandboxProber, sides: Sides) -> None:
+def test_without_callgrind_each_item_says_so(prober: Prober, sides: Sides) -> None:
     report = prober.run(sides[0], ProbeRequest(mode="count", arguments=NODES[:2]), limits=Limits())
     assert [(item.outcome, item.message) for item in report.items] == [
         ("error", "the process does not run under valgrind")

@@ -19,11 +19,11 @@ import pytest
 from perfquarry.curation.blocks import runs_of
 from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
 from perfquarry.data.settings import MeasureSettings
-from perfquarry.harness.contracts import BuiltSide, Limits, Partner, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
-from perfquarry.harness.measuring.outcomes import outcomes_of
-from perfquarry.harness.measuring.schedule import Role, plan_pairs, run_session
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.measuring.schedule import Role, outcome_of, plan_pairs, run_session
+from perfquarry.harness.probing.live import LiveProcess
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import second_copy
 
 SETTINGS = MeasureSettings(
@@ -93,7 +93,7 @@ def sides(tmp_path: Path, bare_python: Path) -> tuple[BuiltSide, BuiltSide]:
 class Recorder:
     """A real prober that keeps what it was asked."""
 
-    inner: SandboxProber
+    inner: Prober
     opened: list[tuple[Path, tuple[str, ...], int, int | None]] = field(default_factory=list)
     ran: list[tuple[Path, dict[str, int], tuple[str, ...], int, int | None]] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ class Recorder:
     @contextlib.contextmanager
     def open(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
-    ) -> Iterator[Partner]:
+    ) -> Iterator[LiveProcess]:
         self.opened.append((built.tree, tuple(request.arguments), hash_seed, core))
         with self.inner.open(built, request, limits=limits, hash_seed=hash_seed, core=core) as partner:
             yield partner
@@ -118,7 +118,7 @@ class Recorder:
 
 @pytest.fixture
 def prober(sandbox: Sandbox, tmp_path: Path) -> Recorder:
-    return Recorder(SandboxProber(sandbox, tmp_path / "scratch"))
+    return Recorder(Prober(sandbox, tmp_path / "scratch"))
 
 
 @dataclass
@@ -399,12 +399,17 @@ def item(node: str, outcome: str, samples: Sequence[float] = ()) -> ProbeItem:
     [
         ("finished", [item("a", "passed", [1.0]), item("b", "skipped")], {"a": "passed", "b": "failed", "c": "failed"}),
         ("finished", [item("a", "passed"), item("b", "timeout")], {"a": "failed", "b": "timeout", "c": "failed"}),
-        ("crashed", [item("a", "failed"), item("b", "crashed")], {"a": "failed", "b": "crashed"}),
-        ("timeout", [item("a", "passed", [1.0]), item("b", "timeout")], {"a": "passed", "b": "timeout"}),
+        ("crashed", [item("a", "failed"), item("b", "crashed")], {"a": "failed", "b": "crashed", "c": "crashed"}),
+        (
+            "timeout",
+            [item("a", "passed", [1.0]), item("b", "timeout")],
+            {"a": "passed", "b": "timeout", "c": "timeout"},
+        ),
         ("timeout", [], {"a": "timeout", "b": "timeout", "c": "timeout"}),
         ("crashed", [item("a", "passed", [1.0])], {"a": "passed", "b": "crashed", "c": "crashed"}),
     ],
 )
 def test_outcomes(outcome: str, items: list[ProbeItem], expected: dict[str, str]) -> None:
     report = ProbeReport.model_validate({"outcome": outcome, "items": [one.model_dump() for one in items]})
-    assert outcomes_of(report, "abc") == expected
+    items_by_node = {one.node: one for one in report.items}
+    assert {node: outcome_of(report, items_by_node.get(node)) for node in "abc"} == expected

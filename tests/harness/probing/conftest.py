@@ -10,7 +10,7 @@ import pytest
 from probed import Probe
 
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeMode, ProbeReport, ProbeRequest, Sandbox
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 
 OVERLAY = Path(coverage.__file__).parents[1]
 """Our own site-packages: coverage and yappi for an interpreter of our own version."""
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def probe(sandbox: Sandbox, folder: Path, tmp_path: Path, bare_python: Path) -> Probe:
     """Writes files of a tree ('path', text, ...) and probes it: the first file, unless `arguments` says otherwise."""
-    prober = SandboxProber(sandbox, tmp_path / "scratch", overlay=lambda built: [OVERLAY])
+    prober = Prober(sandbox, tmp_path / "scratch", overlay=lambda built: [OVERLAY])
 
     def run(
         *files: str,

@@ -9,7 +9,7 @@ from perfquarry.data.records import Side
 from perfquarry.harness.building.collection import Collection
 from perfquarry.harness.building.repair_rules import Situation, proposals
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 
 
@@ -21,7 +21,7 @@ def test_a_module_skipped_for_a_package_of_the_extras_is_repaired(tmp_path: Path
     (tree / "test_os.py").write_text("import pytest\npytest.skip('for others', allow_module_level=True)\n")
     side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,))
     sides: dict[Side, BuiltSide] = {"base": side}
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     log = Collection(prober, lambda sides: ["test_it.py", "test_os.py"], Limits(60.0)).errors(sides)
     assert "test_it.py:" in log and "test_os.py:" not in log
     offered = [
@@ -37,6 +37,6 @@ def test_variables_and_arguments_of_a_recipe_reach_the_tests(tmp_path: Path) -> 
     (tree / "test_it.py").write_text(body)
     told = {"WHERE": "here", "PYTHONHASHSEED": "9"}
     side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,), told, ("-k", "yes"))
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     report = prober.run(side, ProbeRequest(mode="check", arguments=["test_it.py"]), limits=Limits(60.0))
     assert {item.node: item.outcome for item in report.items} == {"test_it.py::test_yes": "passed"}

@@ -9,7 +9,7 @@ import pytest
 
 from perfquarry.data.records import Side
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 
 CORE = 'LIMIT = 3\n\ndef work(n):\n    """\n    >>> work(LIMIT)\n    3\n    """\n    return sum(range(n))\n'
@@ -28,7 +28,7 @@ def side(tmp_path: Path) -> BuiltSide:
 
 
 def test_examples_of_modules_without_tests_are_timed(tmp_path: Path, side: BuiltSide) -> None:
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     request = ProbeRequest(mode="time", arguments=[NODE, "test_it.py"], warmups=1, max_calls=5, min_timed_seconds=1.0)
     report = prober.run(side, request, limits=Limits(60.0))
     assert {item.node: item.outcome for item in report.items} == {NODE: "passed", "test_it.py::test_it": "passed"}
@@ -36,7 +36,7 @@ def test_examples_of_modules_without_tests_are_timed(tmp_path: Path, side: Built
 
 
 def test_examples_take_turns(tmp_path: Path, side: BuiltSide) -> None:
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     request = ProbeRequest(mode="turns", arguments=[NODE], test_timeout=30.0)
     with prober.open(side, request, limits=Limits(60.0)) as partner:
         partner.ready()

@@ -125,7 +125,7 @@ def test_forge():
 
 
 def test_a_process_that_wrote_nothing_is_a_crash(tmp_path: Path) -> None:
-    ended = Completed(0, None, False, b"out \xff", b"err", False, 1.0, 0.5)
+    ended = Completed(0, None, b"out \xff", b"err", False, 1.0, 0.5)
     report = read_report(tmp_path / "missing", ended)
     assert (report.outcome, report.items, report.wall_seconds) == ("crashed", [], 1.0)
     assert report.output == "out \ufffderr"

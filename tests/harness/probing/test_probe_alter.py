@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from perfquarry.harness.contracts import Alteration, BuiltSide, Limits, ProbeItem, ProbeRequest, Sandbox
-from perfquarry.harness.probing.prober import PROBE, SandboxProber
+from perfquarry.harness.probing.prober import PROBE, Prober
 
 CORE = """
 import functools
@@ -85,7 +85,7 @@ def altered(
         arguments=["test_core.py"],
         alteration=Alteration(kind=kind, functions=[f"pkg/core.py::{name}" for name in NAMES]),
     )
-    report = SandboxProber(sandbox, scratch).run(base, request, limits=Limits(wall_seconds=60.0))
+    report = Prober(sandbox, scratch).run(base, request, limits=Limits(wall_seconds=60.0))
     assert report.outcome == "finished", report.output
     return {item.node.partition("::")[2]: item for item in report.items}
 

@@ -13,7 +13,7 @@ import coverage
 import pytest
 
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
-from perfquarry.harness.probing.prober import PROBE, SandboxProber
+from perfquarry.harness.probing.prober import PROBE, Prober
 from tests.six_functions import REST
 
 OVERLAY = Path(coverage.__file__).parents[1]
@@ -40,7 +40,7 @@ def script(text: str) -> str:
 @pytest.fixture
 def probe(sandbox: Sandbox, tmp_path: Path, bare_python: Path) -> Probe:
     """Probes scripts by name in a tree that has `module`."""
-    prober = SandboxProber(sandbox, tmp_path / "scratch", overlay=lambda built: [OVERLAY])
+    prober = Prober(sandbox, tmp_path / "scratch", overlay=lambda built: [OVERLAY])
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "module.py").write_text(MODULE)

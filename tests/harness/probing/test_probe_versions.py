@@ -12,7 +12,7 @@ import pytest
 from uv import find_uv_bin
 
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.probing.recording import RecordRequest
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.six_functions import REST
@@ -129,7 +129,7 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     expected = {f"test_all.py::{name}": outcome for name, outcome in EXPECTED.items()}
     if version not in ("3.6", "3.7"):
         expected["test_all.py::Asynchronous::test_coroutine"] = "passed"
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch", overlay=lambda built: [overlay])
+    prober = Prober(choose_sandbox(), tmp_path / "scratch", overlay=lambda built: [overlay])
     built = BuiltSide("base", "sha", tree, python, "e", (tree,))
 
     expected |= {"script-good": "passed", "script-bad": "failed"}
@@ -230,7 +230,7 @@ def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version:
         pytest.skip(f"no Python {version} is installed: the probe was NOT tried on it")
     (tmp_path / "tree").mkdir()
     built = BuiltSide("base", "sha", tmp_path / "tree", found, "e", (tmp_path / "tree",))
-    prober = SandboxProber(choose_sandbox(), tmp_path / "scratch")
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
     turns = ProbeRequest(mode="turns", scripts={"script-whole": WHOLE}, test_timeout=60.0)
     with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
         partner.ready()

@@ -13,9 +13,8 @@ import pytest
 from in_sandbox import python
 
 from perfquarry.harness.alternation import waiting
-from perfquarry.harness.alternation.waiting import Thread
+from perfquarry.harness.alternation.waiting import Thread, WaitingLimit
 from perfquarry.harness.contracts import Limits, Sandbox
-from perfquarry.harness.sandbox.limit import SandboxTimeLimit
 
 BURN = """
 import sys, time
@@ -59,7 +58,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
 
 
 def test_of_each_look_the_longest_wait_counts(delays: dict[int, float]) -> None:
-    limit = SandboxTimeLimit(10.0, begin=100.0)
+    limit = WaitingLimit(10.0, begin=100.0)
     delays.update({1: 3.0, 2: 2.0})
     assert not limit.is_over(105.0, list) and limit.end == 113.0
     delays.update({1: 3.5, 2: 6.0, 3: 1.0})
@@ -69,7 +68,7 @@ def test_of_each_look_the_longest_wait_counts(delays: dict[int, float]) -> None:
 
 
 def test_who_still_waits_is_credited_and_not_twice(delays: dict[int, float]) -> None:
-    limit = SandboxTimeLimit(4.0, begin=0.0)
+    limit = WaitingLimit(4.0, begin=0.0)
     delays[1] = 0.5
     assert not limit.is_over(2.0, list) and limit.end == 4.5
     assert not limit.is_over(4.5, list) and limit.end == 7.0, "since the last look it was ready and did not run"
@@ -80,7 +79,7 @@ def test_who_still_waits_is_credited_and_not_twice(delays: dict[int, float]) -> 
 
 def test_who_sleeps_does_not_wait(delays: dict[int, float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "is_ready", lambda thread: False)
-    limit = SandboxTimeLimit(4.0, begin=0.0)
+    limit = WaitingLimit(4.0, begin=0.0)
     delays[1] = 0.5
     assert not limit.is_over(2.0, list)
     assert limit.is_over(4.5, list)
@@ -101,13 +100,13 @@ def test_what_the_kernel_tells_of_a_thread() -> None:
 
 
 def test_no_more_than_what_has_passed_counts(delays: dict[int, float]) -> None:
-    limit = SandboxTimeLimit(10.0, begin=0.0)
+    limit = WaitingLimit(10.0, begin=0.0)
     delays[1] = 1000.0
     assert not limit.is_over(5.0, list) and limit.end == 15.0
 
 
 def test_nothing_lasts_for_ever_however_busy_the_machine_is(delays: dict[int, float]) -> None:
-    limit = SandboxTimeLimit(1.0, begin=0.0)
+    limit = WaitingLimit(1.0, begin=0.0)
     for tenth in range(40):
         delays[1] = tenth / 10 + 0.01
         assert not limit.is_over(tenth / 10, list)
@@ -116,5 +115,5 @@ def test_nothing_lasts_for_ever_however_busy_the_machine_is(delays: dict[int, fl
 
 
 def test_what_is_far_from_its_limit_is_not_looked_at(delays: dict[int, float]) -> None:
-    limit = SandboxTimeLimit(10.0, begin=0.0)
+    limit = WaitingLimit(10.0, begin=0.0)
     assert not limit.is_over(2.0, lambda: pytest.fail("it was looked at"))

@@ -257,12 +257,9 @@ def test_an_interrupt_while_the_command_starts_kills_it(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
+        argv = (sys.executable, "-c", "import time; time.sleep(600)", mark)
         supervise(
-            (sys.executable, "-c", "import time; time.sleep(600)", mark),
-            cwd=tmp_path,
-            env={},
-            limits=Limits(wall_seconds=120.0),
-            core=None,
+            Command(argv, cwd=tmp_path, limits=Limits(wall_seconds=120.0)),
             kill=lambda pid: os.killpg(pid, signal.SIGKILL),
             starting=interrupted(),
         )

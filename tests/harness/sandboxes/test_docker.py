@@ -19,7 +19,7 @@ import pytest
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, ProbeRequest
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.docker import DockerSandbox, own_image
 from perfquarry.harness.sandbox.engine import HOST, PID, STARTED, connected, owner_labels
@@ -205,7 +205,7 @@ def test_what_needs_an_engine_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_the_probe_runs_in_containers(docker: DockerSandbox, folder: Path, tmp_path: Path, bare_python: Path) -> None:
     (folder / "test_it.py").write_text("def test_it(tmp_path): (tmp_path / 'x').write_text('x')\n")
-    prober = SandboxProber(docker, tmp_path / "scratch")
+    prober = Prober(docker, tmp_path / "scratch")
     built = BuiltSide("base", "0" * 40, folder, bare_python, uuid.uuid4().hex, (folder,))
     request = ProbeRequest(mode="time", arguments=["test_it.py"], max_calls=5)
     report = prober.run(built, request, limits=Limits(wall_seconds=60.0), core=0)

@@ -18,7 +18,7 @@ from perfquarry.harness.alternation.turns import alternate
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
 from perfquarry.harness.probing import live
 from perfquarry.harness.probing.live import LiveProcess
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox.process import ProcessSandbox
 
 SCRIPT = """
@@ -36,7 +36,7 @@ def experiment(data):
 class Live:
     """Opens live processes on trees; what they write to their homes is seen from outside."""
 
-    prober: SandboxProber
+    prober: Prober
     python: Path
     folder: Path
     call_seconds: float = 20.0
@@ -71,7 +71,7 @@ def name(test: str) -> str:
 @pytest.fixture
 def opened(sandbox: Sandbox, tmp_path: Path, bare_python: Path) -> Live:
     (tmp_path / "scratch").mkdir()
-    return Live(SandboxProber(sandbox, tmp_path / "scratch"), bare_python, tmp_path)
+    return Live(Prober(sandbox, tmp_path / "scratch"), bare_python, tmp_path)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def any_sandbox(tmp_path: Path, bare_python: Path) -> Live:
     """For what has nothing to do with the kind of the sandbox: the strongest."""
     (tmp_path / "scratch").mkdir()
     found = next(one for one in map(backend, ("bubblewrap", "process")) if not isinstance(one, str))
-    return Live(SandboxProber(found, tmp_path / "scratch"), bare_python, tmp_path)
+    return Live(Prober(found, tmp_path / "scratch"), bare_python, tmp_path)
 
 
 KINDS = """
@@ -124,7 +124,7 @@ class Late(ProcessSandbox):
 
 def test_who_is_told_late_can_be_stopped_all_the_same(bare_python: Path, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
-    with Live(SandboxProber(Late(), tmp_path / "scratch"), bare_python, tmp_path)(KINDS) as partner:
+    with Live(Prober(Late(), tmp_path / "scratch"), bare_python, tmp_path)(KINDS) as partner:
         assert partner.stoppable
 
 

@@ -34,7 +34,7 @@ from perfquarry.data.store import TableStore
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts
-from perfquarry.harness.probing.prober import SandboxProber
+from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox.engine import connected, owner_labels
 from perfquarry.testgen.unit_tests import select
 from tests.bare_python import make_bare_python
@@ -212,8 +212,8 @@ class Range:
         self._store.append(rows)
         return (rows[0].reason or "kept") if rows else "no row"
 
-    def _prober(self, program: Program, stage: str, sandbox: Tight) -> SandboxProber:
-        return SandboxProber(sandbox, self._folder / "probes" / f"{program.name}-{stage}")
+    def _prober(self, program: Program, stage: str, sandbox: Tight) -> Prober:
+        return Prober(sandbox, self._folder / "probes" / f"{program.name}-{stage}")
 
     def _sides(self, program: Program, stage: str) -> tuple[BuiltSide, BuiltSide]:
         made = []
