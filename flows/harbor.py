@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from perfquarry.curation.release.selection import Selection, kept_from_solvers
 from perfquarry.curation.release.writing import MadeFolders
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
@@ -77,13 +77,10 @@ def export(
             continue
         image = Images(home, base_image).ensure(base, task.created_at_commit).name
         folder = to / task.task_id
-        partial = to / f".{task.task_id}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        write_task(task, base, image, partial, network, problem, setting=setting)
         if folder.exists() and not (folder / "task.toml").is_file():
             raise InputError(f"{folder} is in the way: it is no exported task")
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
+        with appearing(folder, over=True) as partial:
+            write_task(task, base, image, partial, network, problem, setting=setting)
         written.append(folder)
     return written, left_out
 

@@ -24,8 +24,8 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from perfquarry.data.alive import lives
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.artifacts import publish
 from perfquarry.flows.rows_of_run import provenance
@@ -187,4 +187,4 @@ def mark_crashed(own: Sequence[str], signs: Path) -> int:
 
 
 def _works(run_tags: Sequence[str], signs: Path) -> bool:
-    return any(lives(signs, tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))
+    return any(is_locked(signs / tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))
