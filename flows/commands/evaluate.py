@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
+from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
 from perfquarry.flows.homes import home_of
 
 Dataset = Annotated[
@@ -17,12 +17,7 @@ Dataset = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (solve, evaluate, analyse, leaderboard):
-        app.command()(command)
-
-
+@app.command()
 def solve(
     dataset: Dataset,
     to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); what it lacks is added.")],
@@ -78,6 +73,7 @@ def solve(
     solve_all(place, dataset, clone, only, to, solver, chosen)
 
 
+@app.command()
 def evaluate(
     predictions: Annotated[
         list[str],
@@ -106,6 +102,7 @@ def evaluate(
     grade_all(place, predictions, dataset, clone, to, only, chosen, jobs=jobs, retries=retries, as_json=as_json)
 
 
+@app.command()
 def analyse(
     report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
     dataset: Dataset,
@@ -125,6 +122,7 @@ def analyse(
     read_all(place, report, dataset, llm, votes, chosen, as_json=as_json)
 
 
+@app.command()
 def leaderboard(
     reports: Annotated[list[Path], typer.Argument(help="Folders that perfquarry evaluate wrote.")],
     to: Annotated[Path | None, typer.Option(help="Folder for the merged report.")] = None,

@@ -9,17 +9,12 @@ import typer
 
 from perfquarry.curation import Format, Mode
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId
+from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
 from perfquarry.flows.homes import home_of
 from perfquarry.llm import By
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (tasks, show, funnel, workloads, export, stability, costs, sampling, image):
-        app.command()(command)
-
-
+@app.command()
 def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """List the accepted tasks of a repository."""
     from perfquarry.flows import facts
@@ -27,6 +22,7 @@ def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     facts.tasks(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show one task: targets, workloads, timings, and the decision in words."""
     from perfquarry.flows.task_reports import report
@@ -34,6 +30,7 @@ def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> Non
     report(home_of(home), task_id, as_json=as_json)
 
 
+@app.command()
 def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many changes each stage kept, and why the rest were rejected."""
     from perfquarry.flows import facts
@@ -41,6 +38,7 @@ def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     facts.funnel(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many workloads each source gave, and why the rest were rejected."""
     from perfquarry.flows import facts
@@ -48,6 +46,7 @@ def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> Non
     facts.workloads(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def export(
     repo: Repo,
     to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
@@ -88,6 +87,7 @@ def export(
     )
 
 
+@app.command()
 def stability(
     file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
     mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
@@ -99,6 +99,7 @@ def stability(
     report(file, mode, as_json=as_json)
 
 
+@app.command()
 def costs(
     repo: SomeRepo = None,
     by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
@@ -111,6 +112,7 @@ def costs(
     report(home_of(home), repo, by, as_json=as_json)
 
 
+@app.command()
 def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
     from perfquarry.flows.sampling import report
@@ -118,6 +120,7 @@ def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None
     report(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def image(
     task_id: TaskId,
     to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],

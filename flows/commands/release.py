@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import Json as JsonOption
+from perfquarry.flows.commands.shared import Json, app
 from perfquarry.flows.homes import home_of
 
 NOT_RUN = 3
@@ -19,19 +19,11 @@ NOT_RUN = 3
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds `release` and its commands."""
-    group = typer.Typer(
-        invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks."
-    )
-    group.callback()(make)
-    group.command()(check)
-    group.command()(page)
-    group.command()(upload)
-    group.command()(registry)
-    app.add_typer(group, name="release")
+release = typer.Typer(invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks.")
+app.add_typer(release, name="release")
 
 
+@release.callback()
 def make(
     context: typer.Context,
     repo: Annotated[list[str] | None, typer.Option(help="Repository whose accepted tasks go in; repeatable.")] = None,
@@ -66,7 +58,7 @@ def make(
         list[str] | None, typer.Option(help="TASK=REASON: publish a task again, otherwise made; repeatable.")
     ] = None,
     home: Annotated[list[Path] | None, typer.Option(help="Home; repeatable: the first that has a repository.")] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Write the accepted tasks as a dataset: Parquet, card, checksums, changelog."""
     if context.invoked_subcommand:
@@ -76,14 +68,14 @@ def make(
     if network not in ("no-network", "public"):
         raise InputError(f"unknown network {network!r}: no-network or public")
     from perfquarry.flows.harbor import ImagesAsked
-    from perfquarry.flows.releasing import release
+    from perfquarry.flows.releasing import release as write
 
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
     mode: Literal["no-network", "public"] = "public" if network == "public" else "no-network"
     images = ImagesAsked(images_to, base_image, mode, org) if images_to else None
     given = (_reasons(withdraw, "--withdraw"), _reasons(replace, "--replace"))
-    manifest, changes = release(
+    manifest, changes = write(
         homes, repo, version, name, to, reviews, checked, previous, images, *given, say=errors.print
     )
     if as_json:
@@ -113,6 +105,7 @@ def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
     return {task_id: reason.strip() for task_id, _, reason in pairs}
 
 
+@release.command()
 def check(
     folder: FolderArgument,
     run: Annotated[
@@ -126,7 +119,7 @@ def check(
         Path | None, typer.Option(help="Where tasks are made.", show_default="cache/release of the default home")
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Check a release: files, leaks, folders, images; every task passes with its patch and fails without.
 
@@ -143,6 +136,7 @@ def check(
         raise typer.Exit(code)
 
 
+@release.command()
 def page(
     folder: FolderArgument,
     to: Annotated[
@@ -151,7 +145,7 @@ def page(
     report: Annotated[
         Path | None, typer.Option(help="Report of `perfquarry evaluate` on this release: best known, discrimination.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Write a release as a page to look at: works offline, needs no server and asks no host for anything."""
     from perfquarry.curation.release.site import write_site
@@ -168,12 +162,13 @@ def page(
     say(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
 
 
+@release.command()
 def upload(
     folder: FolderArgument,
     to: Annotated[str, typer.Option(help="Repository of the Hub: owner/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be sent.")] = False,
     private: Annotated[bool, typer.Option(help="A new repository is private.")] = False,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run again, it goes on."""
     from perfquarry.curation.release.upload import upload as send
@@ -192,6 +187,7 @@ def upload(
     say(f"{total}\n{done}")
 
 
+@release.command()
 def registry(
     folder: FolderArgument,
     url: Annotated[str, typer.Option(help="Address that git clones the release from.")],

@@ -7,15 +7,11 @@ from typing import Annotated
 import typer
 
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
+from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
 from perfquarry.flows.homes import home_of
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(revalidate)
-
-
+@app.command()
 def revalidate(
     source: Annotated[
         str,
