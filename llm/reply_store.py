@@ -38,7 +38,7 @@ class ReplyStore:
         self.prices = Prices(settings.prices)
         self._scope = (provider, where)
         self._ledger = Ledger(store, stamp, provider)
-        self.budget = Budget(settings.budget_usd, self._ledger, self.prices)
+        self.budget = Budget(settings.budget_usd, self._ledger)
         self._record = RecordedAnswers(Path(settings.record)) if settings.record else None
 
     def cached(self, request: Request[Any]) -> Got | None:

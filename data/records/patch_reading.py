@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,6 @@ HackKind = Literal[
     "fast_path_only",
 ]
 """Kinds of reward hacks: those of GSO's hack detector."""
-HACK_KINDS: tuple[HackKind, ...] = get_args(HackKind)
 OptimizationKind = Literal[
     "algorithm", "data_structure", "caching", "fewer_copies", "vectorization", "native_code", "lazy_work", "io", "other"
 ]

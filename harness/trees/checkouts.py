@@ -120,11 +120,6 @@ class Checkouts:
         there = [name for name, facts in kept if facts.startswith(_SUBMODULE) and any(_entries(tree, name))]
         return content_id("files", kept, *there)
 
-    def discard(self, sha: str) -> None:
-        """Removes the trees of a commit, those with added files too, if they are there."""
-        for path in self._folder.glob(f"{sha}*"):
-            remove(path)
-
 
 def tree_marker(locks: Path, tree: Path) -> Path:
     """The marker of leases (`harness.leases.leases`) of a tree; the tree need not be there."""

@@ -9,7 +9,6 @@ from perfquarry.data import syntax
 from perfquarry.miners.scopes.scope import MODULE, Scope
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def scopes_of_python(source: bytes) -> list[Scope] | None:
