@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -24,8 +23,8 @@ LINE_SECONDS = 15.0
 """Without a terminal, a stage reports at most this often (seconds)."""
 
 
-class Display(Protocol):
-    """Where stages report what they do; all calls may come from several threads."""
+class Display:
+    """Where stages report what they do; this one shows nothing. All calls may come from several threads."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A stage begins; `total` is the number of steps where it is known."""
@@ -43,26 +42,7 @@ class Display(Protocol):
         """Something to be read, between two stages."""
 
 
-class Silent:
-    """Shows nothing (JSON output, workers)."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Nothing."""
-
-    def advance(self, steps: int = 1) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
-
-    def finish(self, summary: str) -> None:
-        """Nothing."""
-
-    def tell(self, about: str, text: str) -> None:
-        """Nothing."""
-
-
-class Bars:
+class Bars(Display):
     """One progress bar a stage, kept on the screen with its summary."""
 
     def __init__(self, console: Console) -> None:
@@ -112,7 +92,7 @@ class Bars:
         self._progress.console.print(f"[bold green]{escape(about):<11}[/]{escape(text)}", highlight=False)
 
 
-class Lines:
+class Lines(Display):
     """A line when a stage begins and ends and now and then between: for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
@@ -136,9 +116,6 @@ class Lines:
                 of = f" of {self._total}" if self._total else ""
                 self._say(f"{self._done}{of} after {time.monotonic() - self._began:.0f} s")
 
-    def note(self, text: str) -> None:
-        """Nothing: notes are for the eye."""
-
     def finish(self, summary: str) -> None:
         """Says the summary and the time."""
         self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")
@@ -151,7 +128,7 @@ class Lines:
         self._console.print(f"{self._name:<9} {text}", highlight=False, soft_wrap=True)
 
 
-class Both:
+class Both(Display):
     """Two displays at once: what a person sees, and what is written down."""
 
     def __init__(self, *displays: Display) -> None:
@@ -183,7 +160,7 @@ class Both:
             display.tell(about, text)
 
 
-_current: Display = Silent()
+_current = Display()
 
 
 def current() -> Display:
@@ -197,7 +174,7 @@ def showing(console: Console, *, silent: bool = False, also: Display | None = No
     global _current
     before = _current
     with ExitStack() as stack:
-        shown: Display = Silent()
+        shown = Display()
         if not silent:
             shown = stack.enter_context(Bars(console)) if console.is_terminal else Lines(console)
         _current = Both(shown, also) if also else shown

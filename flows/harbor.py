@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from perfquarry.curation import harbor
+from perfquarry.curation import Network, harbor
 from perfquarry.curation.in_force import made_of, newest_findings_of
 from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.manifest import LeftOut
@@ -43,7 +43,7 @@ def export(
     tasks: Sequence[Task],
     to: Path,
     base_image: str,
-    network: harbor.Network,
+    network: Network,
     reviews: Mapping[str, bool],
     setting: Setting = "realistic",
 ) -> tuple[list[Path], dict[str, str]]:
@@ -93,7 +93,7 @@ class ImagesAsked:
     """Of a registry: 'registry.example.org/namespace'."""
     base: str = ""
     """Local image to build on; empty: our own."""
-    network: harbor.Network = "no-network"
+    network: Network = "no-network"
     org: str = "perfquarry"
     """Tasks are named 'org/task_id'."""
 
@@ -218,7 +218,7 @@ def write_task(
     base: BuiltSide,
     image: str,
     folder: Path,
-    network: harbor.Network = "no-network",
+    network: Network = "no-network",
     problem: str = "",
     setting: Setting = "realistic",
     org: str = "perfquarry",

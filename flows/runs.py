@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 from perfquarry.data.files import is_locked, write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
+from perfquarry.flows.display import Display
 
 KEPT = 20
 """Runs of a repository that are remembered."""
@@ -50,8 +51,8 @@ class RunRecord(Record):
     message: str = Field(default="", description="Why it failed, or what it waits for.")
 
 
-class Recorder:
-    """Writes the record of this process's run; a `flows.display.Display`."""
+class Recorder(Display):
+    """Writes the record of this process's run."""
 
     def __init__(self, path: Path, record: RunRecord) -> None:
         self.record = record
@@ -67,9 +68,6 @@ class Recorder:
         """Steps are done."""
         with self._lock:
             self._change(done=self.record.done + steps)
-
-    def tell(self, about: str, text: str) -> None:
-        """Nothing: the tables have it."""
 
     def note(self, text: str) -> None:
         """What is being worked on."""

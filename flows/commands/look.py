@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.curation import Format, Mode
+from perfquarry.curation import Format, Mode, Network
 from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
 from perfquarry.flows.homes import home_of
@@ -51,7 +51,9 @@ def export(
     repo: Repo,
     to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
     form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: one folder per task.")] = "native",
-    network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
+    network: Annotated[
+        Network | None, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")
+    ] = None,
     base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
     reviews: Annotated[
         Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
@@ -70,8 +72,6 @@ def export(
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     if (network or base_image or reviews or setting) and form != "harbor":
         raise InputError("--network, --base, --reviews and --setting are for --format harbor")
-    if network not in ("", "no-network", "public"):
-        raise InputError(f"unknown network {network!r}: no-network or public")
     from perfquarry.flows import exporting
 
     exporting.export(
@@ -80,7 +80,7 @@ def export(
         to,
         form,
         as_json=as_json,
-        network=network,
+        network=network or "no-network",
         base_image=base_image,
         reviews=reviews,
         setting=setting or "realistic",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.shared import Json, app
 from perfquarry.flows.homes import home_of
+from perfquarry.flows.output import print_json, say
 
 NOT_RUN = 3
 """Exit code of `check` when nothing failed and something was not run."""
@@ -49,7 +50,7 @@ def make(
     base_image: Annotated[
         str, typer.Option("--base", help="--images-to: image to build on.", show_default="our own")
     ] = "",
-    network: Annotated[str, typer.Option(help="--images-to: no-network, or public.")] = "no-network",
+    network: Annotated[Network, typer.Option(help="--images-to: no-network, or public.")] = "no-network",
     org: Annotated[str, typer.Option(help="--images-to: tasks are named ORG/TASK.")] = "perfquarry",
     withdraw: Annotated[
         list[str] | None, typer.Option(help="TASK=REASON: take a published task back; repeatable.")
@@ -65,24 +66,20 @@ def make(
         return
     if not (repo and version and to):
         raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload, registry")
-    if network not in ("no-network", "public"):
-        raise InputError(f"unknown network {network!r}: no-network or public")
     from perfquarry.flows.harbor import ImagesAsked
     from perfquarry.flows.releasing import release as write
 
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
-    mode: Literal["no-network", "public"] = "public" if network == "public" else "no-network"
-    images = ImagesAsked(images_to, base_image, mode, org) if images_to else None
+    images = ImagesAsked(images_to, base_image, network, org) if images_to else None
     given = (_reasons(withdraw, "--withdraw"), _reasons(replace, "--replace"))
     manifest, changes = write(
         homes, repo, version, name, to, reviews, checked, previous, images, *given, say=errors.print
     )
     if as_json:
-        facts = {"folder": str(to), **manifest.model_dump(mode="json"), "changes": changes.model_dump()}
-        print(json.dumps({**facts, "expected_false": manifest.expected_false}, indent=2))
+        facts = {"folder": to, **manifest.model_dump(mode="json"), "changes": changes}
+        print_json({**facts, "expected_false": manifest.expected_false})
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     counts = ", ".join(f"{count} {name}" for name, count in manifest.rows.items())
     say(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
     for one in manifest.left_out:
@@ -130,8 +127,7 @@ def check(
     from perfquarry.flows.release_gate import gate
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
-    how = settings_from(settings, "heuristic", "unit-test")
-    outcome = gate(folder, place, how, run=run, images=images, note=note, as_json=as_json)
+    outcome = gate(folder, place, settings_from(settings), run=run, images=images, note=note, as_json=as_json)
     if code := {"ok": 0, "failed": 1, "not run": NOT_RUN}[outcome]:
         raise typer.Exit(code)
 
@@ -155,9 +151,8 @@ def page(
         drawn = bar.add_task("pages", total=None)
         site = write_site(folder, to, report, lambda done, pages: bar.update(drawn, completed=done, total=pages))
     if as_json:
-        print(site.model_dump_json(indent=2))
+        print_json(site)
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     size = f"{site.pages} pages, {site.bytes / 2**20:.1f} MiB"
     say(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
 
@@ -175,9 +170,8 @@ def upload(
 
     plan = send(folder, to, dry_run=dry_run, private=private)
     if as_json:
-        print(plan.model_dump_json(indent=2))
+        print_json(plan)
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     for name, size in plan.files.items():
         say(f"{size:>12,}  {name}")
     for name in plan.removed:

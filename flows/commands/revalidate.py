@@ -30,4 +30,4 @@ def revalidate(
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.revalidation import revalidate as measure_again
 
-    measure_again(place, source, clone, only, settings_from(settings, "heuristic", "unit-test"), as_json=as_json)
+    measure_again(place, source, clone, only, settings_from(settings), as_json=as_json)
