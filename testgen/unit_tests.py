@@ -10,14 +10,12 @@ it saves may be work it no longer does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from perfquarry.data.records import Change, Reason, Side, Source, Stamp, Verdict, Workload
-from perfquarry.data.settings import GenerateSettings
-from perfquarry.harness.contracts import BuiltSide, Prober
+from perfquarry.data.records import Change, Reason, Side, Source, Stamp, Workload
 from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId, definitions_of
@@ -56,65 +54,36 @@ _TELLING = (
 )
 
 
-def select(
-    change: Change,
-    verdict: Verdict,
-    base: BuiltSide,
-    head: BuiltSide,
-    prober: Prober,
-    settings: GenerateSettings,
-    stamp: Stamp,
-    tools: Mapping[Side, Path],
-    jobs: int = 2,
-) -> list[Workload]:
-    """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
-
-    A change without any kept workload has one more rejected row, the first, with an empty
-    `code` and the most telling reason. May be called from several threads.
-
-    Args:
-        tools: folder with coverage and yappi for each side's interpreter (`Environments.tool_overlay`);
-            a side left out must have them in its environment.
-        jobs: processes run at once.
-
-    Raises:
-        SandboxUnavailable: the sandbox itself could not start.
-    """
-    trace = trace_of(change, verdict, base.tree, head.tree)
-    rows = _Rows(change, stamp)
-    if not trace and not has_native_source(change):
-        return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
-    files = candidate_files(change, {"base": base, "head": head}, settings.max_test_files)
-    if not files:
-        return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        runner = Runner(prober, {"base": base, "head": head}, tools, settings, pool)
-        executing = Executing(runner, trace)
-        candidates = _search(executing, files, settings.max_workloads)
-        if not candidates:
-            return [rows.none(*executing.nothing())]
-        _check(candidates, runner, trace.functions)
-    return rows.all(candidates, settings.max_workloads, base.tree, bool(trace))
-
-
 class UnitTests:
     """Unit tests as a source of workloads."""
 
     name: Source = SOURCE
 
     def workloads(self, case: Case) -> list[Workload]:
-        """See `select`."""
-        return select(
-            case.change,
-            case.verdict,
-            case.base,
-            case.head,
-            case.prober,
-            case.settings,
-            case.stamp,
-            case.tools,
-            case.jobs,
-        )
+        """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
+
+        A change without any kept workload has one more rejected row, the first, with an empty
+        `code` and the most telling reason. May be called from several threads.
+
+        Raises:
+            SandboxUnavailable: the sandbox itself could not start.
+        """
+        change, settings = case.change, case.settings
+        trace = trace_of(change, case.verdict, case.base.tree, case.head.tree)
+        rows = _Rows(change, case.stamp)
+        if not trace and not has_native_source(change):
+            return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
+        files = candidate_files(change, case.sides, settings.max_test_files)
+        if not files:
+            return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
+        with ThreadPoolExecutor(max_workers=case.jobs) as pool:
+            runner = Runner(case.prober, case.sides, case.tools, settings, pool)
+            executing = Executing(runner, trace)
+            candidates = _search(executing, files, settings.max_workloads)
+            if not candidates:
+                return [rows.none(*executing.nothing())]
+            _check(candidates, runner, trace.functions)
+        return rows.all(candidates, settings.max_workloads, case.base.tree, bool(trace))
 
 
 def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:

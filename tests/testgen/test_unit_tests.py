@@ -12,7 +12,8 @@ from perfquarry.data.records import Reason, Side, Workload
 from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.probing.prober import SandboxProber
 from perfquarry.harness.sandbox import choose_sandbox
-from perfquarry.testgen.unit_tests import select
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.unit_tests import UnitTests
 
 SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)
 
@@ -53,8 +54,8 @@ class Trial(TwoTrees):
 
     def select(self, settings: GenerateSettings = SETTINGS) -> list[Workload]:
         tools: dict[Side, Path] = {"base": TOOLS, "head": TOOLS}
-        sides = self.built["base"], self.built["head"]
-        return select(self.change, self.verdict, *sides, self.prober, settings, STAMP, tools)
+        base, head = self.built["base"], self.built["head"]
+        return UnitTests().workloads(Case(self.change, self.verdict, base, head, self.prober, settings, STAMP, tools))
 
 
 def reasons(rows: list[Workload]) -> dict[str, str | None]:
