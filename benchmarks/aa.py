@@ -27,6 +27,7 @@ from benchmarks.aa_packages import busy_loops, cores, known_nodes, with_known_ga
 from benchmarks.aa_report import Batch, section
 from benchmarks.report import replace_section
 from perfquarry.curation.sessions import measure
+from perfquarry.data.files import remove
 from perfquarry.data.git import commit_of, git_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Timing, Workload, change_id_of, workload_id_of
@@ -34,7 +35,6 @@ from perfquarry.flows.options import Options, default_jobs
 from perfquarry.flows.run import Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.measuring.machine import measurement_lock
-from perfquarry.harness.trees.removal import remove
 from perfquarry.harness.trees.tree_copies import second_copy
 
 BATCH = 12

@@ -4,7 +4,7 @@
 
 Commits that touch a source file of the package are drawn with a seed, one from each of N equal stretches
 of time. A commit counts when the build stage makes both sides runnable (`harness.building.builder.Builder`) and its
-chosen tests run: `testgen.unit_tests.select` finds a test that executes the change and passes at the base.
+chosen tests run: `testgen.unit_tests` finds a test that executes the change and passes at the base.
 What that test does at the head does not matter: the change is its author's, the environment is ours.
 
 Where no test executes the change, or only tests that the change itself modifies, nothing is chosen; then
@@ -151,8 +151,8 @@ def attempt(run: Run, change: Change) -> Trial:
             functions=touched(run.clone, change),
         )
         tools = run.tools(built.rows)
-        stamp = run.stamp("generate")
-        rows = UnitTests().workloads(Case(change, verdict, built.base, built.head, run.prober, TESTS, stamp, tools))
+        case = Case(change, verdict, built.base, built.head, run.prober, TESTS, run.stamp("generate"), tools)
+        rows = UnitTests().workloads(case)
         passing = [row.code for row in rows if row.status == "kept" or row.reason in _PASSES_AT_BASE]
         test = next(filter(None, passing), "")  # the summary of a change without workloads has no code
         reason, log = rows[0].reason, rows[0].detail

@@ -10,3 +10,9 @@ Format = Literal["native", "gso", "sweperf", "harbor"]
 
 Mode = Literal["sweperf", "full"]
 """How timings from anywhere are analysed: as SWE-Perf's authors do, or as we do."""
+
+Network = Literal["no-network", "public"]
+"""What the container of a task in Harbor's form may reach."""
+
+Method = Literal["oracle", "locate"]
+"""What a baseline is told of the place of a fix."""

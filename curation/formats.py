@@ -8,9 +8,7 @@ SWE-Perf (SWE-Perf/SWE-Perf), fifteen, `duration_changes`, `patch_functions` and
 from __future__ import annotations
 
 import ast
-import contextlib
 import json
-import os
 import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -27,6 +25,7 @@ from perfquarry.curation import Columns
 from perfquarry.curation.targets import realistic_problem
 from perfquarry.data import syntax
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import writing
 from perfquarry.data.records import Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.schema import to_table
@@ -184,16 +183,11 @@ def export(tasks: Iterable[Task], path: Path, format: Columns = "native") -> int
         InputError: the file cannot be written.
     """
     kept = [task for task in tasks if task.status == "kept" and (format != "sweperf" or unit_tests(task))]
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(_table(kept, format), partial, compression="zstd")
-        partial.replace(path)
+        with writing(path) as file:
+            pq.write_table(_table(kept, format), file, compression="zstd")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
     return len(kept)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
+from perfquarry.curation import Network
 from perfquarry.data.records import Record, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.grading.task_folder import TESTBED, ExpertFiles
-
-Network = Literal["no-network", "public"]
 
 WORK = "/perfquarry"
 """Where the grader puts its trees, in a container of its own."""

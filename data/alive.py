@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+from perfquarry.data.files import appearing, locked
 
 
 class SignOfLife:
@@ -18,12 +20,10 @@ class SignOfLife:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
-        folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / name
-        new = folder / f".{name}"
-        self._file = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        new.rename(self._path)  # nobody has seen it unlocked
+        with appearing(self._path) as new:  # nobody sees it unlocked
+            self._file = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR)
+            locked(self._file)
 
     def end(self) -> None:
         """As if the process had ended."""
@@ -33,33 +33,8 @@ class SignOfLife:
 
 def dead(folder: Path) -> Iterator[str]:
     """Names of the signs whose processes have ended; each sign is removed once the caller goes on."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name.startswith("."):
-            continue
-        try:
-            file = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield path.name
-            path.unlink(missing_ok=True)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(file)
-
-
-def lives(folder: Path, name: str) -> bool:
-    """Whether the sign is there and held."""
-    try:
-        file = os.open(folder / name, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
+    for path in sorted(folder.glob("[!.]*")):
+        with suppress(FileNotFoundError), path.open("r+b") as file:
+            if locked(file, wait=False):
+                yield path.name
+                path.unlink(missing_ok=True)

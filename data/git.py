@@ -15,7 +15,6 @@ import shutil
 import stat
 import subprocess
 import tempfile
-import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.files import appearing
 
 if TYPE_CHECKING:
     from git.cmd import Git as Command
@@ -394,9 +394,8 @@ class _View:
 
 
 def _replace(file: Path, text: str) -> None:
-    partial = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    partial.write_text(text, encoding="utf-8", errors="surrogateescape")
-    partial.replace(file)
+    with appearing(file) as partial:
+        partial.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def _linked(file: Path) -> GitFolders:

@@ -83,6 +83,10 @@ class Home:
         """Lock files; a lock dies with its holder."""
         return self.root / "locks"
 
+    def clone_lock(self, repository: str) -> Path:
+        """Held while a clone is made or brought up to date."""
+        return self.locks / f"clone-{repository}.lock"
+
     @property
     def server(self) -> Path:
         """The local Prefect server's database, port and log."""

@@ -19,6 +19,7 @@ from typer.models import CommandInfo, TyperInfo
 import perfquarry
 from perfquarry.data.errors import InputError, PerfquarryError
 from perfquarry.flows.commands.examples import EXAMPLES
+from perfquarry.flows.commands.shared import app
 
 COMMANDS: tuple[str, ...] = (
     "count",
@@ -35,7 +36,7 @@ COMMANDS: tuple[str, ...] = (
     "screen",
     "stages",
 )
-"""Modules of `flows.commands`, each of which registers its own commands; they import the rooms when called."""
+"""Modules of `flows.commands`, each of which adds its own commands; they import the rooms when called."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Make tasks": (
@@ -60,15 +61,6 @@ _OF_A_PLACE = frozenset(
 _UNTIL_INTERRUPTED = frozenset({"review", "status", "ui", "worker"})
 """Commands that Ctrl-C ends as they are meant to end."""
 
-app = typer.Typer(
-    name="perfquarry",
-    help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
-    "First: [bold]perfquarry curate demo[/]",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -86,7 +78,7 @@ def _whole(
 
 
 for _name in COMMANDS:
-    importlib.import_module(f"perfquarry.flows.commands.{_name}").register(app)
+    importlib.import_module(f"perfquarry.flows.commands.{_name}")
 
 
 def _grouped() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfquarry.curation import Format
+from perfquarry.curation import Format, Network
 from perfquarry.curation.formats import export as export_tasks
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.problems.texts import WRITTEN
@@ -22,7 +22,7 @@ def export(
     form: Format,
     *,
     as_json: bool,
-    network: str = "",
+    network: Network = "no-network",
     base_image: str = "",
     reviews: Path | None = None,
     setting: str = "realistic",
@@ -31,13 +31,11 @@ def export(
     store, name = known(home, repo)
     accepted = accepted_tasks(store, name)
     if form == "harbor":
-        from perfquarry.curation.harbor import Network
         from perfquarry.curation.release.selection import read_reviews
         from perfquarry.flows import harbor  # needs the harness, which the other formats do not
 
-        mode: Network = "public" if network == "public" else "no-network"
         decisions = read_reviews(reviews) if reviews else {}
-        folders, left_out = harbor.export(home, store, accepted, to, base_image, mode, decisions, _setting(setting))
+        folders, left_out = harbor.export(home, store, accepted, to, base_image, network, decisions, _setting(setting))
         earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
         names = [folder.name for folder in folders]
         facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}

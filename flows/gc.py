@@ -25,7 +25,6 @@ def tidy(run: Run) -> None:
 
     A disk that refuses is logged: what is too much now goes the next time.
     """
-    run.home.locks.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(run.home.locks / "gc.lock"):
             room = make_room(run.home, run.options.settings.resources.disk)
@@ -41,7 +40,6 @@ def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> No
     wanted = None if keep is None else parse_size(keep, "--keep")
     if not home.root.is_dir():
         raise InputError(f"there is no home at {home.root}: name one with --home")
-    home.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(home.locks / "gc.lock"):
         room = make_room(home, wanted, dry_run=dry_run)
     put(room, _shown(room, home, dry_run), as_json=as_json)

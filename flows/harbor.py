@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from perfquarry.curation import harbor
+from perfquarry.curation import Network, harbor
 from perfquarry.curation.in_force import made_of, newest_findings_of
 from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.manifest import LeftOut
@@ -21,6 +20,7 @@ from perfquarry.curation.release.selection import Selection, kept_from_solvers
 from perfquarry.curation.release.writing import MadeFolders
 from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
@@ -43,7 +43,7 @@ def export(
     tasks: Sequence[Task],
     to: Path,
     base_image: str,
-    network: harbor.Network,
+    network: Network,
     reviews: Mapping[str, bool],
     setting: Setting = "realistic",
 ) -> tuple[list[Path], dict[str, str]]:
@@ -77,13 +77,10 @@ def export(
             continue
         image = Images(home, base_image).ensure(base, task.created_at_commit).name
         folder = to / task.task_id
-        partial = to / f".{task.task_id}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        write_task(task, base, image, partial, network, problem, setting=setting)
         if folder.exists() and not (folder / "task.toml").is_file():
             raise InputError(f"{folder} is in the way: it is no exported task")
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
+        with appearing(folder, over=True) as partial:
+            write_task(task, base, image, partial, network, problem, setting=setting)
         written.append(folder)
     return written, left_out
 
@@ -96,7 +93,7 @@ class ImagesAsked:
     """Of a registry: 'registry.example.org/namespace'."""
     base: str = ""
     """Local image to build on; empty: our own."""
-    network: harbor.Network = "no-network"
+    network: Network = "no-network"
     org: str = "perfquarry"
     """Tasks are named 'org/task_id'."""
 
@@ -202,7 +199,7 @@ def write_task(
     base: BuiltSide,
     image: str,
     folder: Path,
-    network: harbor.Network = "no-network",
+    network: Network = "no-network",
     problem: str = "",
     setting: Setting = "realistic",
     org: str = "perfquarry",

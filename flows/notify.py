@@ -46,7 +46,6 @@ def tell_new_tasks(run: Run) -> int:
     if not settings.webhook:
         return 0
     told = 0
-    run.home.locks.mkdir(parents=True, exist_ok=True)
     with FileLock(run.home.locks / f"notify-{run.name}.lock"):
         known = set(run.store.scan(Notice, run.name, columns=["task_id"])["task_id"].to_pylist())
         for task in accepted_tasks(run.store, run.name):

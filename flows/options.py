@@ -68,7 +68,11 @@ def as_given(address: str) -> str:
 
 
 def settings_from(
-    path: Path | None, judge: str, workloads: str, budget_usd: float | None = None, llm: str | None = None
+    path: Path | None,
+    judge: str = "heuristic",
+    workloads: str = "unit-test",
+    budget_usd: float | None = None,
+    llm: str | None = None,
 ) -> Settings:
     """Default settings, changed by a TOML file (`resources`, one table a stage) and by the command line's options."""
     if budget_usd is not None and not math.isfinite(budget_usd):

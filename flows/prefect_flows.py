@@ -29,8 +29,8 @@ from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from perfquarry.curation.in_force import newest_tasks
-from perfquarry.data.alive import lives
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.jobs import Job
 from perfquarry.flows.plots import repository_plots
@@ -225,7 +225,7 @@ def mark_crashed(own: Sequence[str], signs: Path) -> int:
 
 
 def _works(run_tags: Sequence[str], signs: Path) -> bool:
-    return any(lives(signs, tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))
+    return any(is_locked(signs / tag.removeprefix(HOLDER)) for tag in run_tags if tag.startswith(HOLDER))
 
 
 def publish(run: Run, counts: Funnel) -> None:

@@ -17,6 +17,7 @@ from filelock import FileLock
 from pydantic import Field
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import write_whole
 from perfquarry.data.records import Issue, Policy, Pull, Record
 from perfquarry.flows.display import current
 from perfquarry.flows.joining import from_git, graph_of, plain_pulls
@@ -147,15 +148,11 @@ class _Etags:
 
     def keep(self) -> None:
         """Notes them: everything up to them is in the tables."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._file.with_suffix(".partial")
-        partial.write_text(json.dumps(self._noted))
-        partial.replace(self._file)
+        write_whole(self._file, json.dumps(self._noted))
 
 
 def _alone(run: Run) -> FileLock:
     """One crawl a repository and home at a time."""
-    run.home.locks.mkdir(parents=True, exist_ok=True)
     return FileLock(run.home.locks / f"pulls-{run.name}.lock")
 
 

@@ -176,8 +176,7 @@ class Run:
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
         destination = self._clone_path
-        self.home.locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.home.locks / f"clone-{self.name}.lock"):
+        with FileLock(self.home.clone_lock(self.name)):
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:

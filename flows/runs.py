@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from pydantic import Field, ValidationError
 
+from perfquarry.data.files import is_locked, write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.display import Display
@@ -91,9 +92,7 @@ class Recorder(Display):
         self.record = self.record.model_copy(update=changes)
         if time.monotonic() - self._written >= WRITE_SECONDS or not self._written:
             self._written = time.monotonic()
-            whole = self._path.with_suffix(".tmp")
-            whole.write_text(self.record.model_dump_json(), encoding="utf-8")
-            whole.replace(self._path)
+            write_whole(self._path, self.record.model_dump_json())
 
 
 def run_name(repository: str) -> str:
@@ -140,7 +139,7 @@ def runs_of(home: Home, repository: str) -> list[RunRecord]:
             record = RunRecord.model_validate_json(path.read_text(encoding="utf-8"))
         except (OSError, ValidationError):
             continue  # it went meanwhile, or a newer perfquarry wrote it
-        if record.outcome == "running" and not record.ended and not _alive(path):
+        if record.outcome == "running" and not record.ended and not is_locked(path.with_suffix(".lock")):
             record = record.model_copy(update={"outcome": "killed"})
         found.append(record)
     return sorted(found, key=lambda record: record.began)
@@ -157,17 +156,8 @@ def repositories(home: Home) -> list[str]:
     return sorted(folder.name for folder in home.runs.glob("*") if folder.is_dir())
 
 
-def _alive(path: Path) -> bool:
-    lock = FileLock(path.with_suffix(".lock"))
-    try:
-        with lock.acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
 def _forget(folder: Path) -> None:
     for path in sorted(folder.glob("*.json"), key=lambda one: one.stat().st_mtime)[: -KEPT + 1]:
-        if not _alive(path):
+        if not is_locked(path.with_suffix(".lock")):
             path.unlink(missing_ok=True)
             path.with_suffix(".lock").unlink(missing_ok=True)

@@ -9,7 +9,6 @@ Nothing here imports prefect: its settings are read at import, from the environm
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -25,6 +24,7 @@ import httpx
 
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import ServerUnavailable
+from perfquarry.data.files import locked, unlock, write_whole
 from perfquarry.data.home import Home
 
 START_SECONDS = 180.0
@@ -76,7 +76,7 @@ def local_server(home: Home) -> Iterator[LocalServer]:
     """A lease on the home's server, started if there is none; the caller may do other work before `wait()`."""
     home.server.mkdir(parents=True, exist_ok=True)
     with (home.server / "lease").open("a") as lease:
-        fcntl.flock(lease, fcntl.LOCK_SH)
+        locked(lease, shared=True)
         server = LocalServer(home)
         server.ensure()
         yield server
@@ -161,7 +161,7 @@ def keep(home: Home) -> None:
             env={**server_environment(home), "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{port}/api"},
         )
         state = home.server / "server.json"
-        _write(state, json.dumps({"port": port, "pid": server.pid}))
+        write_whole(state, json.dumps({"port": port, "pid": server.pid}))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
             while server.poll() is None and not _abandoned(lease):
@@ -170,32 +170,28 @@ def keep(home: Home) -> None:
             # the state file is gone, and starts a keeper of its own
         finally:
             state.unlink(missing_ok=True)
-            fcntl.flock(lease, fcntl.LOCK_UN)
+            unlock(lease)
             _end(server)
 
 
 def _become_only(only: IO[str], home: Home) -> bool:
     """Waits for an ending keeper; false when another one has a server that answers."""
     for _ in range(300):
-        try:
-            fcntl.flock(only, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if locked(only, wait=False):
             return True
-        except BlockingIOError:
-            if address(home):
-                return False
-            time.sleep(0.1)
+        if address(home):
+            return False
+        time.sleep(0.1)
     return False
 
 
 def _abandoned(lease: IO[str]) -> bool:
     """Whether nobody held a lease now and after the grace time; if so, the lock is held on return."""
     for wait in (GRACE_SECONDS, 0.0):
-        try:
-            fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not locked(lease, wait=False):
             return False
         if wait:
-            fcntl.flock(lease, fcntl.LOCK_UN)
+            unlock(lease)
             time.sleep(wait)
     return True
 
@@ -206,12 +202,6 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(8)
             return
-
-
-def _write(path: Path, text: str) -> None:
-    whole = path.with_suffix(".tmp")
-    whole.write_text(text)
-    whole.replace(path)
 
 
 if __name__ == "__main__":

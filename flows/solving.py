@@ -15,9 +15,9 @@ from typing import Any
 
 from rich.console import Console
 
+from perfquarry.curation import Method
 from perfquarry.curation.evaluation.solving import (
     Edits,
-    Method,
     edit_tree,
     locate_request,
     oracle_files,

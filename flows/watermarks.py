@@ -14,6 +14,7 @@ from functools import cached_property
 
 from pydantic import Field, ValidationError
 
+from perfquarry.data.files import write_whole
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.records import Record, content_id
@@ -73,10 +74,7 @@ class Watermark:
         if again.left(run, [stage.name for stage in self._stages]):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        whole = self._path.with_suffix(".tmp")
-        whole.write_text(mark.model_dump_json(), encoding="utf-8")
-        whole.replace(self._path)
+        write_whole(self._path, mark.model_dump_json())
 
     @cached_property
     def head(self) -> str:

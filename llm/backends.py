@@ -12,10 +12,10 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from perfquarry.data.errors import BudgetExceeded, ModelFailed
+from perfquarry.data.files import write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record, content_id
 from perfquarry.llm.pace import Pace
-from perfquarry.llm.recordings import write_whole
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Provider, Reply, Request
 from perfquarry.llm.tokens import about_tokens
@@ -97,7 +97,6 @@ class Batch:
     def collect(self, requests: Sequence[Request[Any]], reply_store: ReplyStore) -> Iterator[Got]:
         """Replies batch by batch, after those of batches of earlier runs."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock.parent.mkdir(parents=True, exist_ok=True)
         left = {request.address: request for request in requests}
         failures: list[str] = []
         with FileLock(self._lock):

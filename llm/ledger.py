@@ -13,7 +13,6 @@ from perfquarry.data.errors import BudgetExceeded, InputError
 from perfquarry.data.records import CallMode, LlmCall, Reason, Stamp, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.llm.answers import read
-from perfquarry.llm.prices import Prices
 from perfquarry.llm.request import Got
 from perfquarry.llm.secrets import without_secrets
 
@@ -70,8 +69,8 @@ class Budget:
     Exact for one process at a time: what others spend meanwhile is seen when the next client is opened.
     """
 
-    def __init__(self, limit: float | None, ledger: Ledger, prices: Prices) -> None:
-        self._limit, self._prices, self._ledger = limit, prices, ledger
+    def __init__(self, limit: float | None, ledger: Ledger) -> None:
+        self._limit, self._ledger = limit, ledger
         self._spent = ledger.spent() if limit is not None else 0.0
         self._reserved = 0.0
         self._lock = threading.Lock()

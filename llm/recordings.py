@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import write_whole
 from perfquarry.data.records import Record
 from perfquarry.llm.request import Purpose, Reply, Stop, Usage
 
@@ -101,16 +100,3 @@ class Cassette:
     def get(self, address: str) -> Reply | None:
         """The reply, or None."""
         return self._replies.get(address)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that a kill at any moment leaves the old one, the new one or none, never a part."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

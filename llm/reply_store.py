@@ -38,7 +38,7 @@ class ReplyStore:
         self.prices = Prices(settings.prices)
         self._scope = (provider, where)
         self._ledger = Ledger(store, stamp, provider)
-        self.budget = Budget(settings.budget_usd, self._ledger, self.prices)
+        self.budget = Budget(settings.budget_usd, self._ledger)
         self._record = RecordedAnswers(Path(settings.record)) if settings.record else None
 
     def cached(self, request: Request[Any]) -> Got | None:
@@ -48,7 +48,6 @@ class ReplyStore:
 
     def turn(self, request: Request[Any]) -> FileLock:
         """Held while a request is asked, so that no other process or thread asks the same; dies with its holder."""
-        self.home.locks.mkdir(parents=True, exist_ok=True)
         return FileLock(self.home.locks / f"llm-{request.address[:3]}.lock")
 
     def note(self, gots: Sequence[Got], mode: CallMode) -> None:

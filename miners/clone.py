@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.files import appearing
 from perfquarry.data.git import (
     GitFolders,
     git_folder,
@@ -83,19 +83,11 @@ def _whole(destination: Path, origin: str, make: Callable[[Path], str]) -> str:
     """What `make` says of the clone it made under another name: it is there whole or not at all."""
     if destination.exists() and any(destination.iterdir()):
         raise GitFailed(f"cloning {origin}: {destination} is there and is no clone; move it away and run again")
-    partial = destination.with_name(f".{destination.name}.partial-{os.getpid()}")
-    shutil.rmtree(partial, ignore_errors=True)
-    destination.parent.mkdir(parents=True, exist_ok=True)
     try:
-        said = make(partial)
-        if destination.exists():
-            destination.rmdir()
-        partial.rename(destination)
-        return said
+        with appearing(destination) as partial:
+            return make(partial)
     except GitFailed as error:
         raise GitFailed(f"{error}; check the address, your access and the disk, then run again") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _fetch_or_clone(origin: str, destination: Path) -> str:

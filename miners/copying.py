@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from perfquarry.data.errors import GitFailed
+from perfquarry.data.files import appearing
 from perfquarry.data.git import GitFolders, Refs, make_ours, refs_of, write_refs
 
 _FOLDER = re.compile(r"[0-9a-f]{2}")
@@ -81,9 +81,8 @@ def _copy(file: os.DirEntry[str], into: Path) -> None:
     there, facts = into / file.name, file.stat(follow_symlinks=False)
     if there.exists() and ((old := there.stat()).st_size, old.st_mtime_ns) == (facts.st_size, facts.st_mtime_ns):
         return
-    partial = into / f".{uuid.uuid4().hex}"
-    try:
-        os.link(file.path, partial, follow_symlinks=False)
-    except OSError:  # another file system, or another owner
-        shutil.copy2(file.path, partial, follow_symlinks=False)
-    partial.replace(there)
+    with appearing(there) as partial:
+        try:
+            os.link(file.path, partial, follow_symlinks=False)
+        except OSError:  # another file system, or another owner
+            shutil.copy2(file.path, partial, follow_symlinks=False)

@@ -77,7 +77,6 @@ def _fetched(module: Path, address: str, commit: str, scheme: str) -> str:
     if urlsplit(address).scheme not in ("https", scheme):
         return f"{without_password(address)} is no https address"
     try:
-        module.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{module}.lock"):
             if not (module / "HEAD").exists():
                 make_ours(module, len(commit))

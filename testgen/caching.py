@@ -14,18 +14,19 @@ from collections.abc import Mapping, Sequence
 
 from perfquarry.data.records import Hit, Side
 from perfquarry.harness.contracts import ProbeItem
+from perfquarry.testgen.traced import lines_of
 
 Hits = Sequence[Hit]
 
 
 def lost_hits(first: Hits, again: Hits) -> int:
     """Number of changed lines that only the first call executed."""
-    return len(_lines(first) - _lines(again))
+    return len(lines_of(first) - lines_of(again))
 
 
 def only_first_hits(first: Hits, again: Hits) -> bool:
     """Whether the first call executed changed lines and a later one none."""
-    return bool(_lines(first)) and not _lines(again)
+    return bool(lines_of(first)) and not lines_of(again)
 
 
 def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side | None:
@@ -50,7 +51,3 @@ def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side |
 def first_call(item: ProbeItem) -> float:
     """Seconds of the first call, without those for which it had no processor where these are known."""
     return min(item.seconds, item.first_seconds or item.seconds)
-
-
-def _lines(hits: Hits) -> set[tuple[str, str, int]]:
-    return {(hit.side, hit.path, line) for hit in hits for line in hit.lines}

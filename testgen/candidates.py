@@ -12,6 +12,7 @@ from perfquarry.data.records import Hit, Reason, Side
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.needs import NEEDS, need_of
+from perfquarry.testgen.traced import lines_of
 
 TOO_SHORT_SECONDS = 20e-6
 """A test below it cannot be timed well: the clock and the loop around the call show."""
@@ -46,7 +47,7 @@ class Candidate:
     @cached_property
     def lines(self) -> frozenset[tuple[str, str, int]]:
         """Changed lines it executes: (side, path, line)."""
-        return frozenset((hit.side, hit.path, line) for hit in self.hits for line in hit.lines)
+        return lines_of(self.hits)
 
     @property
     def seconds(self) -> float:

@@ -106,40 +106,28 @@ def named_functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
 
 def functions_around(source: bytes, lines: Container[int]) -> set[str]:
     """Qualified names of the functions any of whose lines is given; 'outer.inner' for nested ones, and 'outer', too."""
-    found: set[str] = set()
-
-    def walk(node: ast.AST, prefix: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            inner = prefix
-            if isinstance(child, Function | ast.ClassDef):
-                inner = f"{prefix}{child.name}."
-                if isinstance(child, Function) and any(line in lines for line in _range(child)):
-                    found.add(inner[:-1])
-            walk(child, inner)
-
-    tree = parse(source)
-    if tree is not None:
-        walk(tree, "")
-    return found
+    return {name for name, function in _nested(source) if any(line in lines for line in _range(function))}
 
 
 def owners_of(source: bytes, lines: Container[int]) -> dict[int, str]:
     """Qualified name of the innermost function around each of the given lines that has one."""
-    found: dict[int, str] = {}
+    return {line: name for name, function in _nested(source) for line in _range(function) if line in lines}
 
-    def walk(node: ast.AST, prefix: str) -> None:
+
+def _nested(source: bytes) -> Iterator[tuple[str, Function]]:
+    """All functions with their qualified names, those inside others after them."""
+
+    def walk(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
         for child in ast.iter_child_nodes(node):
             inner = prefix
             if isinstance(child, Function | ast.ClassDef):
                 inner = f"{prefix}{child.name}."
             if isinstance(child, Function):
-                found.update((line, inner[:-1]) for line in _range(child) if line in lines)
-            walk(child, inner)
+                yield inner[:-1], child
+            yield from walk(child, inner)
 
     tree = parse(source)
-    if tree is not None:
-        walk(tree, "")
-    return found
+    return walk(tree, "") if tree is not None else iter(())
 
 
 def _functions(tree: ast.Module) -> list[Function]:

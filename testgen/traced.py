@@ -57,6 +57,11 @@ class Trace:
         return frozenset(name for owners in self.owners.values() for name in owners.values())
 
 
+def lines_of(hits: Iterable[Hit]) -> frozenset[tuple[str, str, int]]:
+    """The lines of hits: (side, path, line)."""
+    return frozenset((hit.side, hit.path, line) for hit in hits for line in hit.lines)
+
+
 def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
     """Changed lines inside functions; where there is none, those of the functions that stand for the change."""
     pairs = [(file, *_contents(file, base, head)) for file in change.files if is_python_source(file)]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from perfquarry.curation import Method
 from perfquarry.curation.problems.texts import gso_text
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Task
@@ -21,7 +22,6 @@ from perfquarry.llm.request import Request
 
 PROMPTS = Path(__file__).with_name("prompts")
 STAGE = "solve"
-Method = Literal["oracle", "locate"]
 MOST_FILES = 5
 SOURCES = (".py", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp")
 _FILE_TOKENS = 24_000

@@ -33,7 +33,7 @@ SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, GREY)
 """Colours of lines and groups, in this order."""
 PALETTE = (GROUND, INK, SOFT, GRID, *SERIES)
 
-BASE, HEAD, AA, NOISE = ORANGE, BLUE, GREY, VERMILLION
+HEAD, AA, NOISE = BLUE, GREY, VERMILLION
 """The same thing has the same colour in every plot."""
 
 

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +29,7 @@ from pydantic import ValidationError
 
 from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, gso_row, sweperf_row, unit_tests
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import appearing
 from perfquarry.data.records import (
     Record,
     ReleasedFolder,
@@ -202,30 +201,19 @@ def read_every_task(folder: Path) -> list[ReleasedTask]:
 def writing(to: Path) -> Iterator[Path]:
     """A folder that becomes `to` when everything in it is written; an older release there is replaced.
 
-    The older one is renamed, and deleted only when the new one is in its place: at every moment one of them is whole.
-
     Raises:
         InputError: `to` is there and is no release, or cannot be written.
     """
     if to.exists() and not ((to / SUMS).is_file() or (to.is_dir() and not any(to.iterdir()))):
         raise InputError(f"{to} is there and is no release: name another folder with --to")
     place = to.resolve()  # a symbolic link stays, and what it names is replaced
-    partial = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    old = partial.with_name(f"{partial.name}.old")
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        write_sums(partial)
-        if place.exists():
-            place.rename(old)
-        partial.rename(place)
+        with appearing(place, over=True) as partial:
+            partial.mkdir()
+            yield partial
+            write_sums(partial)
     except OSError as error:
         raise InputError(f"cannot write the release {to}: {error.strerror or error}") from error
-    finally:
-        if old.exists() and not place.exists():
-            old.rename(place)
-        for rest in (partial, old):
-            shutil.rmtree(rest, ignore_errors=True)
 
 
 def write_sums(folder: Path) -> None:

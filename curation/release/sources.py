@@ -8,6 +8,8 @@ Files of submodules stand where their commits stood: what a task needs is in its
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -83,17 +85,14 @@ def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
     wanted, env = sorted(set(trees)), _with_submodules(clone)
     try:
         objects = git(clone, "rev-list", "--objects", *wanted, env=env)  # names help to find what is alike
-        partial = into.with_name(f".{uuid.uuid4().hex}")
         options = ("--threads=1", "--no-reuse-delta", "--quiet")
-        name = git(clone, "pack-objects", *options, str(partial), env=env, given=objects).decode().strip()
+        with tempfile.TemporaryDirectory(dir=into.parent) as place:
+            git(clone, "pack-objects", *options, f"{place}/made", env=env, given=objects)
+            (made,) = Path(place).glob("*.pack")
+            shutil.move(made, into)
     except MissingObjects as error:
         raise InputError(f"{clone} lacks files of a base: clone the repository whole ({error})") from error
-    made = partial.with_name(f"{partial.name}-{name}.pack")
-    for rest in into.parent.glob(f"{partial.name}-{name}.*"):
-        if rest != made:
-            rest.unlink()
-    made.chmod(0o644)
-    made.replace(into)
+    into.chmod(0o644)
     return into.stat().st_size
 
 

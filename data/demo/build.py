@@ -11,6 +11,7 @@ from filelock import FileLock
 from perfquarry.data.demo.commits import DemoCommit, read_commits, width_table
 from perfquarry.data.demo.expectations import expected
 from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.files import appearing
 from perfquarry.data.git import Git, git_of, make_ours, plain_text
 
 _MARK = "perfquarry.demo"
@@ -30,21 +31,14 @@ def build_demo(path: Path) -> str:
     last = expected()[-1]
     if _head(path) == last.head_sha:
         return last.head_sha
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        FileLock(path.with_name(f".{path.name}.lock")),
-        tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch,
-    ):
+    with FileLock(path.with_name(f".{path.name}.lock")):
         if _head(path) == last.head_sha:  # another process was faster
             return last.head_sha
         _refuse_foreign(path)
-        fresh = Path(scratch) / "fresh"
-        made = write_history(fresh)[last.label]
-        if made != last.head_sha:
-            raise GitFailed(f"building the demo history gave {made}, not {last.head_sha}: report git's version")
-        if path.is_dir():
-            path.rename(Path(scratch) / "old")
-        fresh.rename(path)
+        with appearing(path, over=True) as fresh:
+            made = write_history(fresh)[last.label]
+            if made != last.head_sha:
+                raise GitFailed(f"building the demo history gave {made}, not {last.head_sha}: report git's version")
     return last.head_sha
 
 

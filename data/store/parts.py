@@ -7,7 +7,6 @@ moment it appears, whether or not they are removed already.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import threading
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from perfquarry.data.errors import StoreError, StoreUnreachable
+from perfquarry.data.files import is_locked
 from perfquarry.data.store.places import appearing
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -209,12 +209,7 @@ class Partition:
         age = time.time() - info.mtime_ns / 1e9
         if not self._local or age < _YOUNG_SECONDS:  # a young file may not be locked yet
             return bool(age > _ABANDONED_SECONDS)
-        try:
-            with Path(info.path).open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # its writer lives, or it is gone
-            return False
-        return True
+        return not is_locked(Path(info.path))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import writing
 
 
 def place_of(root: Path | str) -> tuple[fs.FileSystem, str]:
@@ -63,8 +63,7 @@ def appearing(filesystem: fs.FileSystem, folder: str, name: str) -> Iterator[IO[
     """A file to write to, which is there under its name when the block has ended without an error.
 
     On S3 an upload is what appears at once, and there is no renaming: the file is made on the local disk first.
-    Elsewhere it is written as `.<name>.tmp` and renamed; on the local disk a lock on that file shows that its
-    writer lives, and file and folder are forced to the disk.
+    Elsewhere it is written as `.<name>.…` and renamed; on the local disk see `data.files.writing`.
     """
     if isinstance(filesystem, fs.S3FileSystem):
         with tempfile.NamedTemporaryFile(prefix="perfquarry-") as file:
@@ -75,23 +74,14 @@ def appearing(filesystem: fs.FileSystem, folder: str, name: str) -> Iterator[IO[
                 pool.submit(_upload, file.name, filesystem, f"{folder}/{name}").result()
         return
     filesystem.create_dir(folder, recursive=True)
-    temporary = f"{folder}/.{name}.tmp"
-    if not isinstance(filesystem, fs.LocalFileSystem):
-        with filesystem.open_output_stream(temporary) as stream:
-            yield stream
-        filesystem.move(temporary, f"{folder}/{name}")
+    if isinstance(filesystem, fs.LocalFileSystem):
+        with writing(Path(folder, name)) as file:
+            yield file
         return
-    with Path(temporary).open("xb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+    temporary = f"{folder}/.{name}.tmp"
+    with filesystem.open_output_stream(temporary) as stream:
+        yield stream
     filesystem.move(temporary, f"{folder}/{name}")
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)  # the rename itself is on the disk only when the folder is
-    finally:
-        os.close(descriptor)
 
 
 def _upload(file: str, filesystem: fs.FileSystem, path: str) -> None:

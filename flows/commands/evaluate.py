@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.curation import Method
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
+from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
 from perfquarry.flows.homes import home_of
 
 Dataset = Annotated[
@@ -17,12 +18,7 @@ Dataset = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (solve, evaluate, analyse, leaderboard):
-        app.command()(command)
-
-
+@app.command()
 def solve(
     dataset: Dataset,
     to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); what it lacks is added.")],
@@ -36,7 +32,7 @@ def solve(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="oracle: the functions to change are named; locate: they are found first.")
+        Method, typer.Option(help="oracle: the functions to change are named; locate: they are found first.")
     ] = "oracle",
     attempts: Annotated[int, typer.Option(min=1, help="Attempts at each task.")] = 1,
     name: Annotated[
@@ -56,8 +52,6 @@ def solve(
     """Make predictions by a baseline: a model with one prompt, or an agent of yours."""
     if (llm is None) == (agent is None):
         raise InputError("give who solves: --llm openai:MODEL, or --agent 'COMMAND {workspace} {instructions}'")
-    if method not in ("oracle", "locate"):
-        raise InputError(f"--method {method}: give oracle or locate, such as --method oracle")
     variables = parts_of("--env", passed)
     if missing := [one for one in variables if one not in os.environ]:
         raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
@@ -69,17 +63,18 @@ def solve(
     solver = Solver(
         name=name or llm or str(agent).split()[0],
         attempts=attempts,
-        method="oracle" if method == "oracle" else "locate",
+        method=method,
         llm=llm or "",
         agent=agent or "",
         passed=variables,
         minutes=minutes,
         jobs=jobs,
     )
-    chosen = settings_from(settings, "heuristic", "unit-test", budget_usd)
+    chosen = settings_from(settings, budget_usd=budget_usd)
     solve_all(place, dataset, clone, only, to, solver, chosen)
 
 
+@app.command()
 def evaluate(
     predictions: Annotated[
         list[str],
@@ -104,10 +99,11 @@ def evaluate(
     from perfquarry.flows.evaluation import evaluate as grade_all
     from perfquarry.flows.options import settings_from
 
-    chosen = settings_from(settings, "heuristic", "unit-test")
+    chosen = settings_from(settings)
     grade_all(place, predictions, dataset, clone, to, only, chosen, jobs=jobs, retries=retries, as_json=as_json)
 
 
+@app.command()
 def analyse(
     report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
     dataset: Dataset,
@@ -123,10 +119,11 @@ def analyse(
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.patch_readings import analyse as read_all
 
-    chosen = settings_from(settings, "heuristic", "unit-test", budget_usd)
+    chosen = settings_from(settings, budget_usd=budget_usd)
     read_all(place, report, dataset, llm, votes, chosen, as_json=as_json)
 
 
+@app.command()
 def leaderboard(
     reports: Annotated[list[Path], typer.Argument(help="Folders that perfquarry evaluate wrote.")],
     to: Annotated[Path | None, typer.Option(help="Folder for the merged report.")] = None,

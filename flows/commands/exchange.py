@@ -7,16 +7,12 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.flows.commands.shared import Json
+from perfquarry.flows.commands.shared import Json, app
 
 Folder = Annotated[Path, typer.Argument(help="DIR of --llm exchange:DIR.", file_okay=False)]
 
 exchange = typer.Typer(no_args_is_help=True, help="Requests and answers in the folder of --llm exchange:DIR.")
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(exchange, name="exchange")
+app.add_typer(exchange, name="exchange")
 
 
 @exchange.command()

@@ -7,19 +7,14 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.curation import Format, Mode
+from perfquarry.curation import Format, Mode, Network
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId
+from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
 from perfquarry.flows.homes import home_of
 from perfquarry.llm import By
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (tasks, show, funnel, workloads, export, stability, costs, sampling, image):
-        app.command()(command)
-
-
+@app.command()
 def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """List the accepted tasks of a repository."""
     from perfquarry.flows import facts
@@ -27,6 +22,7 @@ def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     facts.tasks(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show one task: targets, workloads, timings, and the decision in words."""
     from perfquarry.flows.task_reports import report
@@ -34,6 +30,7 @@ def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> Non
     report(home_of(home), task_id, as_json=as_json)
 
 
+@app.command()
 def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many changes each stage kept, and why the rest were rejected."""
     from perfquarry.flows import facts
@@ -41,6 +38,7 @@ def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     facts.funnel(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many workloads each source gave, and why the rest were rejected."""
     from perfquarry.flows import facts
@@ -48,11 +46,14 @@ def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> Non
     facts.workloads(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def export(
     repo: Repo,
     to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
     form: Annotated[Format, typer.Option("--format", help="Which columns; harbor: one folder per task.")] = "native",
-    network: Annotated[str, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")] = "",
+    network: Annotated[
+        Network | None, typer.Option(help="harbor: no-network, or public where an engine cannot do that.")
+    ] = None,
     base_image: Annotated[str, typer.Option("--base", help="harbor: image to build on.")] = "",
     reviews: Annotated[
         Path | None, typer.Option(help="harbor: curators' decisions (Parquet); rejected tasks stay out.")
@@ -71,8 +72,6 @@ def export(
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     if (network or base_image or reviews or setting) and form != "harbor":
         raise InputError("--network, --base, --reviews and --setting are for --format harbor")
-    if network not in ("", "no-network", "public"):
-        raise InputError(f"unknown network {network!r}: no-network or public")
     from perfquarry.flows import exporting
 
     exporting.export(
@@ -81,13 +80,14 @@ def export(
         to,
         form,
         as_json=as_json,
-        network=network,
+        network=network or "no-network",
         base_image=base_image,
         reviews=reviews,
         setting=setting or "realistic",
     )
 
 
+@app.command()
 def stability(
     file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
     mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
@@ -99,6 +99,7 @@ def stability(
     report(file, mode, as_json=as_json)
 
 
+@app.command()
 def costs(
     repo: SomeRepo = None,
     by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
@@ -111,6 +112,7 @@ def costs(
     report(home_of(home), repo, by, as_json=as_json)
 
 
+@app.command()
 def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
     from perfquarry.flows.sampling import report
@@ -118,6 +120,7 @@ def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None
     report(home_of(home), repo, as_json=as_json)
 
 
+@app.command()
 def image(
     task_id: TaskId,
     to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],

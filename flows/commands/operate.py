@@ -6,16 +6,11 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.flows.commands.shared import HomeFolder, Json
+from perfquarry.flows.commands.shared import HomeFolder, Json, app
 from perfquarry.flows.homes import home_of
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (doctor, gc, ui, status):
-        app.command()(command)
-
-
+@app.command()
 def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
     """Check what this machine lacks, and what that costs; exit code 1 where it cannot curate."""
     from perfquarry.flows.doctor import report
@@ -24,6 +19,7 @@ def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command()
 def gc(
     home: HomeFolder = None,
     keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
@@ -37,6 +33,7 @@ def gc(
     collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
 
 
+@app.command()
 def ui(home: HomeFolder = None) -> None:
     """Open the local Prefect server's page, until Ctrl-C."""
     from perfquarry.flows.work import serve
@@ -44,6 +41,7 @@ def ui(home: HomeFolder = None) -> None:
     serve(home_of(home))
 
 
+@app.command()
 def status(
     once: Annotated[bool, typer.Option("--once", help="Print the table once instead of keeping it fresh.")] = False,
     home: HomeFolder = None,

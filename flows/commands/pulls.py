@@ -6,27 +6,20 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SettingsFile, Source, options_of
+from perfquarry.flows.commands.shared import Asked, Json, app, with_options
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(pulls)
-
-
+@app.command()
+@with_options("repo", "source", "home", "settings")
 def pulls(
-    repo: Repo,
+    options: Asked,
     policy: Annotated[
         str | None, typer.Option(help="Why others are rejected: all, merged, labelled, sweperf, swebench.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="From merge and squash commits alone; no key.")] = False,
-    source: Source = None,
-    home: HomeFolder = None,
-    settings: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
     """Read pull requests, their discussions and issues into the tables."""
-    options = options_of(repo, source, home=home, settings=settings, jobs=1)
     from perfquarry.flows.pull_reports import report
 
-    report(options, policy, offline=offline, as_json=as_json)
+    report(options(jobs=1), policy, offline=offline, as_json=as_json)

@@ -7,24 +7,19 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.flows.commands.shared import HomeFolder, Repo, options_of
+from perfquarry.flows.commands.shared import Asked, app, with_options
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(recipe)
-
-
+@app.command()
+@with_options("repo", "home")
 def recipe(
-    repo: Repo,
+    options: Asked,
     source: Annotated[
         str | None, typer.Option(help="Clone from this path or URL; REPO may then be a name of your own.")
     ] = None,
     to: Annotated[Path | None, typer.Option(help="File to write.", show_default="HOME/recipes/NAME.toml")] = None,
-    home: HomeFolder = None,
 ) -> None:
     """Write a recipe of a repository, to be edited: packages, Python, requirements, build, tests."""
-    options = options_of(repo, source, home=home)
     from perfquarry.flows.recipe import draft
 
-    draft(options, to)
+    draft(options(source=source), to)

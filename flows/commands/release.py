@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import Json as JsonOption
+from perfquarry.flows.commands.shared import Json, app
 from perfquarry.flows.homes import home_of
+from perfquarry.flows.output import print_json, say
 
 NOT_RUN = 3
 """Exit code of `check` when nothing failed and something was not run."""
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds `release` and its commands."""
-    group = typer.Typer(
-        invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks."
-    )
-    group.callback()(make)
-    group.command()(check)
-    group.command()(page)
-    group.command()(upload)
-    group.command()(registry)
-    app.add_typer(group, name="release")
+release = typer.Typer(invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks.")
+app.add_typer(release, name="release")
 
 
+@release.callback()
 def make(
     context: typer.Context,
     repo: Annotated[list[str] | None, typer.Option(help="Repository whose accepted tasks go in; repeatable.")] = None,
@@ -57,7 +50,7 @@ def make(
     base_image: Annotated[
         str, typer.Option("--base", help="--images-to: image to build on.", show_default="our own")
     ] = "",
-    network: Annotated[str, typer.Option(help="--images-to: no-network, or public.")] = "no-network",
+    network: Annotated[Network, typer.Option(help="--images-to: no-network, or public.")] = "no-network",
     org: Annotated[str, typer.Option(help="--images-to: tasks are named ORG/TASK.")] = "perfquarry",
     withdraw: Annotated[
         list[str] | None, typer.Option(help="TASK=REASON: take a published task back; repeatable.")
@@ -66,31 +59,27 @@ def make(
         list[str] | None, typer.Option(help="TASK=REASON: publish a task again, otherwise made; repeatable.")
     ] = None,
     home: Annotated[list[Path] | None, typer.Option(help="Home; repeatable: the first that has a repository.")] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Write the accepted tasks as a dataset: Parquet, card, checksums, changelog."""
     if context.invoked_subcommand:
         return
     if not (repo and version and to):
         raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload, registry")
-    if network not in ("no-network", "public"):
-        raise InputError(f"unknown network {network!r}: no-network or public")
     from perfquarry.flows.harbor import ImagesAsked
-    from perfquarry.flows.releasing import release
+    from perfquarry.flows.releasing import release as write
 
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]
-    mode: Literal["no-network", "public"] = "public" if network == "public" else "no-network"
-    images = ImagesAsked(images_to, base_image, mode, org) if images_to else None
+    images = ImagesAsked(images_to, base_image, network, org) if images_to else None
     given = (_reasons(withdraw, "--withdraw"), _reasons(replace, "--replace"))
-    manifest, changes = release(
+    manifest, changes = write(
         homes, repo, version, name, to, reviews, checked, previous, images, *given, say=errors.print
     )
     if as_json:
-        facts = {"folder": str(to), **manifest.model_dump(mode="json"), "changes": changes.model_dump()}
-        print(json.dumps({**facts, "expected_false": manifest.expected_false}, indent=2))
+        facts = {"folder": to, **manifest.model_dump(mode="json"), "changes": changes}
+        print_json({**facts, "expected_false": manifest.expected_false})
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     counts = ", ".join(f"{count} {name}" for name, count in manifest.rows.items())
     say(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
     for one in manifest.left_out:
@@ -113,6 +102,7 @@ def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
     return {task_id: reason.strip() for task_id, _, reason in pairs}
 
 
+@release.command()
 def check(
     folder: FolderArgument,
     run: Annotated[
@@ -126,7 +116,7 @@ def check(
         Path | None, typer.Option(help="Where tasks are made.", show_default="cache/release of the default home")
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Check a release: files, leaks, folders, images; every task passes with its patch and fails without.
 
@@ -137,12 +127,12 @@ def check(
     from perfquarry.flows.release_gate import gate
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
-    how = settings_from(settings, "heuristic", "unit-test")
-    outcome = gate(folder, place, how, run=run, images=images, note=note, as_json=as_json)
+    outcome = gate(folder, place, settings_from(settings), run=run, images=images, note=note, as_json=as_json)
     if code := {"ok": 0, "failed": 1, "not run": NOT_RUN}[outcome]:
         raise typer.Exit(code)
 
 
+@release.command()
 def page(
     folder: FolderArgument,
     to: Annotated[
@@ -151,7 +141,7 @@ def page(
     report: Annotated[
         Path | None, typer.Option(help="Report of `perfquarry evaluate` on this release: best known, discrimination.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Write a release as a page to look at: works offline, needs no server and asks no host for anything."""
     from perfquarry.curation.release.site import write_site
@@ -161,28 +151,27 @@ def page(
         drawn = bar.add_task("pages", total=None)
         site = write_site(folder, to, report, lambda done, pages: bar.update(drawn, completed=done, total=pages))
     if as_json:
-        print(site.model_dump_json(indent=2))
+        print_json(site)
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     size = f"{site.pages} pages, {site.bytes / 2**20:.1f} MiB"
     say(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
 
 
+@release.command()
 def upload(
     folder: FolderArgument,
     to: Annotated[str, typer.Option(help="Repository of the Hub: owner/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be sent.")] = False,
     private: Annotated[bool, typer.Option(help="A new repository is private.")] = False,
-    as_json: JsonOption = False,
+    as_json: Json = False,
 ) -> None:
     """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run again, it goes on."""
     from perfquarry.curation.release.upload import upload as send
 
     plan = send(folder, to, dry_run=dry_run, private=private)
     if as_json:
-        print(plan.model_dump_json(indent=2))
+        print_json(plan)
         return
-    say = Console(highlight=False, markup=False, soft_wrap=True).print
     for name, size in plan.files.items():
         say(f"{size:>12,}  {name}")
     for name in plan.removed:
@@ -192,6 +181,7 @@ def upload(
     say(f"{total}\n{done}")
 
 
+@release.command()
 def registry(
     folder: FolderArgument,
     url: Annotated[str, typer.Option(help="Address that git clones the release from.")],

@@ -7,15 +7,11 @@ from typing import Annotated
 import typer
 
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, parts_of
+from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
 from perfquarry.flows.homes import home_of
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(revalidate)
-
-
+@app.command()
 def revalidate(
     source: Annotated[
         str,
@@ -34,4 +30,4 @@ def revalidate(
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.revalidation import revalidate as measure_again
 
-    measure_again(place, source, clone, only, settings_from(settings, "heuristic", "unit-test"), as_json=as_json)
+    measure_again(place, source, clone, only, settings_from(settings), as_json=as_json)

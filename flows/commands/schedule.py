@@ -9,7 +9,7 @@ import typer
 
 from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import HomeFolder, Json
+from perfquarry.flows.commands.shared import HomeFolder, Json, app
 from perfquarry.flows.homes import home_of
 
 Names = Annotated[
@@ -19,12 +19,7 @@ Names = Annotated[
 schedule = typer.Typer(
     no_args_is_help=True, help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own."
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.add_typer(schedule, name="schedule")
-    app.command()(worker)
+app.add_typer(schedule, name="schedule")
 
 
 @schedule.command("list")
@@ -66,6 +61,7 @@ def print_yaml() -> None:
     typer.echo(prefect_yaml(), nl=False)
 
 
+@app.command()
 def worker(
     limit: Annotated[int, typer.Option(min=1, help="Runs at once; their timings wait for each other anyway.")] = 1,
     name: Annotated[str | None, typer.Option(help="The worker's name on the page.", show_default="host's")] = None,

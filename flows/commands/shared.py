@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,6 +18,16 @@ from perfquarry.flows.homes import home_of
 
 if TYPE_CHECKING:
     from perfquarry.flows.options import Options
+
+app = typer.Typer(
+    name="perfquarry",
+    help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
+    "First: [bold]perfquarry curate demo[/]",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+"""The command; each module of `flows.commands` adds its own."""
 
 _REPO = typer.Argument(help="Name in the registry, git URL, or local path.", autocompletion=repositories)
 _TASK = typer.Argument(help="Task id, or the start of one, or of a head's hash.", autocompletion=tasks)
@@ -33,6 +46,10 @@ OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID
 Limit = Annotated[
     int | None, typer.Option(min=1, help="This run is about the N most probable changes that are not finished.")
 ]
+Seconds = Annotated[
+    str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
+]
+Wanted = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
 Judge = Annotated[
     str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
 ]
@@ -106,22 +123,21 @@ def parts_of(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def options_of(
-    repo: str,
-    source: str | None = None,
-    *,
-    home: Path | None,
-    settings: Path | None = None,
-    jobs: int | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    changes: str | None = None,
-    limit: int | None = None,
-    seconds: str | None = None,
-    tasks: int | None = None,
-    judge: str = "heuristic",
-    workloads: str = "unit-test",
-    llm: str | None = None,
-    budget_usd: float | None = None,
+    repo: Repo,
+    source: Source = None,
+    since: Since = None,
+    until: Until = None,
+    changes: Changes = None,
+    limit: Limit = None,
+    seconds: Seconds = None,
+    tasks: Wanted = None,
+    judge: Judge = "heuristic",
+    workloads: Workloads = "unit-test",
+    llm: Llm = None,
+    budget_usd: Budget = None,
+    home: HomeFolder = None,
+    jobs: Jobs = None,
+    settings: SettingsFile = None,
 ) -> Options:
     """The options of a command, resolved.
 
@@ -148,3 +164,36 @@ def options_of(
         tasks=tasks,
         settings=settings_from(settings, judge, workloads, budget_usd, llm),
     )
+
+
+Asked = functools.partial["Options"]
+"""`options_of` with what was given; called, it resolves that."""
+_PARAMETERS = inspect.signature(options_of).parameters
+_ANNOTATIONS = get_type_hints(options_of, localns={"Options": Any}, include_extras=True)
+
+
+def with_options(*names: str, **instead: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that takes these parameters of `options_of`, all without names, and gets them as its first, `Asked`.
+
+    Args:
+        names: of the parameters.
+        instead: further ones, with an annotation of the command's own.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(command).parameters.values()
+        hints = get_type_hints(command, localns={"Options": Any, "Asked": Any}, include_extras=True)
+        kinds = _ANNOTATIONS | hints | instead
+        shared = [_PARAMETERS[name] for name in (*names, *instead)] or list(_PARAMETERS.values())
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            command(functools.partial(options_of, **{one.name: given.pop(one.name) for one in shared}), **given)
+
+        parameters = [one.replace(kind=one.KEYWORD_ONLY, annotation=kinds[one.name]) for one in (*own, *shared)]
+        parameters.sort(key=lambda one: one.name in ("server", "as_json"))  # in the help these come last
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        return called
+
+    return decorated

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from perfquarry.data.files import remove, write_whole
 from perfquarry.harness.metadata.package import read_text
 from perfquarry.harness.metadata.recipe import SITE
 from perfquarry.harness.trees.checkouts import build_inputs
-from perfquarry.harness.trees.removal import remove
 
 # What build systems rebuild from by its time; where distutils overlooks it (headers, static libraries): `_MADE`
 _TRACKED = {
@@ -138,9 +138,7 @@ class BuildFolder:
 
     def keep(self, sources: Sources) -> None:
         """Notes that the build tree is what a build of the sources left."""
-        partial = self._state.with_suffix(".partial")
-        partial.write_text(json.dumps({"key": sources.key, "files": sources.files}), encoding="ascii")
-        partial.replace(self._state)
+        write_whole(self._state, json.dumps({"key": sources.key, "files": sources.files}))
 
     def clear(self) -> None:
         """Removes the build tree; what a survivor of a killed build still writes goes to another folder."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfquarry.data.files import write_whole
 from perfquarry.data.records import Reason
 from perfquarry.harness.building.python2 import does_not_parse_since, fails_at_import_since
 from perfquarry.harness.contracts import Command, Completed, Limits, Sandbox
@@ -98,9 +98,7 @@ class Checker:
         self._run(tree, ["-I", "-S", "-c", _COMPILE, str(tree)], writable=(tree,))
         done.parent.mkdir(exist_ok=True)
         done.touch()
-        partial = latest.with_name(f".{uuid.uuid4().hex}")
-        partial.write_text(tree.name, encoding="utf-8")
-        partial.replace(latest)
+        write_whole(latest, tree.name)
 
     def _run(self, tree: Path, arguments: Sequence[str], writable: tuple[Path, ...] = ()) -> Completed:
         return self.sandbox.run(

@@ -119,7 +119,6 @@ def install(packages: Sequence[str], lock: Path) -> str | None:
     tool = shutil.which("apt-get")
     if tool is None or os.geteuid() != 0:
         return "only root can install packages, and only with apt-get"
-    lock.parent.mkdir(parents=True, exist_ok=True)
     command = [tool, "install", "--yes", "--quiet", "--no-upgrade", "--no-install-recommends", "--", *packages]
     try:
         with FileLock(lock, timeout=_SECONDS):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import platform
 import re
 import shutil
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfquarry.data.children import Need, answer_of, environment
+from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
 from perfquarry.data.records import content_id
 
@@ -121,13 +121,10 @@ def _programs_of(rustc: str) -> Path:
 def _masquerade(home: Home, ccache: Path) -> Path:
     """A folder in which the compilers' names are ccache's: build systems need not know of it."""
     folder = home.cache / "compilers"
-    folder.mkdir(parents=True, exist_ok=True)
     triplet = f"{platform.machine()}-linux-gnu"
     for name in [*_COMPILERS, f"{triplet}-gcc", f"{triplet}-g++"]:
         link = folder / name
         if shutil.which(name) and not (link.is_symlink() and link.readlink() == ccache):
-            partial = folder / f".{name}-{os.getpid()}"
-            partial.unlink(missing_ok=True)
-            partial.symlink_to(ccache)
-            partial.replace(link)
+            with appearing(link) as partial:
+                partial.symlink_to(ccache)
     return folder

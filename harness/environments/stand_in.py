@@ -24,9 +24,9 @@ from pathlib import Path
 import psutil
 
 from perfquarry.data.errors import SandboxUnavailable
+from perfquarry.data.files import remove
 from perfquarry.harness.building.checks import describe, environment_variables, interpreter_folder
 from perfquarry.harness.contracts import Command, Completed, Limits, Sandbox
-from perfquarry.harness.trees.removal import remove
 
 FOLDER = ".stand-in"
 """Beside what is installed, as long as that lasts."""

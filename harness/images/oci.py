@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import writing
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -75,7 +76,7 @@ class OciLayout:
         with partial.open("rb") as file:
             digest = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
         self.blob(digest).parent.mkdir(parents=True, exist_ok=True)
-        partial.replace(self.blob(digest))
+        shutil.move(partial, self.blob(digest))
         return {"mediaType": f"{LAYER}+gzip", "digest": digest, "size": self.blob(digest).stat().st_size}
 
     def add(self, tag: str, config: bytes, layers: list[dict[str, Any]]) -> OciImage:
@@ -103,16 +104,15 @@ def unpack_saved(saved: IO[bytes], folder: Path) -> list[OciImage]:
 
 
 def write_archive(saved: IO[bytes], path: Path) -> str:
-    """Writes what `docker save` gave of one image as an OCI archive, whole or not at all; its manifest's digest."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pq-layout-") as place:
-            (image,) = unpack_saved(saved, Path(place))
-            with tarfile.open(partial, "w") as archive:
-                _archive(OciLayout(Path(place)), image, archive)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Writes what `docker save` gave of one image as an OCI archive; `path` is there whole or not at all.
+
+    Returns:
+        The digest of the manifest, 'sha256:...'.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pq-layout-") as place, writing(path) as file:
+        (image,) = unpack_saved(saved, Path(place))
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            _archive(OciLayout(Path(place)), image, archive)
     return image.digest
 
 

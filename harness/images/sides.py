@@ -84,7 +84,7 @@ class Images:
             SandboxUnavailable: no engine, no base image, or a layer could not be made.
             EnvironmentFailed: the interpreter does not run on the base image.
         """
-        with self._locked(), tempfile.TemporaryDirectory(prefix="pq-task-") as place:
+        with FileLock(self.home.locks / "images.lock"), tempfile.TemporaryDirectory(prefix="pq-task-") as place:
             parent, archive = self._environment(built), Path(place) / "repository.tar.gz"
             pack_repository(built.tree, made, archive)
             with archive.open("rb") as file:
@@ -112,10 +112,6 @@ class Images:
         name = _layer("dependencies", parent, write, str(built.python.parents[1]), built.environment_id)
         _prove(name, built, _paths(built))
         return name
-
-    def _locked(self) -> FileLock:
-        self.home.locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.home.locks / "images.lock")
 
     def remove(self, image: TaskImage) -> None:
         """Removes an image of ours; layers that others share stay.

@@ -26,7 +26,6 @@ def build_slot(locks: Path, memory_bytes: int) -> Iterator[None]:
         locks: folder of the lock files (`Home.locks`).
         memory_bytes: what the build may take; 0: only cores count.
     """
-    locks.mkdir(parents=True, exist_ok=True)
     while (slot := _free_slot(locks, memory_bytes)) is None:
         time.sleep(POLL_SECONDS)
     try:

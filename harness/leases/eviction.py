@@ -18,17 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import psutil
 from pydantic import ByteSize, Field, TypeAdapter, ValidationError
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.files import remove, write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.harness.building.build_folders import build_folder_lock
 from perfquarry.harness.leases.leases import is_leased, unleased
 from perfquarry.harness.leases.shared_folders import MADE, disk_bytes, lease_marker
 from perfquarry.harness.trees.checkouts import tree_marker
-from perfquarry.harness.trees.removal import remove
 
 BUDGET_VARIABLE = "PERFQUARRY_DISK_BUDGET"
 DEFAULT_BUDGET = 20 * 1024**3
@@ -37,8 +36,8 @@ UNLOCKED_SECONDS = 60.0
 """A scratch folder younger than that may not be locked by its maker yet."""
 
 Kind = Literal["environment", "tree", "artifacts", "build folder", "leftover"]
-_PARTIAL_TREE = re.compile(r"\.(?P<tree>.+)\.[0-9a-f]{32}(\.index(\.lock)?)?")
-_PARTIAL_CLONE = re.compile(r"\..+\.(partial|fresh|old)-(?P<pid>\d+)")
+_PARTIAL_TREE = re.compile(r"\.(?P<tree>[^.].*)\.[0-9a-f]{32}(\.index(\.lock)?)?")
+_PARTIAL_CLONE = re.compile(r"\.(?P<name>.+)\.git\.([0-9a-f]{32}|partial-\d+)")
 _SIZES = TypeAdapter(dict[str, tuple[int, float]])
 
 
@@ -136,10 +135,7 @@ def inventory(home: Home) -> list[Thing]:
                 sizes[name] = (size, used_at)
             things.append(_thing(kind, path, marker, used_at, size))
     if sizes != known:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f".{uuid.uuid4().hex}")
-        partial.write_bytes(_SIZES.dump_json(sizes))
-        partial.replace(file)
+        write_whole(file, _SIZES.dump_json(sizes))
     return things
 
 
@@ -173,8 +169,8 @@ def _leftovers(home: Home) -> Iterator[Thing]:
         if part := _PARTIAL_TREE.fullmatch(path.name):
             found.append((path, tree_marker(home.locks, path.with_name(part["tree"]))))
     for path in home.repositories.glob(".*"):
-        if (clone := _PARTIAL_CLONE.fullmatch(path.name)) and not psutil.pid_exists(int(clone["pid"])):
-            found.append((path, path))
+        if clone := _PARTIAL_CLONE.fullmatch(path.name):
+            found.append((path, home.clone_lock(clone["name"])))
     for path in (home.cache / "probes").glob("probe-*"):
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ctime < time.time() - UNLOCKED_SECONDS:
@@ -200,8 +196,5 @@ def _evict(home: Home, thing: Thing) -> bool:
         thing.path.rename(doomed)
         if thing.kind not in ("leftover", "build folder"):  # builds wait for the very file of a build folder's lock
             thing.marker.unlink()
-    if doomed.is_dir():
-        remove(doomed)
-    else:
-        doomed.unlink(missing_ok=True)
+    remove(doomed)
     return True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
+
+from perfquarry.data.files import locked
 
 
 class Leases:
@@ -21,7 +22,7 @@ class Leases:
     def add(self, marker: Path) -> None:
         """Marks a thing as used now and keeps it; waits while it is being evicted, which is one renaming."""
         if marker not in self._locks:
-            self._locks[marker] = _locked(marker, fcntl.LOCK_SH)
+            self._locks[marker] = _open_locked(marker, shared=True)
         os.utime(self._locks[marker])
 
 
@@ -63,7 +64,7 @@ def lease(marker: Path) -> None:
 def unleased(marker: Path) -> Iterator[bool]:
     """Whether nobody uses the thing of a marker; if so, nobody begins to before this ends."""
     try:
-        descriptor = _locked(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = _open_locked(marker, wait=False)
     except BlockingIOError:
         yield False
         return
@@ -81,14 +82,15 @@ def is_leased(marker: Path) -> bool:
         return not free
 
 
-def _locked(marker: Path, operation: int) -> int:
+def _open_locked(marker: Path, *, shared: bool = False, wait: bool = True) -> int:
     """Descriptor of the locked marker, of the file that has its name now: an earlier one may have been removed."""
     marker.parent.mkdir(parents=True, exist_ok=True)
     while True:
         make = 0 if marker.is_dir() else os.O_CREAT
         descriptor = os.open(marker, os.O_RDONLY | os.O_CLOEXEC | make, 0o644)
         try:
-            fcntl.flock(descriptor, operation)
+            if not locked(descriptor, shared=shared, wait=wait):
+                raise BlockingIOError(f"{marker} is in use")
             if os.path.samestat(os.fstat(descriptor), marker.stat()):
                 return descriptor
         except FileNotFoundError:

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from filelock import FileLock
 
+from perfquarry.data.files import remove, write_whole
 from perfquarry.data.records import Record
 from perfquarry.harness.leases.build_slots import build_slot
 from perfquarry.harness.leases.leases import lease, leases_held
 from perfquarry.harness.rejections import Rejection
-from perfquarry.harness.trees.removal import remove
 
 Made = TypeVar("Made", bound=Record)
 MADE = "made.json"
@@ -51,7 +51,6 @@ def make_shared(
     known = _read(marker, kind, usable)
     if known is not None:
         return known, False
-    lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):
         known = _read(marker, kind, usable)
         if known is not None:
@@ -64,9 +63,7 @@ def make_shared(
         if isinstance(made, Rejection):
             remove(folder)
             return made, True
-        partial = marker.with_suffix(".partial")
-        partial.write_text(made.model_dump_json(), encoding="utf-8")
-        partial.replace(marker)
+        write_whole(marker, made.model_dump_json())
         for other in folder.iterdir():  # what children of a killed maker wrote meanwhile
             if other not in (place, marker):
                 remove(other)

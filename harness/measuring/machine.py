@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
 import time
@@ -16,6 +15,7 @@ import psutil
 
 from perfquarry.data.children import answer_of
 from perfquarry.data.errors import MachineBusy
+from perfquarry.data.files import locked
 from perfquarry.data.records import Machine, content_id
 
 LOCK_NAME = "perfquarry-measurement.lock"
@@ -142,7 +142,7 @@ def measurement_lock(
             name = LOCK_NAME if core is None else f"{core}-{LOCK_NAME}"
             descriptors[core] = _open_shared(folder / name)
             stack.callback(os.close, descriptors[core])  # frees the lock, too
-        while (taken := next((core for core in cores if _taken(descriptors[core])), _NONE)) is _NONE:
+        while (taken := next((core for core in cores if locked(descriptors[core], wait=False)), _NONE)) is _NONE:
             waited = time.monotonic() - begin
             if timeout is not None and waited >= timeout:
                 raise MachineBusy(
@@ -171,11 +171,3 @@ def _open_shared(path: Path) -> int:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
             path.chmod(0o444)  # whatever the umask
         return os.open(path, flags)
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

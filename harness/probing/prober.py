@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfquarry.data.children import environment
+from perfquarry.data.files import remove
 from perfquarry.harness.contracts import (
     BuiltSide,
     Command,
@@ -28,7 +29,6 @@ from perfquarry.harness.measuring.callgrind import Callgrind
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.recording import Recorded, Unrecorded
 from perfquarry.harness.trees.foreign_files import Forged, content_of, files_below
-from perfquarry.harness.trees.removal import remove
 
 PROBE = Path(__file__).resolve().parents[1] / "probe" / "probe.py"
 """The program; it imports what lies beside it."""

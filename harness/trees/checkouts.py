@@ -13,12 +13,12 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from perfquarry.data.errors import GitFailed
+from perfquarry.data.files import appearing, remove
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason, content_id
 from perfquarry.harness.leases.leases import lease, leases_held
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.trees.clone_git import MissingObjects, git
-from perfquarry.harness.trees.removal import remove
 
 MTIME = 946684800
 """Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""
@@ -89,18 +89,15 @@ class Checkouts:
         lease(tree_marker(self._locks, place))
         if place.is_dir():
             return place
-        self._folder.mkdir(parents=True, exist_ok=True)
         # pytest looks for its settings in all folders above a tree without its own: this one ends the search
+        self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder.parent / "pytest.ini").touch()
-        partial = self._folder / f".{name}.{uuid.uuid4().hex}"
         try:
-            make(partial)
-            partial.rename(place)
+            with appearing(place) as partial:
+                make(partial)
         except OSError:  # another process may have been first
             if not place.is_dir():
                 raise
-        finally:
-            remove(partial)
         return place
 
     def hash_of_build_inputs(self, sha: str) -> str | Rejection:
@@ -119,11 +116,6 @@ class Checkouts:
         kept = [(path.hex(), facts.decode()) for facts, _, path in entries if matters(path)]
         there = [name for name, facts in kept if facts.startswith(_SUBMODULE) and any(_entries(tree, name))]
         return content_id("files", kept, *there)
-
-    def discard(self, sha: str) -> None:
-        """Removes the trees of a commit, those with added files too, if they are there."""
-        for path in self._folder.glob(f"{sha}*"):
-            remove(path)
 
 
 def tree_marker(locks: Path, tree: Path) -> Path:

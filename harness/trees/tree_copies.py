@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from perfquarry.data.files import remove
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.trees.removal import remove
 
 SHORTEST = 8
 """Characters of the copy's name at least."""

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from perfquarry.data.alive import SignOfLife, dead, lives
+from perfquarry.data.alive import SignOfLife, dead
 from perfquarry.data.claims import Claims
 from perfquarry.data.errors import ClaimsUnavailable, InputError
+from perfquarry.data.files import is_locked
 from tests.real_servers import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,14 +113,14 @@ def test_a_killed_process_of_this_home_loses_its_claims_at_once(workers: Workers
     assert gained == "['x', 'y']"
     here, elsewhere = workers.one(), workers.one("another machine")
     assert here.elsewhere(workers.scope) == {"x", "y"}
-    assert lives(tmp_path / "here", holder)
+    assert is_locked(tmp_path / "here" / holder)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert elsewhere.elsewhere(workers.scope) == {"x", "y"}  # sees no sign: it waits for the lease
     assert here.elsewhere(workers.scope) == set()
     assert here.take(workers.scope, ["x"], here.now()) == ["x"]
-    assert not lives(tmp_path / "here", holder)
-    assert lives(tmp_path / "here", here.holder)
+    assert not is_locked(tmp_path / "here" / holder)
+    assert is_locked(tmp_path / "here" / here.holder)
 
 
 def test_many_workers_do_every_key_once(workers: Workers) -> None:
@@ -160,7 +161,7 @@ def test_signs_of_the_dead_are_told_once(tmp_path: Path) -> None:
     assert list(dead(tmp_path)) == ["ended"]
     assert list(dead(tmp_path)) == []
     alive.end()
-    assert not lives(tmp_path, "alive")
+    assert not is_locked(tmp_path / "alive")
 
 
 @pytest.mark.parametrize("url", ["mysql://somewhere/x", "no url", "sqlite://", "unknown+driver://x/y"])

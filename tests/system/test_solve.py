@@ -115,7 +115,7 @@ def answer(folder: Path, value: dict[str, Any]) -> None:
         (("--agent", "true {nothing}"), "it may name {workspace}"),
         (("--agent", "true", "--env", "NO_SUCH_NAME"), "which is not set here"),
         (("--agent", "no-such-program"), "cannot be run"),
-        (("--llm", "openai:x", "--method", "guess"), "give oracle or locate"),
+        (("--llm", "openai:x", "--method", "guess"), "not one of 'oracle', 'locate'"),
     ],
 )
 def test_bad_usage(

@@ -54,8 +54,8 @@ class Trial(TwoTrees):
 
     def select(self, settings: GenerateSettings = SETTINGS) -> list[Workload]:
         tools: dict[Side, Path] = {"base": TOOLS, "head": TOOLS}
-        sides = self.built["base"], self.built["head"]
-        return UnitTests().workloads(Case(self.change, self.verdict, *sides, self.prober, settings, STAMP, tools))
+        base, head = self.built["base"], self.built["head"]
+        return UnitTests().workloads(Case(self.change, self.verdict, base, head, self.prober, settings, STAMP, tools))
 
 
 def reasons(rows: list[Workload]) -> dict[str, str | None]:

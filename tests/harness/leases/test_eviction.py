@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
@@ -161,13 +163,13 @@ def test_scratch_folders_go_when_their_process_is_dead(home: Home, monkeypatch: 
 
 
 def test_partial_clones_go_with_their_process(home: Home) -> None:
-    home.repositories.mkdir(parents=True)
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    for pid in (gone.pid, os.getpid()):
-        (home.repositories / f".lib.git.partial-{pid}").mkdir()
+    half = home.repositories / f".lib.git.{uuid.uuid4().hex}"
+    half.mkdir(parents=True)
     (home.repositories / "lib.git").mkdir()
-    assert names(make_room(home)) == [f".lib.git.partial-{gone.pid}"]
+    with FileLock(home.clone_lock("lib")):
+        assert names(make_room(home)) == []
+    assert names(make_room(home)) == [half.name]
+    assert not half.exists()
 
 
 def test_an_eviction_that_was_killed_is_finished_by_the_next(home: Home) -> None:

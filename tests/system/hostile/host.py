@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 
+from perfquarry.data.files import remove
 from perfquarry.harness.sandbox.hidden import PRIVATE
 from perfquarry.harness.sandbox.mounts import within
-from perfquarry.harness.trees.removal import remove
 
 PLACES = (
     "/",

@@ -36,7 +36,8 @@ from perfquarry.harness.contracts import BuiltSide, Command, Completed, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox.engine import connected, owner_labels
-from perfquarry.testgen.unit_tests import select
+from perfquarry.testgen.case import Case
+from perfquarry.testgen.unit_tests import UnitTests
 from tests.bare_python import make_bare_python
 from tests.system.hostile.host import MEBI, Host
 from tests.system.hostile.programs import Program
@@ -167,7 +168,8 @@ class Range:
             **STAMP.fields(), change_id=change.change_id, judge="heuristic", is_performance="yes", probability=0.9
         )
         prober = self._prober(program, "generate", sandbox)
-        rows = select(change, verdict, *self._sides(program, "generate"), prober, settings, STAMP, tools={})
+        case = Case(change, verdict, *self._sides(program, "generate"), prober, settings, STAMP, tools={})
+        rows = UnitTests().workloads(case)
         return self._first(rows), "\n".join(row.detail for row in rows)
 
     def _measure(self, program: Program, sandbox: Tight) -> tuple[str, str]:
