@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.blocks import Session, runs_of
 from perfquarry.curation.evaluation.report import EvaluationReport, read_grades, read_report
+from perfquarry.curation.plots.strips import are_ratios
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import Manifest
-from perfquarry.curation.release.strips import is_ratio
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Grade, Record, ReleasedTask, ReleasedTiming, Revalidation, Stamp, Timing
 
@@ -42,7 +42,7 @@ class PageSource:
         """Sessions of a task's workloads by workload_id, those of its own machine before others'."""
         mine = self.timings.filter(pc.equal(self.timings["task_id"], task.task_id))
         rows = files.as_records(mine, ReleasedTiming, files.parquet_of(self.folder, "timings"))
-        timings = [_timing(row) for row in rows if all(map(is_ratio, row.samples))]
+        timings = [_timing(row) for row in rows if are_ratios(row.samples)]
         runs = sorted(runs_of(timings), key=lambda run: (run.machine_id == task.machine_id, run.machine_id))
         return {run.workload_id: run.sessions for run in runs}
 
@@ -67,7 +67,7 @@ def read_source(folder: Path, report: Path | None = None) -> PageSource:
     return PageSource(
         folder=folder,
         manifest=manifest,
-        tasks=sorted(tasks, key=lambda task: (-task.speedup if is_ratio(task.speedup) else 0.0, task.task_id)),
+        tasks=sorted(tasks, key=lambda task: (-task.speedup if are_ratios([task.speedup]) else 0.0, task.task_id)),
         timings=files.read_table(folder, "timings") if "timings" in has else _none(ReleasedTiming),
         revalidations=files.read(folder, Revalidation, "revalidations") if "revalidations" in has else [],
         report=found[0],

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from perfquarry.curation.plots.strips import Strip, strips
 from perfquarry.curation.release.card import measured_again, statistics_of
 from perfquarry.curation.release.site_data import PageSource
 from perfquarry.curation.release.site_plots import dataset_plots
 from perfquarry.curation.release.site_task import inline, kind_of
-from perfquarry.curation.release.strips import Strip, strips
 from perfquarry.data.records import ReleasedTask
 
 _LOAD = """\

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from perfquarry.curation.plots.canvas import drawing, ratio_axis, ratio_range, short, times
 from perfquarry.curation.plots.palette import GREY, HEAD, SERIES, Colour
+from perfquarry.curation.plots.strips import MOST, are_ratios
 from perfquarry.curation.release.manifest import Source
-from perfquarry.curation.release.strips import MOST, is_ratio
 from perfquarry.data.records import ReleasedTask
 
 _MARKERS = "osD^vX"
@@ -19,7 +19,7 @@ _NAME = 40
 def dataset_plots(tasks: Sequence[ReleasedTask], sources: Sequence[Source]) -> list[tuple[str, str]]:
     """Titles and SVG; a plot without anything in it is left out."""
     sources = [one for one in sources if all(0 <= stage.kept <= MOST for stage in one.funnel.stages)]
-    shown = [task for task in tasks if is_ratio(task.low, task.speedup, task.high)]
+    shown = [task for task in tasks if are_ratios((task.low, task.speedup, task.high))]
     drawn: list[tuple[str, Callable[[], str], bool]] = [
         ("Speedups of the experts", lambda: _speedups(shown), bool(shown)),
         ("Changes that each stage kept", lambda: _funnels(sources), any(one.funnel.stages for one in sources)),

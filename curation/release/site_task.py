@@ -11,8 +11,8 @@ from markupsafe import Markup
 from perfquarry.curation.blocks import Session
 from perfquarry.curation.evaluation.metrics import best_known
 from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
+from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.release.site_data import PageSource
-from perfquarry.curation.release.strips import strips
 from perfquarry.curation.review.diff import side_by_side
 from perfquarry.curation.review.rendering import web_address
 from perfquarry.curation.review.witness import Witness, witness_of
@@ -41,10 +41,7 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
     """
     task, sessions = source.tasks[number], source.sessions(source.tasks[number])
     axis = strips([(one.low, one.speedup, one.high) for one in task.workloads])
-    workloads = [
-        _workload(task, one, sessions.get(one.workload_id, ())) | {"strip": strip}
-        for one, strip in zip(task.workloads, axis.strips, strict=True)
-    ]
+    workloads = [_workload(task, one, sessions.get(one.workload_id, ())) for one in task.workloads]
     again = source.again(task.task_id)
     return {
         "task": task,
@@ -64,7 +61,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         "notes": _notes(task),
         "workloads": workloads,
         "axis": axis,
-        "timed": any(one["svg"] for one in workloads),
+        "timed": [(number, one.node, one, "kept") for number, one in enumerate(task.workloads, 1)],
+        "drawn": any(one["svg"] for one in workloads),
         "graded": _graded(source, task.task_id),
         "commands": _commands(source, task),
         "again": again,
@@ -97,7 +95,6 @@ def _workload(task: ReleasedTask, row: ReleasedWorkload, sessions: Sequence[Sess
     title = f"Pairs of {row.node} ({task.task_id})"
     return {
         "row": row,
-        "label": row.node.partition("::")[2] or row.node,
         "svg": inline(pairs_plot(title, drawn, narrow=True, headline=False)) if drawn else "",
         "sessions": statistics,
         "witness": _witness(row),

@@ -14,11 +14,11 @@ from markupsafe import Markup
 
 from perfquarry.curation.plots.canvas import times
 from perfquarry.curation.review.colours import code_html, visible
-from perfquarry.curation.review.plots import seconds, share
 from perfquarry.curation.review.vocabulary import FINDINGS, INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT, TERMS
 from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
+_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
 
 
 def _shown(value: Any) -> Any:
@@ -35,6 +35,17 @@ def _day(text: str) -> str:
 
 def _minute(text: str) -> str:
     return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
+
+
+def _seconds(value: float) -> str:
+    """A duration with three digits and its unit."""
+    unit, scale = next((one for one in _UNITS if abs(value) * one[1] >= 1), _UNITS[-1])
+    return f"{value * scale:.3g} {unit}"
+
+
+def _share(value: float | None) -> str:
+    """A share or a relative spread for people: '1.3 %'."""
+    return "–" if value is None else f"{100 * value:.3g} %"
 
 
 def _meaning(reason: str | None) -> str:
@@ -70,8 +81,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters |= {
-        "part": _path_part, "day": _day, "minute": _minute, "seconds": seconds, "times": times, "code": code_html,
-        "meaning": _meaning, "share": share,
+        "part": _path_part, "day": _day, "minute": _minute, "seconds": _seconds, "times": times, "code": code_html,
+        "meaning": _meaning, "share": _share,
     }  # fmt: skip
     made.globals |= {
         "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT,

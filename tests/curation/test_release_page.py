@@ -18,11 +18,11 @@ import pytest
 
 from perfquarry.curation.evaluation.report import report_of, write_report
 from perfquarry.curation.plots.canvas import times
+from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.curation.release.selection import as_task, select
 from perfquarry.curation.release.site import write_site
-from perfquarry.curation.release.strips import strips
 from perfquarry.data.errors import InputError
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import Grade, ReleasedTask
