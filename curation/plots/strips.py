@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from perfquarry.curation.plots.canvas import ratio_range, ratio_ticks
 
@@ -39,7 +38,7 @@ class Strips:
 
 def strips(speedups: Sequence[tuple[float | None, float | None, float | None]]) -> Strips:
     """Places speedups on one axis; each is the low end of its interval, the speedup, the high end."""
-    low, high = ratio_range([value for one in speedups if are_ratios(one) for value in one])
+    low, high = ratio_range([value for one in speedups if are_ratios(one) for value in one if value])
 
     def at(value: float) -> float:
         return round(100 * math.log(value / low) / math.log(high / low), 2)
@@ -48,9 +47,11 @@ def strips(speedups: Sequence[tuple[float | None, float | None, float | None]]) 
     for value in ratio_ticks(low, high):
         if not ticks or at(value) - ticks[-1][0] >= _ROOM:
             ticks.append((at(value), f"{value:g}×"))
-    return Strips(at(1), ticks, [Strip(*map(at, one)) if are_ratios(one) else None for one in speedups])
+    return Strips(
+        at(1), ticks, [Strip(*(at(value or 1) for value in one)) if are_ratios(one) else None for one in speedups]
+    )
 
 
-def are_ratios(values: Sequence[float | None]) -> TypeGuard[Sequence[float]]:
+def are_ratios(values: Sequence[float | None]) -> bool:
     """Whether all are what somebody may have measured: a stranger's table may hold anything."""
     return all(value is not None and 1 / MOST <= value <= MOST for value in values)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 from perfquarry.curation.blocks import Session
 from perfquarry.curation.evaluation.metrics import best_known
@@ -14,7 +11,7 @@ from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
 from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.release.site_data import PageSource
 from perfquarry.curation.review.diff import side_by_side
-from perfquarry.curation.review.rendering import web_address
+from perfquarry.curation.review.rendering import inline, web_address
 from perfquarry.curation.review.witness import Witness, witness_of
 from perfquarry.curation.summary import summarise
 from perfquarry.data.records import Count, Evidence, ReleasedTask, ReleasedWorkload
@@ -23,7 +20,6 @@ from perfquarry.data.settings import SelectSettings
 _PROBLEM = "problem_"
 """Begins the names of the columns with problem texts; what follows is the setting."""
 _STAMP = {"repo": "", "stage_version": "release", "config_hash": "release"}
-_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _SNIPPET = """\
 from datasets import load_dataset
 
@@ -33,12 +29,7 @@ task = tasks.filter(lambda row: row["task_id"] == "{task_id}")[0]
 
 
 def task_page(source: PageSource, number: int) -> dict[str, Any]:
-    """What the template gets.
-
-    Args:
-        source: the release.
-        number: of the task in it.
-    """
+    """What the template gets."""
     task, sessions = source.tasks[number], source.sessions(source.tasks[number])
     axis = strips([(one.low, one.speedup, one.high) for one in task.workloads])
     workloads = [_workload(task, one, sessions.get(one.workload_id, ())) for one in task.workloads]
@@ -100,11 +91,6 @@ def _workload(task: ReleasedTask, row: ReleasedWorkload, sessions: Sequence[Sess
         "witness": _witness(row),
         "code": row.code if row.source != "unit-test" else "",
     }
-
-
-def inline(svg: str) -> Markup:
-    """A plot within a page, whose own style has the rules of all plots: its policy allows no other."""
-    return Markup(_STYLE.sub("", svg))  # noqa: S704 - drawn here, its texts are escaped
 
 
 def _witness(row: ReleasedWorkload) -> Witness | None:

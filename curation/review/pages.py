@@ -30,12 +30,7 @@ LOG_LINES = 500
 
 
 class Pages:
-    """Renders answers.
-
-    Args:
-        desk: what is shown.
-        guard: for the tokens of forms.
-    """
+    """Renders answers."""
 
     def __init__(self, desk: ReviewService, guard: Guard) -> None:
         self._desk, self._guard = desk, guard

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfquarry.curation.plots.canvas import times
+from perfquarry.curation.plots.palette import PALETTE, css
 from perfquarry.curation.review.colours import code_html, visible
 from perfquarry.curation.review.vocabulary import FINDINGS, INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT, TERMS
 from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
+SITE = Path(__file__).parents[1] / "templates" / "site"
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
 
 
@@ -89,6 +93,25 @@ def environment() -> Environment:
         "INTENTS": INTENT_TEXT, "TERMS": TERMS, "FINDINGS": FINDINGS,
     }  # fmt: skip
     return made
+
+
+@cache
+def pages() -> Environment:
+    """The same for pages that need no server, which have the templates of both folders."""
+    folders = {"site": SITE, "review": STATIC.with_name("templates")}
+    return environment().overlay(loader=PrefixLoader({name: FileSystemLoader(one) for name, one in folders.items()}))
+
+
+@cache
+def style() -> Markup:
+    """The style of such pages, with the colours of all plots."""
+    sheets = [file.read_text(encoding="utf-8") for file in (STATIC / "review.css", SITE / "site.css")]
+    return Markup("".join([*sheets, css(frozenset(one.name for one in PALETTE))]))  # noqa: S704 - files of ours
+
+
+def inline(svg: str) -> Markup:
+    """A plot within such a page, without the style that it has as a file."""
+    return Markup(_STYLE.sub("", svg))  # noqa: S704 - drawn here, its texts are escaped
 
 
 def warm() -> None:
