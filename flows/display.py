@@ -63,7 +63,7 @@ class Silent:
 
 
 class Bars:
-    """One progress bar a stage, kept on the screen with its summary."""
+    """One progress bar per stage, kept on the screen with its summary."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -193,7 +193,7 @@ def current() -> Display:
 
 @contextmanager
 def showing(console: Console, *, silent: bool = False, also: Display | None = None) -> Iterator[Display]:
-    """Makes the fitting display the current one: bars on a terminal, lines elsewhere; `also` is told the same."""
+    """Makes the fitting display the current one: bars on a terminal, lines elsewhere; `also` gets the same."""
     global _current
     before = _current
     with ExitStack() as stack:

@@ -24,7 +24,7 @@ def layout_at(clone: Path, repository: Repository) -> Layout:
 
 
 def places_of(clone: Path, repository: Repository) -> tuple[str, ...]:
-    """The package's places of `layout_at`; none where the clone lacks that tree."""
+    """The package's places of `layout_at`; none where that tree is missing in the clone."""
     try:
         return layout_at(clone, repository).places
     except GitFailed:

@@ -42,7 +42,7 @@ class Options(Record):
     limit: int | None = Field(
         default=None, ge=1, description="Only the N most probable changes that are not finished go to the build."
     )
-    home: str = Field(description="Folder of the whole state.")
+    home: str = Field(description="Folder with all state.")
     jobs: int = Field(ge=1, description="Changes that are worked on at once; each core times one at a time.")
     seconds: float | None = Field(default=None, gt=0, description="No further change is begun after so many seconds.")
     tasks: int | None = Field(default=None, ge=1, description="No further wave once so many tasks are accepted.")
@@ -70,7 +70,7 @@ def as_given(address: str) -> str:
 def settings_from(
     path: Path | None, judge: str, workloads: str, budget_usd: float | None = None, llm: str | None = None
 ) -> Settings:
-    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the options of the command line.
+    """Default settings, changed by a TOML file (`resources`, one table per stage) and by the command line.
 
     Raises:
         InputError: the file cannot be read, or names an unknown setting.

@@ -79,7 +79,7 @@ def release(
         images: where images go; None: the release has no task folders.
         withdrawn: reasons by task_id, for tasks that are taken back.
         replaced: reasons by task_id, for tasks that come again, otherwise made.
-        say: is told in words which images were sent.
+        say: called with a text on which images were sent.
 
     Raises:
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.

@@ -61,7 +61,7 @@ class Solver:
 def solve(
     home: Home, dataset: str, clone_from: str | None, only: Sequence[str], to: Path, solver: Solver, settings: Settings
 ) -> None:
-    """Appends a prediction to `to` for each task and attempt that it lacks.
+    """Appends a prediction to `to` for each task and attempt that is missing there.
 
     Args:
         home: where environments and trees are made, and answers and costs are kept.
@@ -78,7 +78,7 @@ def solve(
     """
     published = PublishedTasks.open(home, dataset, clone_from, only, settings)
     predictions = _Predictions(to, solver.name)
-    waiting = [task for task in published.tasks if predictions.lacks(task, solver.attempts)]
+    waiting = [task for task in published.tasks if predictions.misses(task, solver.attempts)]
     made = dict(_made(published, waiting, predictions))
     with tempfile.TemporaryDirectory(prefix="solve-", dir=_folder(home)) as place:
         if solver.agent:
@@ -228,7 +228,7 @@ class _Predictions:
         """Whether an attempt is in the file."""
         return (task.task_id, attempt) in self._done
 
-    def lacks(self, task: Task, attempts: int) -> bool:
+    def misses(self, task: Task, attempts: int) -> bool:
         """Whether one of so many attempts is missing."""
         return not all(self.has(task, number) for number in range(1, attempts + 1))
 

@@ -104,7 +104,7 @@ class _Waves:
         )
 
     def _accepted(self) -> dict[str, str]:
-        """By id of an accepted task what is told of it."""
+        """By id of an accepted task what is reported of it."""
         return {
             task.task_id: f"{times(task.speedup)} [{times(task.low)}, {times(task.high)}]  {task.task_id}  {task.title}"
             for task in newest_tasks(self.run.store, self.run.name)

@@ -17,9 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def recipe(
     repo: Repo,
-    source: Annotated[
-        str | None, typer.Option(help="Clone from this path or URL; REPO may then be a name of your own.")
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Clone from this path or URL; REPO may then be any name.")] = None,
     to: Annotated[Path | None, typer.Option(help="File to write.", show_default="HOME/recipes/NAME.toml")] = None,
     home: HomeFolder = None,
 ) -> None:

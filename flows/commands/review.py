@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
         required: Annotated[int, typer.Option(min=1, max=2, help="Equal opinions that settle a candidate.")] = 1,
         near: Annotated[bool, typer.Option("--near", help="Rejected candidates near the threshold, too.")] = False,
         allow_host: Annotated[
-            list[str] | None, typer.Option(help="Further host name under which the page may be asked for.")
+            list[str] | None, typer.Option(help="Further host name that the page answers to.")
         ] = None,
         source: Annotated[
             list[str] | None, typer.Option(help="NAME=PATH|URL: clone a repository from here when it is sent back.")
@@ -43,12 +43,12 @@ def register(app: typer.Typer) -> None:
         ] = None,
         log_to: Annotated[Path | None, typer.Option("--export-log", help="Only write the whole log.")] = None,
         import_from: Annotated[
-            Path | None, typer.Option("--import", help="Only add what a file of either kind holds.")
+            Path | None, typer.Option("--import", help="Only add the contents of a file of either kind.")
         ] = None,
         judge: Judge = "heuristic",
         workloads: MadeWith = "unit-test",
         llm: Annotated[
-            str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")
+            str | None, typer.Option(help="Model that writes further tests for what is sent back: openai:MODEL, …")
         ] = None,
         budget_usd: Budget = None,
         home: HomeFolder = None,

@@ -69,7 +69,7 @@ def problems(
     settings: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show the problem texts of the tasks, and which were rejected because they tell the fix."""
+    """Show the problem texts of the tasks, and which were rejected because they reveal the fix."""
     options = options_of(about, source, home=home, settings=settings, changes=changes, budget_usd=budget_usd)
     from perfquarry.flows.screen_reports import report_problems
 

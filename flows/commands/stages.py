@@ -62,7 +62,7 @@ def _add(app: typer.Typer, name: str, stages: Sequence[str], text: str) -> None:
         limit: Limit = None,
         seconds: Annotated[
             str | None,
-            typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d."),
+            typer.Option("--for", help="Start no further change after this time: 90s, 30m, 2h, 1d."),
         ] = None,
         tasks: Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")] = None,
         judge: Judge = "heuristic",
