@@ -59,7 +59,7 @@ docs: setup-dev ## build the documentation into build/site, to be read without a
 ui: setup ## open the page of the local Prefect server
 	@$(BIN)/perfquarry ui
 
-doctor: setup ## what this machine lacks, and what that costs
+doctor: setup ## what is missing on this machine, and what that costs
 	@$(BIN)/perfquarry doctor
 
 gc: setup ## free the disk of what can be made again (ARGS: --keep 5GiB, --all, --dry-run)

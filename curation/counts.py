@@ -36,23 +36,14 @@ class ChangeCount:
 
 
 def fence_of(low: float, high: float, least: float = FENCE) -> float:
-    """|log ratio| up to which a ratio is no difference: the spread over the seeds, at least `least`.
-
-    Args:
-        low: smallest ratio over the seeds.
-        high: largest ratio over the seeds.
-        least: a log ratio.
-    """
+    """|log ratio| up to which a ratio is no difference: the spread over the seeds, at least `least`."""
     return max(least, math.log(high / low))
 
 
 def label_of(count: Count, *, faster: bool, least: float = FENCE) -> CountLabel | None:
     """The field of the table wall × count; None where nothing could be counted.
 
-    Args:
-        count: a workload's row.
-        faster: whether the clock shows a gain that was accepted.
-        least: as in `fence_of`.
+    `faster`: the clock shows a gain that was accepted.
     """
     if count.ratio is None or count.low is None or count.high is None:
         return None
@@ -65,9 +56,7 @@ def label_of(count: Count, *, faster: bool, least: float = FENCE) -> CountLabel 
 def change_count(counts: Iterable[Count], touched: float = TOUCHED) -> ChangeCount:
     """The geometric mean over the workloads that a change touches: whether it gains as a whole.
 
-    Args:
-        counts: rows of its workloads; those that could not be counted are passed over.
-        touched: smallest |log ratio| of a touched workload.
+    Rows that could not be counted are passed over.
     """
     logs = [math.log(one.ratio) for one in counts if one.ratio]
     own = [value for value in logs if abs(value) > touched]
@@ -84,12 +73,7 @@ def row_of(
 ) -> Count:
     """The row of a workload; rejected where it has a problem, or one side executes nothing.
 
-    Args:
-        stamp: where the row comes from.
-        workload_id, change_id: whose it is.
-        seeds: counts by seed.
-        problem: why it could not be counted.
-        columns: others of the row.
+    `problem` says why it could not be counted.
     """
     if not problem and not (seeds and all(one.ir_base > 0 and one.ir_head > 0 for one in seeds)):
         problem = "no instruction was counted"

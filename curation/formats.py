@@ -33,45 +33,51 @@ from perfquarry.data.schema import to_table
 UNIT_TEST = "unit-test"
 _TEXTS = pa.list_(pa.string())
 
-GSO_SCHEMA = pa.schema(
-    [
-        ("instance_id", pa.string()),
-        ("repo", pa.string()),
-        ("base_commit", pa.string()),
-        ("opt_commit", pa.string()),
-        ("api", pa.string()),
-        ("prob_script", pa.string()),
-        ("tests", _TEXTS),
-        ("hints_text", pa.string()),
-        ("setup_commands", _TEXTS),
-        ("install_commands", _TEXTS),
-        ("created_at", pa.string()),
-        ("gt_commit_message", pa.string()),
-        ("gt_diff", pa.string()),
-        ("arch", pa.string()),
-        ("instance_image_tag", pa.string()),
-    ]
+
+def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+    """A schema of columns with what each of them is."""
+    return pa.schema([pa.field(name, kind, metadata={"description": what}) for name, kind, what in columns])
+
+
+GSO_SCHEMA = _schema(
+    ("instance_id", pa.string(), "`task_id`."),
+    ("repo", pa.string(), "'owner/name' of the repository."),
+    ("base_commit", pa.string(), "Commit the solver starts from."),
+    ("opt_commit", pa.string(), "Commit of the expert."),
+    ("api", pa.string(), "A public API that shows the change, else the first target."),
+    ("prob_script", pa.string(), "The performance test that a solver may see: the visible one of the smallest id."),
+    ("tests", _TEXTS, "Performance tests under GSO's contract, `prob_script` first."),
+    ("hints_text", pa.string(), "The expert's message; tells the fix."),
+    ("setup_commands", _TEXTS, "Shell commands that fetch the base from upstream."),
+    ("install_commands", _TEXTS, "Shell commands that make the environment and the native parts."),
+    ("created_at", pa.string(), "When the fix became public, UTC."),
+    ("gt_commit_message", pa.string(), "Equal to `hints_text`."),
+    ("gt_diff", pa.string(), "The expert's whole diff."),
+    ("arch", pa.string(), "Architecture of the machine."),
+    ("instance_image_tag", pa.string(), "Always 'latest'."),
 )
 """Columns of GSO's dataset."""
 
-SWEPERF_SCHEMA = pa.schema(
-    [
-        ("repo", pa.string()),
-        ("instance_id", pa.string()),
-        ("patch", pa.string()),
-        ("test_patch", pa.string()),
-        ("base_commit", pa.string()),
-        ("head_commit", pa.string()),
-        ("created_at", pa.string()),
-        ("version", pa.string()),
-        ("duration_changes", pa.string()),
-        ("efficiency_test", _TEXTS),
-        ("patch_functions", pa.string()),
-        ("problem_statement_oracle", pa.string()),
-        ("test_functions", pa.string()),
-        ("problem_statement_realistic", pa.string()),
-        ("human_performance", pa.float64()),
-    ]
+SWEPERF_SCHEMA = _schema(
+    ("repo", pa.string(), "'owner/name' of the repository."),
+    ("instance_id", pa.string(), "`task_id`."),
+    ("patch", pa.string(), "The expert's patch without test files."),
+    ("test_patch", pa.string(), "The part of the expert's diff that touches test files."),
+    ("base_commit", pa.string(), "Commit the solver starts from."),
+    ("head_commit", pa.string(), "Commit of the expert."),
+    ("created_at", pa.string(), "When the fix became public, UTC."),
+    ("version", pa.string(), "Version of the package at the base."),
+    (
+        "duration_changes",
+        pa.string(),
+        "JSON: one element, {test: {'base': [s…], 'head': [s…]}}, block values of the confirming session.",
+    ),
+    ("efficiency_test", _TEXTS, "Node ids of the unit tests that are timed."),
+    ("patch_functions", pa.string(), "JSON: functions that the patch changes, by file."),
+    ("problem_statement_oracle", pa.string(), "Problem text that names the functions to make faster."),
+    ("test_functions", pa.string(), "JSON: functions that the tests call, by file."),
+    ("problem_statement_realistic", pa.string(), "Problem text that names only what end users call."),
+    ("human_performance", pa.float64(), "Mean δ over `efficiency_test`."),
 )
 """Columns of SWE-Perf's dataset."""
 

@@ -53,16 +53,9 @@ def task_toml(
 ) -> str:
     """`task.toml`; nothing of it is shown to the solver.
 
-    The verifier's container is a fresh one of the same image, and the folder the solver worked in is
-    brought into it as an artifact: no program of the solver's container has a part in that.
-
-    Args:
-        task: the task.
-        image: with the base at `TESTBED`; by digest where others are to pull it.
-        network: what containers may reach.
-        version: of perfquarry.
-        settings: of the grading.
-        org: the task's name is 'org/task_id'.
+    The verifier's container is a fresh one of the same image, and the folder the solver worked in is brought into it as
+    an artifact: no program of the solver's container has a part in that. `image` has the base at `TESTBED`, and is
+    named by digest where others are to pull it.
     """
     published = {"speedup": task.speedup, "low": task.low, "high": task.high, "delta": task.delta}
     hidden = sum(one.role == "hidden" for one in task.workloads)

@@ -119,9 +119,7 @@ def extra_sources(store: TableStore, repo: str, change_id: str) -> list[str]:
 def fulfilled(newest: Mapping[str, datetime], wishes: Renewed) -> set[str]:
     """Changes that need nothing more of a stage.
 
-    Args:
-        newest: by change_id, when the stage wrote its newest row of the change.
-        wishes: of the same stage.
+    `newest` says when the stage wrote its newest row of each change.
     """
     return {change for change, at in newest.items() if change not in wishes or at >= wishes[change]}
 

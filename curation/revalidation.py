@@ -140,10 +140,6 @@ def fallen(rows: Iterable[Revalidation], tasks: Iterable[Task]) -> dict[str, str
 
     Of each machine the newest row counts. Rows that are older than the task's own timings, and those that others
     disturbed for the most part, say nothing (decision 0032).
-
-    Args:
-        rows: of the tasks, and of others.
-        tasks: accepted ones.
     """
     measured = {task.task_id: task.measured_at or task.created_at for task in tasks}
     newest = {

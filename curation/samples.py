@@ -46,7 +46,7 @@ class Result(Record):
 def read_cases(path: Path) -> list[TimedCase]:
     """Cases of a JSON file `{"cases": [{"base": [s…], "head": [s…]}…]}` or of a Parquet file.
 
-    Parquet: the columns `base` and `head` (lists of numbers), one row a case; or a part of
+    Parquet: the columns `base` and `head` (lists of numbers), one row per case; or a part of
     our own table `timings`: a case for each session of each workload, with its block values.
 
     Raises:

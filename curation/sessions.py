@@ -36,25 +36,13 @@ def measure(
 ) -> list[Timing]:
     """Timings of the kept workloads of a change; the caller holds the core (`measurement_lock`).
 
-    The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves,
-    in a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its
-    interval is as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than the
-    ticket to the second, whose figures are published and which never ends because it just became significant.
-    `progress(done, planned)` counts the pairs of one session and begins again with the next.
-
-    Args:
-        change_id: of the change.
-        workloads: those of the change.
-        base: the built base.
-        head: the built head.
-        prober: runs the processes.
-        machine: facts that go with the rows.
-        measure: the schedule.
-        select: the thresholds.
-        stamp: where the rows come from.
-        core: to run on; None: anywhere.
-        first_session: odd; greater than 1 when noise hid before what the workloads show.
-        progress: called before the first and after every pair.
+    The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves, in
+    a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its interval is
+    as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than the ticket to the
+    second, whose figures are published and which never ends because it just became significant. `progress(done,
+    planned)` counts the pairs of one session and begins again with the next. Rounds after the first have a
+    `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes run
+    anywhere.
 
     Raises:
         SandboxUnavailable: a process could not be started.
@@ -126,10 +114,7 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
 def settled(timings: Sequence[Timing], settings: SelectSettings, *, selecting: bool = False) -> set[str]:
     """Ids of workloads that need no more pairs of the same session.
 
-    Args:
-        timings: of one session.
-        settings: the thresholds.
-        selecting: a session only chooses what is confirmed: a gain is enough.
+    A `selecting` session only chooses what is confirmed: there a gain is enough.
     """
     found = set()
     for run in runs_of(timings):

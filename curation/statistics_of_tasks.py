@@ -7,7 +7,7 @@ hunks, functions and languages of the expert's patch, depth of calls, speedup.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, median
+from statistics import fmean
 from typing import Protocol
 
 from pydantic import Field
@@ -84,19 +84,21 @@ def profile_of(task: Task, change: Change, size: SourceSize, depth: int | None =
 
 def overview(profiles: Sequence[TaskFigures]) -> list[Line]:
     """The table: mean, median, least and most of each figure; of languages how many tasks have each."""
-    lines = [Line(category="Size", metric="tasks", mean=float(len(profiles)))]
+    import pandas as pd  # takes a second
+
+    lines = [Line(category="Size", metric="tasks", mean=len(profiles))]
     if not profiles:
         return lines
+    frame = pd.DataFrame([one.model_dump() for one in profiles])
     for category, metric, name in _FIGURES:
-        values = [float(value) for one in profiles if (value := getattr(one, name)) is not None]
-        if values:
-            figures = {"mean": fmean(values), "median": median(values), "low": min(values), "high": max(values)}
+        values = frame[name].dropna().astype(float)
+        if len(values):
+            figures = {"mean": values.mean(), "median": values.median(), "low": values.min(), "high": values.max()}
             lines.append(Line(category=category, metric=metric, **figures))
-    languages = [language for one in profiles for language in one.languages]
-    for language in sorted(set(languages), key=lambda one: (-languages.count(one), one)):
-        lines.append(Line(category="Languages", metric=f"tasks with {language}", mean=float(languages.count(language))))
-    several = sum(len(one.languages) > 1 for one in profiles)
-    return [*lines, Line(category="Languages", metric="tasks with several", mean=float(several))]
+    counts = frame["languages"].explode().dropna().value_counts().sort_index()
+    counts = counts.sort_values(ascending=False, kind="stable")
+    counts["several"] = (frame["languages"].str.len() > 1).sum()
+    return lines + [Line(category="Languages", metric=f"tasks with {name}", mean=many) for name, many in counts.items()]
 
 
 _FIGURES = (

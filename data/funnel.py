@@ -213,7 +213,7 @@ def _outcome(row: Mapping[str, Any]) -> str:
 
 
 def _of_rows(model: type[Row]) -> Callable[[_Reader], Outcomes]:
-    """Stages with one row a change."""
+    """Stages with one row per change."""
     return lambda read: {row["change_id"]: _outcome(row) for row in read.rows(model, "status", "reason")}
 
 

@@ -35,7 +35,7 @@ class Home:
 
     @property
     def repositories(self) -> Path:
-        """Bare clones, one a repository."""
+        """Bare clones, one per repository."""
         return self.root / "repositories"
 
     @property
@@ -60,7 +60,7 @@ class Home:
 
     @property
     def compiled(self) -> Path:
-        """Build trees and compilers' caches, one folder a repository; builds alone may see them."""
+        """Build trees and compilers' caches, one folder per repository; only builds may see them."""
         return self.root / "compiled"
 
     @property
@@ -99,7 +99,7 @@ class Home:
 
     @property
     def runs(self) -> Path:
-        """What runs are doing and how they ended, one file each in a folder a repository."""
+        """What runs are doing and how they ended, one file each in one folder per repository."""
         return self.root / "runs"
 
     @property

@@ -34,7 +34,7 @@ class StageSettings(Record):
 class MineSettings(StageSettings):
     """What the crawl keeps of a diff."""
 
-    patch_limit: int = Field(default=64 * 1024, description="Bytes of source diff kept a change.")
+    patch_limit: int = Field(default=64 * 1024, description="Bytes of source diff kept per change.")
     diff_limit: int = Field(default=16 * 1024 * 1024, description="Bytes of one diff read before it is passed over.")
 
 
@@ -127,7 +127,7 @@ class BuildSettings(StageSettings):
     memory_bytes: int = Field(default=8 * 1024**3, description="Memory of one process, bytes.")
     attempts: int = Field(default=6, description="Times a change is tried at most, each after another repair.")
     attempts_seconds: float = Field(default=3600.0, description="No further attempt is begun after so many seconds.")
-    system_packages: bool = Field(default=False, description="Whether root may install Debian packages that lack.")
+    system_packages: bool = Field(default=False, description="Whether root may install missing Debian packages.")
     collected_files: int = Field(default=5, description="Test files near the change that should be collectable.")
     repair_model: str = Field(
         default="", description="Asked when no rule of repair fits: 'openai:MODEL', 'exchange:DIR', … Empty: nobody."

@@ -1,4 +1,4 @@
-"""The nightly deployments: one a repository of the registry, as records, as `prefect.yaml`, and on a server.
+"""The nightly deployments: one per repository of the registry, as records, as `prefect.yaml`, and on a server.
 
 Importing this does not import prefect.
 """

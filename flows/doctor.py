@@ -1,4 +1,4 @@
-"""`perfquarry doctor`: what this machine lacks, and what that costs."""
+"""`perfquarry doctor`: what is missing on this machine, and what that costs."""
 
 from __future__ import annotations
 

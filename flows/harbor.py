@@ -49,7 +49,7 @@ def export(
 ) -> tuple[list[Path], dict[str, str]]:
     """Writes the folders of the tasks, for this machine's engine; returns those written and why others are not.
 
-    Left out is what curators or screening keep from solvers (`kept_from_solvers`), what fell when it was measured
+    Left out is what curators or screening keep from solvers (`kept_from_solvers`), what did not hold when measured
     again (`fallen`), and what the grader cannot grade (`base_to_grade`).
 
     Args:

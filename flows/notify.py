@@ -54,7 +54,7 @@ def tell_new_tasks(run: Run) -> int:
             try:
                 send(settings, task_message(task, settings.page), task.task_id)
             except InfrastructureError as error:
-                _log.warning("%s was not told of: %s; the next run tries again", task.task_id, error)
+                _log.warning("%s was not reported: %s; the next run tries again", task.task_id, error)
                 break
             notice = Notice(repo=run.name, stage_version="1", config_hash="webhook", task_id=task.task_id)
             run.store.append([notice])

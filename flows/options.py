@@ -42,7 +42,7 @@ class Options(Record):
     limit: int | None = Field(
         default=None, ge=1, description="Only the N most probable changes that are not finished go to the build."
     )
-    home: str = Field(description="Folder of the whole state.")
+    home: str = Field(description="Folder with all state.")
     jobs: int = Field(ge=1, description="Changes that are worked on at once; each core times one at a time.")
     seconds: float | None = Field(default=None, gt=0, description="No further change is begun after so many seconds.")
     tasks: int | None = Field(default=None, ge=1, description="No further wave once so many tasks are accepted.")

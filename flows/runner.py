@@ -38,7 +38,7 @@ LONGEST_WAIT = 3.0
 
 @dataclass(frozen=True)
 class Failure:
-    """A batch that could not be done; what it lacks stays to be done by the next run."""
+    """A batch that could not be done; the next run does what is missing."""
 
     stage: str
     batch: Batch

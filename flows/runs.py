@@ -132,7 +132,7 @@ def recorded(home: Home, run: str, repository: str, stages: Sequence[str], flow_
 
 
 def runs_of(home: Home, repository: str) -> list[RunRecord]:
-    """The remembered runs of a repository, oldest first; those killed are told as such."""
+    """The remembered runs of a repository, oldest first; those killed are marked as such."""
     found = []
     for path in sorted((home.runs / repository).glob("*.json")):
         try:

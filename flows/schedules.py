@@ -102,7 +102,7 @@ def work(home: Home, limit: int, name: str | None, settings: Path | None) -> Non
 
 
 def _ended(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
-    """Waits for the worker; once it is told to end, until its runs have ended, or it is told again.
+    """Waits for the worker; once asked to end, until its runs have ended, or it is asked again.
 
     An idle worker of Prefect 3.8.8 outlives the first SIGINT: it is killed.
     """

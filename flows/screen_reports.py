@@ -93,7 +93,7 @@ def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> st
     if lacking:
         heads = ",".join(one.head_sha[:10] for one in lacking)
         text += (
-            f"\n{len(lacking)} tasks need more workloads; the generator asks for what they lack:\n"
+            f"\n{len(lacking)} tasks need more workloads; the generator asks for what is missing:\n"
             f"perfquarry curate {repo} --workloads …,generated --llm SPEC --changes {heads}"
         )
     return text

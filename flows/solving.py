@@ -67,7 +67,7 @@ class Solver:
 def solve(
     home: Home, dataset: str, clone_from: str | None, only: Sequence[str], to: Path, solver: Solver, settings: Settings
 ) -> None:
-    """Appends a prediction to `to` for each task and attempt that it lacks.
+    """Appends a prediction to `to` for each task and attempt that is missing there.
 
     Raises:
         InputError: no such tasks, model or command.

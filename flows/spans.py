@@ -49,7 +49,7 @@ def tracing() -> Iterator[None]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[None]:
-    """A span of what happens within it, below the span of the same context; an error that leaves it is told."""
+    """A span of what happens within it, below the span of the same context; an error that leaves it is recorded."""
     if _tracer is None:
         yield
         return

@@ -1,7 +1,7 @@
 """The stages as the flows see them: what is still to do, and how a batch of it is done.
 
 A stage reads one table and adds rows to the next; what it still has to do is what the
-next table lacks. Nothing else marks progress.
+next table does not have yet. Nothing else marks progress.
 """
 
 from __future__ import annotations

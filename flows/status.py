@@ -77,7 +77,7 @@ def report(home: Home, *, once: bool, as_json: bool) -> None:
 
 
 def status_table(statuses: list[RepositoryStatus]) -> Group:
-    """A row a repository: done changes by stage, those to do in yellow. Below, its runs and what is waited for."""
+    """One row per repository: done changes by stage, those to do in yellow. Below, its runs and what it waits for."""
     if not statuses:
         return Group("nothing was run in this home yet: `perfquarry curate demo` begins")
     table = Listing(("repository", *(f">{stage.stage}" for stage in statuses[0].stages)))

@@ -100,7 +100,7 @@ class _Waves:
         )
 
     def _accepted(self) -> dict[str, str]:
-        """By id of an accepted task what is told of it."""
+        """By id of an accepted task what is reported of it."""
         return {
             task.task_id: f"{with_interval(task.speedup, task.low, task.high)}  {task.task_id}  {task.title}"
             for task in accepted_tasks(self.run.store, self.run.name)

@@ -81,7 +81,7 @@ def perform(
         tracing(),
         span("run", run=name, repository=run.name),
     ):
-        run.options.settings.notify.address()  # a wrong one is told before the work
+        run.options.settings.notify.address()  # a wrong one is reported before the work
         _check_names(run, stages)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():

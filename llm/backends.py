@@ -113,7 +113,7 @@ class Batch:
             raise over
         if failures:
             raise ModelFailed(
-                f"{len(failures)} requests of batches failed, the first with: {failures[0]}. Run again to ask anew."
+                f"{len(failures)} requests of batches failed, the first with: {failures[0]}. Run again to retry."
             )
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class Batch:
         try:
             pending = Pending.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            raise ModelFailed(f"the note of a batch {path} cannot be read: remove it to submit anew") from error
+            raise ModelFailed(f"the note of a batch {path} cannot be read: remove it to submit again") from error
         ours = [address for address in pending.addresses if address in left]
         if not ours:
             return

@@ -60,7 +60,7 @@ class Prompt:
         except TemplateError as error:
             raise InputError(f"the prompt {path} is no template: {error}") from error
         if lacking := {"system", "user"} - set(blocks):
-            raise InputError(f"the prompt {path} lacks the block {', '.join(sorted(lacking))}")
+            raise InputError(f"the prompt {path} has no block {', '.join(sorted(lacking))}")
 
     @cached_property
     def _template(self) -> Template:

@@ -117,7 +117,7 @@ def _fetch(origin: str, destination: Path) -> None:
     try:
         git.output(*fetch, *_EVERYTHING, doing=f"fetching {shown}")
     except GitFailed as error:
-        raise GitFailed(f"{error}; check the network, or delete {destination} to clone it anew") from error
+        raise GitFailed(f"{error}; check the network, or delete {destination} to clone it again") from error
 
 
 def _point_head(origin: str, destination: Path, branch: str) -> None:

@@ -106,7 +106,7 @@ def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
             if not found:
                 raise GitFailed(
                     f"reading commit {sha} of {git.folder}: {alone.failed or 'no answer'}; "
-                    "delete the clone and run again to clone it anew"
+                    "delete the clone and run again to clone it again"
                 )
             named[sha] = found[0]
             named[sha].lacking = bool(alone.failed)

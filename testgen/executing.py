@@ -90,7 +90,7 @@ class Executing:
             return Reason.NO_TEST_EXECUTES_CHANGE, f"{len(said)} failed or were skipped" if said else ""
         most, number = Counter(needs.values()).most_common(1)[0]
         first = next(node for node, need in needs.items() if need == most)
-        return most, f"{number} of {len(said)} that failed or were skipped lack something, first {first}: {said[first]}"
+        return most, f"{number} of {len(said)} that failed or were skipped miss something, first {first}: {said[first]}"
 
     def _collected(self, side: Side) -> set[str]:
         return {NodeId.parse(node).path for node in self._items[side]}

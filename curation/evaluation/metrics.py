@@ -119,9 +119,7 @@ def _counts_as_fast(row: Grade) -> bool:
 def scores(grades: Iterable[Grade], experts: Mapping[str, float]) -> list[Score]:
     """The score of each model, the best first; none of a model of which nothing could be graded.
 
-    Args:
-        grades: of one dataset.
-        experts: published speedup of the expert by task: the tasks that count.
+    `experts` has the published speedup of the expert by task: the tasks that count.
     """
     by_model: dict[str, list[Grade]] = defaultdict(list)
     for row in grades:
@@ -179,7 +177,7 @@ class _Table:
         return bootstrapped(opt_by_task(self.by_task.values(), p, count, k), _mean)
 
     def each(self, value: Callable[[str, Grade | None], float]) -> Floats:
-        """One value a task: the harmonic mean of its attempts."""
+        """One value per task: the harmonic mean of its attempts."""
         attempts: Mapping[str, Sequence[Grade | None]] = self.by_task
         found = [[value(task, row) for row in rows or [None]] for task, rows in attempts.items()]
         return np.asarray([1.0 / float(np.mean([1.0 / one for one in values])) for values in found])

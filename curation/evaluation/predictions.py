@@ -49,9 +49,8 @@ class _Entry(BaseModel):
 def read_predictions(names: Sequence[str], tasks: Sequence[Task]) -> list[Prediction]:
     """Predictions of all files; several for one task by one model are its attempts.
 
-    Args:
-        names: files (.jsonl, a .json list, or a .json object by instance_id), 'expert', 'half' or 'nop'.
-        tasks: the tasks that are graded; predictions for others are left out.
+    A name is a file (.jsonl, a .json list, a .json object by instance_id), 'expert', 'half' or 'nop'. Predictions for
+    other tasks are left out.
 
     Raises:
         InputError: a file is missing or no such file; the message names file and line.

@@ -90,13 +90,7 @@ def read_patches(
 ) -> Iterator[PatchReading]:
     """Reads each different patch once; all questions are asked together, so a batch or a folder holds them all.
 
-    Args:
-        grades: rows with a patch; empty patches are passed over.
-        tasks: the dataset's tasks by id.
-        ask_all: a client's.
-        votes: answers of the hack judge a patch.
-        author: the model, as the table names it.
-        stamp: of the rows.
+    Empty patches are passed over. `votes` is the number of answers of the hack judge for a patch.
 
     Raises:
         PerfquarryError: the model cannot be asked now; patches whose answers are there were yielded.

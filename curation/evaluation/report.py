@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from markupsafe import Markup
 from pydantic import Field, ValidationError
 
 from perfquarry.curation.evaluation.discrimination import orders
 from perfquarry.curation.evaluation.metrics import PS, Duel, Score, best_known, duels, scores
 from perfquarry.curation.evaluation.outcomes import seconds_of
+from perfquarry.curation.plots.forest import Estimate, ForestRow, Kind, forest_plot
 from perfquarry.curation.plots.lines import line_plot
-from perfquarry.curation.plots.palette import SERIES
-from perfquarry.curation.release.templates import render
-from perfquarry.curation.review.colours import visible
+from perfquarry.curation.plots.pairs import graded_plot
+from perfquarry.curation.plots.palette import HEAD, SERIES
+from perfquarry.curation.review.rendering import inline, pages, style
 from perfquarry.data.errors import InputError, StoreError
-from perfquarry.data.records import MEANING, Grade, PatchReading, Record, Task
+from perfquarry.data.records import Grade, PatchReading, Record, Task
 from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.records.row import Row
 from perfquarry.data.schema import from_table, to_table
@@ -32,8 +32,7 @@ COLOURS = tuple(one.light for one in SERIES)
 MOST_MODELS = 6
 """Of more, not each is compared with each on the page."""
 R = TypeVar("R", bound=Row)
-_WIDTH = 640.0
-_LEFT, _RIGHT, _ROW = 12.0, 12.0, 22.0
+_RATIO = Kind("speedup over the expert's", HEAD)
 
 
 class EvaluationReport(Record):
@@ -172,17 +171,18 @@ def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> N
     (to / FILE).write_text(report.model_dump_json(indent=2), encoding="utf-8")
     ordered = sorted(report.scores, key=lambda one: not one.tasks)
     colours = {one.model: COLOURS[number % len(COLOURS)] for number, one in enumerate(ordered)}
-    text = render(
-        "evaluation.html.jinja",
-        report=report,
-        colours=colours,
-        curve=Markup(_curve(report)),  # noqa: S704 - texts in it are escaped
-        duels=shown_duels(report),
-        tasks=[_task(name, rows, report, colours) for name in report.experts],
-        readings=readings,
-        meaning={str(reason): text for reason, text in MEANING.items()},
-        shown=visible,
-        shown_lines=lambda text: "\n".join(map(visible, text.split("\n"))),
+    text = (
+        pages()
+        .get_template("site/evaluation.html.jinja")
+        .render(
+            report=report,
+            style=style(),
+            colours=colours,
+            curve=inline(_curve(report)),
+            duels=shown_duels(report),
+            tasks=[_task(name, rows, report) for name in report.experts],
+            readings=readings,
+        )
     )
     (to / "report.html").write_text(text, encoding="utf-8")
 
@@ -197,62 +197,31 @@ def _curve(report: EvaluationReport) -> str:
     )
 
 
-def _task(name: str, rows: Sequence[Grade], report: EvaluationReport, colours: Mapping[str, str]) -> dict[str, Any]:
+def _task(name: str, rows: Sequence[Grade], report: EvaluationReport) -> dict[str, Any]:
     """One task: its attempts as a forest of speedups over the expert's, and the pairs of each."""
-    mine = [row for row in rows if row.task_id == name]
-    seen = [value for row in mine for value in (row.of_expert_low, row.of_expert, row.of_expert_high) if value]
-    low, high = min([0.5, *seen]) * 0.95, max([1.5, *seen]) * 1.05
-    span = math.log(high / low)
-
-    def x(value: float) -> float:
-        return _LEFT + math.log(min(max(value, low), high) / low) / span * (_WIDTH - _LEFT - _RIGHT)
-
-    marks = [value for value in (0.1, 0.2, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10) if low < value < high]
-    attempts = [
-        {
-            "row": row,
-            "colour": colours.get(row.model, COLOURS[-1]),
-            "places": [x(value) for value in (row.of_expert_low or low, row.of_expert, row.of_expert_high or high)]
-            if row.of_expert
-            else None,
-            "pairs": _pairs(row),
-        }
-        for row in sorted(mine, key=lambda row: (row.model, row.attempt))
+    mine = sorted((row for row in rows if row.task_id == name), key=lambda row: (row.model, row.attempt))
+    estimates = [
+        ForestRow(
+            f"{row.model} #{row.attempt}", [Estimate(_RATIO, row.of_expert, row.of_expert_low, row.of_expert_high)]
+        )
+        for row in mine
+        if row.of_expert
     ]
+    title = f"Speedups over the expert's, {name}"
+    drawn = forest_plot(title, estimates, "over the expert's, × (95 % interval)", headline=False) if estimates else ""
     return {
         "name": name,
         "expert": report.experts[name],
-        "attempts": attempts,
-        "width": _WIDTH,
-        "marks": [(x(value), f"{value:g}") for value in marks],
-        "one": x(1.0),
+        "attempts": [(row, inline(_pairs(row))) for row in mine],
+        "forest": inline(drawn),
     }
 
 
-def _pairs(row: Grade) -> list[dict[str, Any]]:
+def _pairs(row: Grade) -> str:
     """Of each workload the ratios of base over candidate and over expert, a pair of processes a point."""
     pairs = json.loads(row.pairs)
-    found = []
+    found = {}
     for one in row.workloads:
         base, cand, gold = (seconds_of(pairs, one.node, role) for role in ("base", "cand", "gold"))
-        ratios = [[b / c for b, c in zip(base, other, strict=True)] for other in (cand, gold)]
-        flat = [1.0, *ratios[0], *ratios[1]]
-        low, high = min(flat) * 0.95, max(flat) * 1.05
-        span = math.log(high / low)
-
-        def y(value: float, low: float = low, span: float = span) -> float:
-            return 92 - 84 * math.log(value / low) / span
-
-        step = (_WIDTH - 80) / max(1, len(base))
-        found.append(
-            {
-                "workload": one,
-                "one": y(1.0),
-                "ends": [(y(value), f"{value:.2f}×") for value in (low / 0.95, high / 1.05)],
-                "points": [
-                    [(60 + step * number, y(value), f"{value:.3f}×") for number, value in enumerate(side)]
-                    for side in ratios
-                ],
-            }
-        )
-    return found
+        found[one.node] = {"this model": np.divide(base, cand).tolist(), "the expert": np.divide(base, gold).tolist()}
+    return graded_plot(f"Pairs of {row.model} #{row.attempt}, {row.task_id}", found) if found else ""

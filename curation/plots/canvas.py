@@ -71,11 +71,7 @@ _SERIES: tuple[tuple[float, ...], ...] = (
 class Drawing:
     """One figure while it is drawn; `drawing` makes it.
 
-    Args:
-        title: its name; shown above it where `headline` is true, and told to people who do not see it.
-        description: what it shows, in a sentence or two, for the same people.
-        size: width and height in pixels.
-        headline: whether the title is drawn.
+    Title and description are told to people who do not see it; the title is shown above where `headline` is true.
     """
 
     def __init__(self, title: str, description: str, size: tuple[float, float], *, headline: bool) -> None:
@@ -103,13 +99,7 @@ class Drawing:
     ) -> None:
         """One mark for each point, which the SVG has in a group of class `name`; `how` as of `Axes.plot`.
 
-        Args:
-            axis: where.
-            across: x of each, numbers or times.
-            up: y of each.
-            colour: of all.
-            name: a word.
-            tips: a text for each, shown where the mouse rests on it.
+        `name` is one word; `tips` are texts that are shown where the mouse rests on a mark.
         """
         if not len(across):
             return

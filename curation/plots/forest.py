@@ -67,11 +67,7 @@ def speedups(
 def forest_plot(title: str, rows: Sequence[ForestRow], label: str, *, headline: bool = True) -> str:
     """SVG with the rows from top to bottom in the order given.
 
-    Args:
-        title: its name.
-        rows: with up to `MOST_NAMES` of them, each has its name to the left and its figures to the right.
-        label: title of the axis.
-        headline: whether the title is drawn.
+    Up to `MOST_NAMES` rows have their names to the left and their figures to the right.
     """
     named = len(rows) <= MOST_NAMES
     step = _ROW if named else max(2.0, MOST_NAMES * _ROW / len(rows))

@@ -24,14 +24,8 @@ def line_plot(
 ) -> str:
     """SVG with a line for each series, which differ in colour and in marks.
 
-    Args:
-        title: its name.
-        series: points by name.
-        axes: titles of both axes, with units.
-        ticks: values to write at both; the outer ones are the ends.
-        percent: whether y is a share and written in per cent.
-        headline: whether the title is drawn.
-        diagonal: name of a line of equal values; '' for none.
+    `series` has points by name. Of `ticks`, the values to write at both axes, the outer ones are the ends; with
+    `percent`, y is a share. `diagonal` names a line of equal values.
     """
     description = f"{axes[1]} by {axes[0]}: {', '.join(series)}."
     with drawing(title, description, (640, 360), headline=headline) as plot:

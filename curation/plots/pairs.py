@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfquarry.curation.blocks import Block, Session
-from perfquarry.curation.plots.canvas import NARROW, WIDTH, Drawing, drawing, ratio_axis, times
+from perfquarry.curation.plots.canvas import NARROW, WIDTH, Drawing, drawing, ratio_axis, ratio_range, short, times
 from perfquarry.curation.plots.palette import AA, HEAD, NOISE, SOFT, Colour
 from perfquarry.data.records import SessionStatistics
 
@@ -163,6 +163,26 @@ class _Panel:
         load = f"; others used {100 * pair.load:.0f} % of the core" if pair.load >= 0.005 else ""
         over = "base" if name == "aa" else "head"
         return f"{self._session.name}, base over {over}: {pair.ratio:.4g}×{turns}{load}"
+
+
+def graded_plot(title: str, workloads: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """SVG with a panel for each workload: by what is compared (two series), the base over it, pair by pair."""
+    found = "; ".join(f"{node}: {', '.join(series)}" for node, series in workloads.items())
+    with drawing(
+        title, f"The base over each, pair by pair. {found}.", (WIDTH, 80 + 160 * len(workloads)), headline=False
+    ) as plot:
+        for axis, (node, series) in zip(plot.axes(len(workloads)), workloads.items(), strict=True):
+            ratio_axis(
+                axis, "y", ratio_range([ratio for ratios in series.values() for ratio in ratios]), "base over, ×", 5
+            )
+            axis.set_title(short(node, 80))
+            for (name, ratios), colour, fill in zip(series.items(), (HEAD, AA), (HEAD.light, "none"), strict=True):
+                tips = [f"{name}: {times(ratio)}" for ratio in ratios]
+                places = range(1, len(ratios) + 1)
+                plot.marks(axis, places, ratios, colour, name.split()[-1], tips, label=name, markerfacecolor=fill)
+        axis.set_xlabel("pair of processes")
+        plot.legend()
+        return plot.svg()
 
 
 def _ends(sessions: Sequence[PairSession]) -> tuple[float, float]:

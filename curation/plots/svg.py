@@ -31,11 +31,7 @@ _REFERENCE = re.compile(r"#([\w.-]+)")
 def finished(text: str, title: str, description: str, tips: Mapping[str, Sequence[str]]) -> str:
     """The SVG that is published.
 
-    Args:
-        text: as matplotlib wrote it.
-        title: its name, for people who do not see it.
-        description: what it shows, for the same.
-        tips: by name of a series a text for each of its marks, in their order.
+    Title and description are for people who do not see it; `tips` has by name of a series a text for each of its marks.
     """
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _LINK)

@@ -17,36 +17,6 @@ from perfquarry.curation.release.templates import render
 from perfquarry.data.records import FolderStatus, ReleasedFolder, ReleasedTask, Revalidation, Withdrawn
 
 TITLE = "# Changelog\n"
-_FOREIGN = {
-    "instance_id": "`task_id`.",
-    "base_commit": "Commit the solver starts from.",
-    "opt_commit": "Commit of the expert.",
-    "head_commit": "Commit of the expert.",
-    "repo": "'owner/name' of the repository.",
-    "api": "A public API that shows the change, else the first target.",
-    "prob_script": "The performance test that a solver may see: the visible one of the smallest id.",
-    "tests": "Performance tests under GSO's contract, `prob_script` first.",
-    "hints_text": "The expert's message; tells the fix.",
-    "setup_commands": "Shell commands that fetch the base from upstream.",
-    "install_commands": "Shell commands that make the environment and the native parts.",
-    "created_at": "When the fix became public, UTC.",
-    "gt_commit_message": "Equal to `hints_text`.",
-    "gt_diff": "The expert's whole diff.",
-    "arch": "Architecture of the machine.",
-    "instance_image_tag": "Always 'latest'.",
-    "patch": "The expert's patch without test files.",
-    "test_patch": "The part of the expert's diff that touches test files.",
-    "version": "Version of the package at the base.",
-    "duration_changes": "JSON: one element, {test: {'base': [s…], 'head': [s…]}}, block values of the confirming "
-    "session.",
-    "efficiency_test": "Node ids of the unit tests that are timed.",
-    "patch_functions": "JSON: functions that the patch changes, by file.",
-    "problem_statement_oracle": "Problem text that names the functions to make faster.",
-    "test_functions": "JSON: functions that the tests call, by file.",
-    "problem_statement_realistic": "Problem text that names only what end users call.",
-    "human_performance": "Mean δ over `efficiency_test`.",
-}
-"""Columns of the formats of others."""
 
 
 def card(
@@ -169,7 +139,7 @@ def schema_page(configurations: Mapping[str, pa.Schema]) -> str:
 def _columns(fields: pa.Schema | pa.StructType, prefix: str = "") -> list[dict[str, Any]]:
     columns: list[dict[str, Any]] = []
     for field in fields:
-        what = (field.metadata or {}).get(b"description", b"").decode() or _FOREIGN.get(field.name, "")
+        what = (field.metadata or {}).get(b"description", b"").decode()
         many = pa.types.is_list(field.type)
         kind = field.type.value_type if many else field.type
         struct = pa.types.is_struct(kind)

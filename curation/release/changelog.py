@@ -31,10 +31,7 @@ class Changes(Record):
 def compare(before: Sequence[ReleasedTask], after: Sequence[ReleasedTask], why_gone: Mapping[str, str]) -> Changes:
     """Added, removed and changed tasks; columns that the previous release has not are not compared.
 
-    Args:
-        before: tasks of the previous release.
-        after: tasks of this one.
-        why_gone: by task_id, why a task that exists is not in this release.
+    `why_gone` says of tasks that exist why they are not in this release.
     """
     old = {task.task_id: task for task in before}
     new = {task.task_id: task for task in after}

@@ -81,11 +81,8 @@ def check(
 ) -> tuple[list[Check], list[GoldRun]]:
     """All checks, in order; the running ones only when no other failed and a runner is given.
 
-    Args:
-        folder: of the release.
-        runner: None leaves the running out.
-        progress: called with each task that was run.
-        images: False leaves out what is read from the images' registry.
+    Without a runner no task is run; without `images` nothing is read from the images' registry. `progress` is called
+    with each task that was run.
 
     Raises:
         InputError: the folder is no release.
@@ -130,9 +127,7 @@ def read_runs(path: Path) -> list[GoldRun]:
 def read_failed(path: Path, task_ids: Iterable[str] = ()) -> dict[str, str]:
     """By task_id why it did not pass, from what `release check --json` printed: these tasks are not to be released.
 
-    Args:
-        path: of the output.
-        task_ids: those to be released; what the gate never ran of them has not passed.
+    What the gate never ran of `task_ids`, those to be released, has not passed.
 
     Raises:
         InputError: the file cannot be read, is none of these, or the gate ran no task.
@@ -185,7 +180,7 @@ _STATIC: dict[str, tuple[str, Callable[[Opened], Iterator[str]]]] = {
     "no leak": ("no secret, no e-mail address, no plan, no fix in a problem's text", table_checks.leaks),
     "recipes": ("every base is there with its recipe, and takes the expert's patch", table_checks.recipes),
     "licences": ("every task has its licence as at the base commit, and the card lists it", table_checks.licences),
-    "withdrawn": ("what was taken back stays out, and card and changelog tell why", table_checks.withdrawn),
+    "withdrawn": ("what was taken back stays out, and card and changelog say why", table_checks.withdrawn),
     "task folders": ("every folder is what manifest.json says, without links", folder_checks.listed),
     "task contents": ("every folder says what `default` says: image, patch, workloads, licence", folder_checks.told),
 }

@@ -120,6 +120,11 @@ def configurations_of(folder: Path) -> list[str]:
     return [name for name in CONFIGURATIONS if parquet_of(folder, name).exists()]
 
 
+def is_there(folder: Path, configuration: str) -> bool:
+    """Whether a configuration has a file to be read; `default` must have one."""
+    return configuration == "default" or parquet_of(folder, configuration).parent.exists()
+
+
 def read(folder: Path, model: type[R], configuration: str) -> list[R]:
     """The rows of a configuration as records; none where the configuration has no file.
 
@@ -128,7 +133,7 @@ def read(folder: Path, model: type[R], configuration: str) -> list[R]:
     Raises:
         InputError: the file cannot be read, or a row is no valid record.
     """
-    if configuration != "default" and not parquet_of(folder, configuration).parent.exists():
+    if not is_there(folder, configuration):
         return []
     return as_records(read_table(folder, configuration), model, parquet_of(folder, configuration))
 
@@ -162,7 +167,7 @@ def as_records(table: pa.Table, model: type[R], file: Path) -> list[R]:
     except ValidationError as error:
         raise InputError(
             f"{file}: {name[:100]!r} is refused: {validation_message(error)}: "
-            "fetch the release anew, from somebody you trust"
+            "fetch the release again, from somebody you trust"
         ) from error
     except pa.ArrowException as error:
         raise InputError(f"cannot read {file}: {error}") from error
@@ -252,7 +257,7 @@ def plain(file: Path) -> Path:
         InputError: it is one.
     """
     if file.is_symlink() or (file.exists() and not file.is_file()):
-        raise InputError(f"{file} is no plain file: fetch the release anew, from somebody you trust")
+        raise InputError(f"{file} is no plain file: fetch the release again, from somebody you trust")
     return file
 
 

@@ -44,7 +44,7 @@ def told(opened: Opened) -> Iterator[str]:
             yield f"{row.task_id}: it is not in default"
             continue
         if missing := [name for name in _WANTED if not (place / name).is_file()]:
-            yield f"{row.task_id}: its folder lacks {', '.join(missing)}"
+            yield f"{row.task_id}: these files are missing in its folder: {', '.join(missing)}"
             continue
         yield from (f"{row.task_id}: {what}" for what in _one(place, row, task))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Any, Self
 
 from packaging.utils import canonicalize_name
@@ -37,19 +36,15 @@ class ImageReader:
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each blob that was named by a manifest."""
     _open: dict[str, Registry] = field(default_factory=dict)
+    _closing: ExitStack = field(default_factory=ExitStack)
     _scratch: Path | None = None
 
     def __enter__(self) -> Self:
-        self._scratch = Path(tempfile.mkdtemp(prefix="pq-images-"))
+        self._scratch = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pq-images-")))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for registry in self._open.values():
-            registry.__exit__(kind, error, trace)
-        if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+    def __exit__(self, *failure: object) -> None:
+        self._closing.close()
 
     def manifest(self, image: str) -> dict[str, Any]:
         """The manifest of an image by digest.
@@ -92,7 +87,7 @@ class ImageReader:
 
     def _registry(self, reference: Reference) -> Registry:
         if reference.registry not in self._open:
-            self._open[reference.registry] = Registry(reference.registry)
+            self._open[reference.registry] = self._closing.enter_context(Registry(reference.registry))
         return self._open[reference.registry]
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
@@ -175,7 +170,7 @@ def missing_in(found: Contents, trees: Trees) -> Iterator[str]:
     """Files of the base that an image lacks."""
     for identity, path in trees.base.items():
         if identity not in found.blobs:
-            yield f"it lacks the base's {path}"
+            yield f"the base's {path} is missing"
 
 
 def _is_later(version: str, base: str) -> bool:

@@ -7,12 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release import task_folders
 from perfquarry.curation.release.manifest import Manifest
-from perfquarry.data.errors import InputError
 from perfquarry.data.records import ReleasedFolder, ReleasedTask
 
 
@@ -34,16 +32,10 @@ class Opened:
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         """By configuration; empty where it has no file."""
-        found = {}
-        for name, schema in files.CONFIGURATIONS.items():
-            if name != "default" and not files.parquet_of(self.folder, name).parent.exists():
-                found[name] = schema.empty_table()
-                continue
-            try:
-                found[name] = pq.read_table(files.plain(files.parquet_of(self.folder, name)), partitioning=None)
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(f"data/{name} cannot be read: {error}") from error
-        return found
+        return {
+            name: files.read_table(self.folder, name) if files.is_there(self.folder, name) else schema.empty_table()
+            for name, schema in files.CONFIGURATIONS.items()
+        }
 
     @cached_property
     def tasks(self) -> list[ReleasedTask]:

@@ -1,46 +1,81 @@
-"""Plots of a release as SVG: the experts' speedups, the funnels, the years."""
+"""Plots of a release, for its card and its page: the experts' speedups, the funnels, the years."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NamedTuple
 
-from perfquarry.curation.plots.bars import bar_plot
-from perfquarry.curation.plots.forest import forest_plot, speedups
+from perfquarry.curation.plots.canvas import drawing, short
+from perfquarry.curation.plots.forest import ForestRow, forest_plot, speedups
 from perfquarry.curation.plots.funnel import funnel_plot
+from perfquarry.curation.plots.palette import GREY, SERIES
+from perfquarry.curation.plots.strips import MOST, are_ratios
 from perfquarry.curation.release.manifest import Source
 from perfquarry.data.records import ReleasedTask
 
+_NAME = 40
+"""Characters of a repository's name that are written."""
 
-def write_plots(folder: Path, tasks: Sequence[ReleasedTask], sources: Sequence[Source]) -> list[str]:
-    """Writes the plots into `plots/`; returns their names without the ending. None without tasks."""
-    plots = {"funnel": _funnel(sources)}
+
+class ReleasePlot(NamedTuple):
+    """A plot with the name of its file."""
+
+    name: str
+    title: str
+    svg: str
+
+
+def release_plots(
+    tasks: Sequence[ReleasedTask], sources: Sequence[Source], *, headline: bool = True
+) -> list[ReleasePlot]:
+    """Those with anything in them; figures that no measurement gives, as a stranger's table may hold, are left out."""
+    shown = [task for task in tasks if are_ratios((task.low, task.speedup, task.high))]
+    funnels = [one.funnel for one in sources if all(0 <= stage.kept <= MOST for stage in one.funnel.stages)]
+    found = []
+    if shown:
+        title = "Speedups of the experts"
+        rows = [_estimates(task) for task in sorted(shown, key=lambda task: (-task.speedup, task.task_id))]
+        svg = forest_plot(title, rows, "time of base over head, × (95 % interval)", headline=headline)
+        found.append(ReleasePlot("speedups", title, svg))
+    if any(one.stages for one in funnels):
+        title = "Changes that each stage kept"
+        found.append(ReleasePlot("funnel", title, funnel_plot(title, funnels, headline=headline)))
     if tasks:
-        plots |= {"speedups": _speedups(tasks), "years": _years(tasks)}
-    (folder / "plots").mkdir(parents=True, exist_ok=True)
-    for name, text in plots.items():
-        (folder / "plots" / f"{name}.svg").write_text(text, encoding="utf-8")
-    return list(plots)
+        title = "Tasks by the year in which the fix became public"
+        found.append(ReleasePlot("years", title, _years(title, tasks, headline=headline)))
+    return found
 
 
-def _speedups(tasks: Sequence[ReleasedTask]) -> str:
-    rows = [
-        speedups(
-            task.task_id,
-            (task.speedup, task.low, task.high),
-            (task.overall_speedup, task.overall_low, task.overall_high),
-        )
-        for task in sorted(tasks, key=lambda task: -task.speedup)
-    ]
-    return forest_plot("Speedup of the experts' versions", rows, "time of base over head, × (95 % interval)")
+def _estimates(task: ReleasedTask) -> ForestRow:
+    overall = task.overall_speedup, task.overall_low, task.overall_high
+    kept = task.speedup, task.low, task.high
+    return speedups(task.task_id, kept, overall if are_ratios(overall) else (None, None, None))
 
 
-def _funnel(sources: Sequence[Source]) -> str:
-    return funnel_plot("Changes that each stage kept", [source.funnel for source in sources])
-
-
-def _years(tasks: Sequence[ReleasedTask]) -> str:
-    counts = Counter(task.created_at.year for task in tasks)
-    years = {str(year): counts[year] for year in range(min(counts), max(counts) + 1)}
-    return bar_plot("Tasks by the year in which the fix became public", years, ("year", "tasks"))
+def _years(title: str, tasks: Sequence[ReleasedTask], *, headline: bool) -> str:
+    """Bars with a part for each repository; those beyond the palette are one group."""
+    ordered = [name for name, _ in Counter(sorted(task.codebase for task in tasks)).most_common()]
+    series = {short(name, _NAME): [name] for name in ordered[: len(SERIES) - 1]}
+    if others := ordered[len(SERIES) - 1 :]:
+        series["others"] = others
+    counts = Counter((task.codebase, task.created_at.year) for task in tasks)
+    every = Counter(task.created_at.year for task in tasks)
+    years = list(range(min(every), max(every) + 1)) if max(every) - min(every) < 100 else sorted(every)
+    what = ", ".join(f"{year} {every[year]}" for year in years)
+    with drawing(title, f"tasks by year: {what}.", (760, 280), headline=headline) as plot:
+        [axis] = plot.axes()
+        below = [0] * len(years)
+        for (label, names), colour in zip(series.items(), (*SERIES[:-1], GREY), strict=False):
+            heights = [sum(counts[name, year] for name in names) for year in years]
+            bars = axis.bar(years, heights, 0.7, below, color=colour.light, label=label, lw=0)
+            below = [low + height for low, height in zip(below, heights, strict=True)]
+        axis.bar_label(bars, [f"{count:,}" if count else "" for count in below], padding=3)
+        axis.set_xlim(years[0] - 0.6, max(years[-1], years[0] + 7) + 0.6)
+        axis.set_xlabel("year")
+        axis.set_ylabel("tasks")
+        axis.set_ylim(0, 1.12 * max(below))
+        axis.locator_params(axis="both", integer=True)
+        axis.grid(axis="x", visible=False)
+        plot.legend()
+        return plot.svg()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ from perfquarry.data.records import (
 from perfquarry.data.records.inputs import public_address, validation_message
 from perfquarry.data.records.release import ReleasedCount
 from perfquarry.data.records.task import TaskWorkload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ACCEPTED = "accept"
 _NO_OPINION = ("note", "undo")
@@ -115,34 +118,33 @@ def read_reviews(path: Path) -> dict[str, bool]:
     Raises:
         InputError: the file cannot be read or lacks a column.
     """
+    rows = _standing(path)
+    newest = rows[~rows["decision"].isin(_NO_OPINION)].drop_duplicates(["task_id", "reviewer"], keep="last")
+    accepted = newest["decision"].eq(ACCEPTED).groupby(newest["task_id"]).all()
+    return {str(task_id): bool(every) for task_id, every in accepted.items()}
+
+
+def read_intents(path: Path) -> dict[str, tuple[IntentClass, str]]:
+    """By task_id the class that the newest acceptance in a file of reviews sets, and its reviewer (`read_reviews`)."""
+    rows = _standing(path)
+    if "intent" not in rows:
+        return {}
+    said = rows[rows["intent"].isin(get_args(IntentClass)) & rows["decision"].eq(ACCEPTED)]
+    columns = ("task_id", "intent", "reviewer")
+    return {task: (intent, who) for task, intent, who in zip(*(said[name].tolist() for name in columns), strict=True)}
+
+
+def _standing(path: Path) -> pd.DataFrame:
+    """Rows of a file of reviews, oldest first, without those that were undone."""
     try:
         table = pq.read_table(path, partitioning=None)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read reviews from {path}: {error}") from error
     wanted = ("task_id", "reviewer", "decision", "at")
     if missing := [name for name in wanted if name not in table.column_names]:
-        raise InputError(f"{path} is no file of reviews: it lacks {', '.join(missing)}")
-    rows = table.sort_by("at").to_pylist()
-    undone = {row.get("undoes") for row in rows} - {None}
-    newest: dict[tuple[str, str], bool] = {}
-    for row in rows:
-        if row["decision"] not in _NO_OPINION and row.get("uid") not in undone:
-            newest[row["task_id"], row["reviewer"]] = row["decision"] == ACCEPTED
-    decisions: dict[str, bool] = {}
-    for (task_id, _), accepted in newest.items():
-        decisions[task_id] = decisions.get(task_id, True) and accepted
-    return decisions
-
-
-def read_intents(path: Path) -> dict[str, tuple[IntentClass, str]]:
-    """By task_id the class that the newest acceptance in a file of reviews sets, and its reviewer (`read_reviews`)."""
-    table = pq.read_table(path, partitioning=None)
-    if "intent" not in table.column_names:
-        return {}
-    rows = table.sort_by("at").to_pylist()
-    undone = {row.get("undoes") for row in rows} - {None}
-    said = [row for row in rows if row["intent"] in get_args(IntentClass) and row.get("uid") not in undone]
-    return {row["task_id"]: (row["intent"], row["reviewer"]) for row in said if row["decision"] == ACCEPTED}
+        raise InputError(f"{path} is no file of reviews: these columns are missing: {', '.join(missing)}")
+    rows: pd.DataFrame = table.sort_by("at").to_pandas()
+    return rows[~rows["uid"].isin(rows["undoes"].dropna())] if {"uid", "undoes"} <= set(rows) else rows
 
 
 def kept_from_solvers(task: Task, findings: Iterable[Finding], problems: Iterable[Problem], review: bool | None) -> str:
@@ -154,7 +156,7 @@ def kept_from_solvers(task: Task, findings: Iterable[Finding], problems: Iterabl
         return f"screening: {'; '.join(f'{one.check}: {one.evidence}' for one in blocking)}"
     texts = texts_for_solvers(task, problems)
     if rejected := [setting for setting in ("oracle", "realistic") if texts.get(setting) == ""]:
-        return f"its problem texts tell the fix (each of setting {' and '.join(rejected)})"
+        return f"its problem texts reveal the fix (each of setting {' and '.join(rejected)})"
     return ""
 
 
@@ -173,7 +175,7 @@ def _why_not(candidate: ReleaseCandidate, task: Task, review: bool | None) -> st
     released = texts_for_solvers(task, candidate.problems).values()
     texts = "\n".join([task.problem_oracle, task.problem_realistic, *released])
     if told := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
-        return f"its problem texts tell the fix ({told[0]})"
+        return f"its problem texts reveal the fix ({told[0]})"
     return ""
 
 

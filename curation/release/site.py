@@ -17,18 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, PrefixLoader
 from markupsafe import Markup
 
-from perfquarry.curation.plots.palette import PALETTE, css
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.site_data import PageSource, read_source
 from perfquarry.curation.release.site_dataset import dataset_page, index_page
 from perfquarry.curation.release.site_task import task_page
-from perfquarry.curation.release.templates import FOLDER
-from perfquarry.curation.review.rendering import STATIC
-from perfquarry.curation.review.rendering import environment as review_environment
+from perfquarry.curation.review.rendering import SITE, pages, style
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
 
@@ -66,15 +62,15 @@ def write_site(
     place = to or release.resolve().with_name(f"{release.resolve().name}-page")
     source = read_source(release, report)
     _refuse_others(release, place)
-    pages = size = 0
+    done = size = 0
     with files.writing(place) as partial:
         (partial / "tasks").mkdir()
         for name, text in _pages(source):
             data = text.encode()
             (partial / name).write_bytes(data)
-            pages, size = pages + 1, size + len(data)
-            progress(pages, len(source.tasks) + 2)
-    return Site(folder=str(place), tasks=len(source.tasks), pages=pages, bytes=size)
+            done, size = done + 1, size + len(data)
+            progress(done, len(source.tasks) + 2)
+    return Site(folder=str(place), tasks=len(source.tasks), pages=done, bytes=size)
 
 
 def _pages(source: PageSource) -> Iterator[tuple[str, str]]:
@@ -85,25 +81,25 @@ def _pages(source: PageSource) -> Iterator[tuple[str, str]]:
 
 
 def _render(name: str, root: str, source: PageSource, context: dict[str, Any]) -> str:
-    style, script = _style(), _script()
+    script = _script()
     policy = {
         "default-src": "'none'",
-        "style-src": _allowed(style),
+        "style-src": _allowed(style()),
         "script-src": _allowed(script),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
     }
     return (
-        _environment()
+        pages()
         .get_template(f"site/{name}.html.jinja")
         .render(
             here=name,
             root=root,
             manifest=source.manifest,
             csp="; ".join(f"{kind} {what}" for kind, what in policy.items()),
-            style=Markup(style),  # noqa: S704 - a file of ours
-            script=Markup(script),  # noqa: S704
+            style=style(),
+            script=Markup(script),  # noqa: S704 - a file of ours
             **context,
         )
     )
@@ -115,22 +111,8 @@ def _allowed(text: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    """The review's environment, which escapes all and shows what is treacherous, with the templates of both."""
-    folders = {"site": FOLDER / "site", "review": STATIC.with_name("templates")}
-    loader = PrefixLoader({name: FileSystemLoader(folder) for name, folder in folders.items()})
-    return review_environment().overlay(loader=loader)
-
-
-@cache
-def _style() -> str:
-    sheets = [file.read_text(encoding="utf-8") for file in (STATIC / "review.css", FOLDER / "site" / "site.css")]
-    return "".join([*sheets, css(frozenset(one.name for one in PALETTE))])
-
-
-@cache
 def _script() -> str:
-    return (FOLDER / "site" / "site.js").read_text(encoding="utf-8")
+    return (SITE / "site.js").read_text(encoding="utf-8")
 
 
 def _refuse_others(release: Path, to: Path) -> None:

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.blocks import Session, runs_of
 from perfquarry.curation.evaluation.report import EvaluationReport, read_grades, read_report
+from perfquarry.curation.plots.strips import are_ratios
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import Manifest
-from perfquarry.curation.release.strips import is_ratio
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Grade, Record, ReleasedTask, ReleasedTiming, Revalidation, Stamp, Timing
+from perfquarry.data.records import Grade, ReleasedTask, ReleasedTiming, Revalidation, Stamp, Timing
+from perfquarry.data.schema import arrow_schema
 
 _THEN = datetime.fromtimestamp(0, UTC)
 """When released rows were made is not known."""
@@ -42,7 +43,7 @@ class PageSource:
         """Sessions of a task's workloads by workload_id, those of its own machine before others'."""
         mine = self.timings.filter(pc.equal(self.timings["task_id"], task.task_id))
         rows = files.as_records(mine, ReleasedTiming, files.parquet_of(self.folder, "timings"))
-        timings = [_timing(row) for row in rows if all(map(is_ratio, row.samples))]
+        timings = [_timing(row) for row in rows if are_ratios(row.samples)]
         runs = sorted(runs_of(timings), key=lambda run: (run.machine_id == task.machine_id, run.machine_id))
         return {run.workload_id: run.sessions for run in runs}
 
@@ -61,22 +62,18 @@ def read_source(folder: Path, report: Path | None = None) -> PageSource:
     manifest = Manifest.read(folder)
     tasks = files.read_every_task(folder)
     if len({task.task_id.lower() for task in tasks}) < len(tasks):
-        raise InputError(f"{folder} holds a task twice: no page is written; make the release anew")
-    has = {name for name in files.CONFIGURATIONS if files.parquet_of(folder, name).exists()}
+        raise InputError(f"{folder} holds a task twice: no page is written; make the release again")
+    timed = files.is_there(folder, "timings")
     found = _read_report(report, tasks) if report else (None, {})
     return PageSource(
         folder=folder,
         manifest=manifest,
-        tasks=sorted(tasks, key=lambda task: (-task.speedup if is_ratio(task.speedup) else 0.0, task.task_id)),
-        timings=files.read_table(folder, "timings") if "timings" in has else _none(ReleasedTiming),
-        revalidations=files.read(folder, Revalidation, "revalidations") if "revalidations" in has else [],
+        tasks=sorted(tasks, key=lambda task: (-task.speedup if are_ratios([task.speedup]) else 0.0, task.task_id)),
+        timings=files.read_table(folder, "timings") if timed else arrow_schema(ReleasedTiming).empty_table(),
+        revalidations=files.read(folder, Revalidation, "revalidations"),
         report=found[0],
         grades=found[1],
     )
-
-
-def _none(model: type[Record]) -> pa.Table:
-    return pa.table({name: pa.array([], pa.string()) for name in model.model_fields})
 
 
 def _timing(row: ReleasedTiming) -> Timing:

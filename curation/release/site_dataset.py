@@ -6,18 +6,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from perfquarry.curation.plots.strips import Strip, strips
 from perfquarry.curation.release.card import measured_again, statistics_of
+from perfquarry.curation.release.plots import release_plots
 from perfquarry.curation.release.site_data import PageSource
-from perfquarry.curation.release.site_plots import dataset_plots
-from perfquarry.curation.release.site_task import inline, kind_of
-from perfquarry.curation.release.strips import Strip, strips
+from perfquarry.curation.release.site_task import kind_of
+from perfquarry.curation.review.rendering import inline
 from perfquarry.data.records import ReleasedTask
 
 _LOAD = """\
@@ -32,74 +32,46 @@ _TEXT = 4000
 """Characters of a message that are searched."""
 
 
-@dataclass(frozen=True)
-class IndexRow:
-    """One task in the list."""
-
-    task_id: str
-    href: str
-    title: str
-    repo: str
-    date: str
-    kinds: list[str]
-    """Sources of its workloads."""
-    kind: str
-    """Class of its intent; '' where nobody knows."""
-    workloads: int
-    speedup: float
-    low: float
-    high: float
-    strip: Strip | None
-
-
 def index_page(source: PageSource) -> dict[str, Any]:
     """What the template of the list gets."""
     axis = strips([(task.low, task.speedup, task.high) for task in source.tasks])
-    rows = [_row(task, strip) for task, strip in zip(source.tasks, axis.strips, strict=True)]
-    finite = [row.speedup for row in rows if row.strip]
+    rows: list[dict[str, Any]] = [
+        {
+            "task": task,
+            "strip": strip,
+            "date": f"{task.created_at:%Y-%m-%d}",
+            "kinds": sorted({one.source for one in task.workloads}),
+            "kind": kind_of(task),
+        }
+        for task, strip in zip(source.tasks, axis.strips, strict=True)
+    ]
+    finite = [task.speedup for task, strip in zip(source.tasks, axis.strips, strict=True) if strip]
     return {
         "rows": rows,
         "axis": axis,
-        "classes": any(row.kind for row in rows),
+        "classes": any(row["kind"] for row in rows),
         "choices": [
-            ("repo", "Repository", _counts(row.repo for row in rows)),
-            ("year", "Year", _counts(row.date[:4] for row in rows)),
-            ("kind", "Class", _counts(row.kind for row in rows if row.kind)),
-            ("workload", "Workloads", _counts(kind for row in rows for kind in row.kinds)),
+            ("repo", "Repository", _counts(task.codebase for task in source.tasks)),
+            ("year", "Year", _counts(f"{task.created_at:%Y}" for task in source.tasks)),
+            ("kind", "Class", _counts(kind_of(task) for task in source.tasks if kind_of(task))),
+            ("workload", "Workloads", _counts(kind for row in rows for kind in row["kinds"])),
         ],
         "least": f"{math.floor(10 * min(finite)) / 10:g}" if finite else "",
         "most": f"{math.ceil(10 * max(finite)) / 10:g}" if finite else "",
-        "index_json": _json([_searched(row, task) for row, task in zip(rows, source.tasks, strict=True)]),
+        "index_json": _json([_searched(**row) for row in rows]),
     }
 
 
-def _row(task: ReleasedTask, strip: Strip | None) -> IndexRow:
-    return IndexRow(
-        task_id=task.task_id,
-        href=f"tasks/{task.task_id}.html",
-        title=task.title,
-        repo=task.codebase,
-        date=f"{task.created_at:%Y-%m-%d}",
-        kinds=sorted({one.source for one in task.workloads}),
-        kind=kind_of(task),
-        workloads=len(task.workloads),
-        speedup=task.speedup,
-        low=task.low,
-        high=task.high,
-        strip=strip,
-    )
-
-
-def _searched(row: IndexRow, task: ReleasedTask) -> dict[str, Any]:
+def _searched(task: ReleasedTask, strip: Strip | None, date: str, kinds: list[str], kind: str) -> dict[str, Any]:
     """What the page filters by; a speedup that is no number is left to the row."""
     texts = [task.task_id, task.title, task.codebase, task.head_commit, *task.oracle_targets, *task.apis]
     return {
-        "repo": row.repo,
-        "at": f"{task.created_at:%Y-%m-%d %H:%M}",
-        "kind": row.kind,
-        "workloads": row.kinds,
-        "speedup": row.speedup if row.strip else None,
-        "title": row.title,
+        "repo": task.codebase,
+        "at": f"{date} {task.created_at:%H:%M}",
+        "kind": kind,
+        "workloads": kinds,
+        "speedup": task.speedup if strip else None,
+        "title": task.title,
         "text": " ".join([*texts, task.message[:_TEXT]]).lower(),
     }
 
@@ -132,8 +104,8 @@ def dataset_page(source: PageSource) -> dict[str, Any]:
         ("accepted by curators", f"{manifest.accepted_by_curators} of {len(tasks)}"),
     ]
     tables = [_repositories(source), _funnel(source), _machines(source), _again(source), _configurations(source)]
-    drawn = dataset_plots(tasks, manifest.sources)
-    plots = [{"id": number, "title": title, "svg": inline(svg)} for number, (title, svg) in enumerate(drawn)]
+    drawn = release_plots(tasks, manifest.sources, headline=False)
+    plots = [{"id": one.name, "title": one.title, "svg": inline(one.svg)} for one in drawn]
     return {"facts": facts, "tables": tables, "plots": plots, "load": _LOAD}
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 from perfquarry.curation.blocks import Session
 from perfquarry.curation.evaluation.metrics import best_known
 from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
+from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.release.site_data import PageSource
-from perfquarry.curation.release.strips import strips
 from perfquarry.curation.review.diff import side_by_side
-from perfquarry.curation.review.rendering import web_address
+from perfquarry.curation.review.rendering import inline, web_address
 from perfquarry.curation.review.witness import Witness, witness_of
 from perfquarry.curation.summary import summarise
 from perfquarry.data.records import Count, Evidence, ReleasedTask, ReleasedWorkload
@@ -23,7 +20,6 @@ from perfquarry.data.settings import SelectSettings
 _PROBLEM = "problem_"
 """Begins the names of the columns with problem texts; what follows is the setting."""
 _STAMP = {"repo": "", "stage_version": "release", "config_hash": "release"}
-_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 _SNIPPET = """\
 from datasets import load_dataset
 
@@ -33,18 +29,10 @@ task = tasks.filter(lambda row: row["task_id"] == "{task_id}")[0]
 
 
 def task_page(source: PageSource, number: int) -> dict[str, Any]:
-    """What the template gets.
-
-    Args:
-        source: the release.
-        number: of the task in it.
-    """
+    """What the template gets."""
     task, sessions = source.tasks[number], source.sessions(source.tasks[number])
     axis = strips([(one.low, one.speedup, one.high) for one in task.workloads])
-    workloads = [
-        _workload(task, one, sessions.get(one.workload_id, ())) | {"strip": strip}
-        for one, strip in zip(task.workloads, axis.strips, strict=True)
-    ]
+    workloads = [_workload(task, one, sessions.get(one.workload_id, ())) for one in task.workloads]
     again = source.again(task.task_id)
     return {
         "task": task,
@@ -64,7 +52,8 @@ def task_page(source: PageSource, number: int) -> dict[str, Any]:
         "notes": _notes(task),
         "workloads": workloads,
         "axis": axis,
-        "timed": any(one["svg"] for one in workloads),
+        "timed": [(number, one.node, one, "kept") for number, one in enumerate(task.workloads, 1)],
+        "drawn": any(one["svg"] for one in workloads),
         "graded": _graded(source, task.task_id),
         "commands": _commands(source, task),
         "again": again,
@@ -97,17 +86,11 @@ def _workload(task: ReleasedTask, row: ReleasedWorkload, sessions: Sequence[Sess
     title = f"Pairs of {row.node} ({task.task_id})"
     return {
         "row": row,
-        "label": row.node.partition("::")[2] or row.node,
         "svg": inline(pairs_plot(title, drawn, narrow=True, headline=False)) if drawn else "",
         "sessions": statistics,
         "witness": _witness(row),
         "code": row.code if row.source != "unit-test" else "",
     }
-
-
-def inline(svg: str) -> Markup:
-    """A plot within a page, whose own style has the rules of all plots: its policy allows no other."""
-    return Markup(_STYLE.sub("", svg))  # noqa: S704 - drawn here, its texts are escaped
 
 
 def _witness(row: ReleasedWorkload) -> Witness | None:

@@ -1,4 +1,4 @@
-"""The bases' files as one git pack a repository: trees and blobs, no commit, hence no author, date or history.
+"""The bases' files as one git pack per repository: trees and blobs, no commit, hence no author, date or history.
 
 Bases share most of their files, so that a pack of many is hardly larger than one. What is not in a
 base is not in the pack, the expert's version least of all, unless it is the base of a later task.
@@ -36,7 +36,7 @@ def tree_of(clone: Path, commit: str) -> str:
         tree = git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
         return _filled(clone, tree, _with_submodules(clone), SUBMODULE_DEPTH + 1)
     except (MissingObjects, GitFailed) as error:
-        raise InputError(f"{clone} lacks the commit {commit}: clone the repository anew ({error})") from error
+        raise InputError(f"{clone} does not have the commit {commit}: clone the repository again ({error})") from error
 
 
 def _with_submodules(clone: Path) -> dict[str, str]:
@@ -91,7 +91,7 @@ def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
             (made,) = Path(place).glob("*.pack")
             shutil.move(made, into)
     except MissingObjects as error:
-        raise InputError(f"{clone} lacks files of a base: clone the repository whole ({error})") from error
+        raise InputError(f"files of a base are missing in {clone}: clone the whole repository ({error})") from error
     into.chmod(0o644)
     return into.stat().st_size
 
@@ -103,7 +103,7 @@ def unpack(file: Path, clone: Path) -> None:
         InputError: the pack cannot be read or is damaged.
     """
     if file.is_symlink():
-        raise InputError(f"{file} is no plain file: fetch the release anew, from somebody you trust")
+        raise InputError(f"{file} is no plain file: fetch the release again, from somebody you trust")
     place = clone / "objects" / "pack" / f"pack-{file.stem}.pack"
     if place.with_suffix(".idx").is_file() and place.read_bytes() == file.read_bytes():
         return

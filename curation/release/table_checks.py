@@ -136,7 +136,7 @@ def _told(task: ReleasedTask) -> Iterator[str]:
     told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic", "fuzzy")}
     for name, text in told.items():
         for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
-            yield f"the problem text '{name}' tells the fix: {what}"
+            yield f"the problem text '{name}' reveals the fix: {what}"
     public = [*told.values(), task.title, task.message, changed_text(task.patch + task.test_patch), *task.warnings]
     yield from (f"e-mail address {address}" for address in addresses_in("\n".join(public)))
 
@@ -168,7 +168,7 @@ def recipes(opened: Opened) -> Iterator[str]:
         clones: dict[str, Path] = {}
         for task in opened.tasks:
             yield from (
-                f"{task.task_id}: the recipe lacks {name}" for name in _RECIPE if not getattr(task.recipe, name)
+                f"{task.task_id}: {name} is missing in its recipe" for name in _RECIPE if not getattr(task.recipe, name)
             )
             clone = clones.setdefault(task.repo, Path(scratch, f"{task.repo}.git"))
             sources.unpack(sources.pack_of(opened.folder, task.repo), clone)
@@ -176,7 +176,7 @@ def recipes(opened: Opened) -> Iterator[str]:
                 git(clone, "ls-tree", "-r", task.recipe.tree)
                 git(clone, "rev-list", "--objects", task.recipe.tree)
             except (MissingObjects, GitFailed):
-                yield f"{task.task_id}: sources/{task.repo}.pack lacks files of its base"
+                yield f"{task.task_id}: sources/{task.repo}.pack does not have all files of its base"
                 continue
             if sources.patched(clone, task.recipe.tree, task.patch) in (None, task.recipe.tree):
                 yield f"{task.task_id}: its patch does not apply to its base, or changes nothing"
@@ -195,12 +195,12 @@ def licences(opened: Opened) -> Iterator[str]:
 
 
 def withdrawn(opened: Opened) -> Iterator[str]:
-    """Whether what was taken back stays out, and card and changelog tell why."""
+    """Whether what was taken back stays out, and card and changelog say why."""
     rows = files.read(opened.folder, Withdrawn, "withdrawn")
     out = task_folders.in_force(rows)
     yield from (f"{task.task_id}: {out[task.task_id]}" for task in opened.tasks if task.task_id in out)
     for page in ("README.md", "CHANGELOG.md"):
         text = files.plain(opened.folder / page).read_text(encoding="utf-8")
         yield from (
-            f"{page} does not tell why {row.task_id} was {row.action}" for row in rows if cell(row.reason) not in text
+            f"{page} does not say why {row.task_id} was {row.action}" for row in rows if cell(row.reason) not in text
         )

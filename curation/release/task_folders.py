@@ -90,12 +90,7 @@ def row_of(
 ) -> ReleasedFolder:
     """The row of one task folder.
 
-    Args:
-        task: the released task.
-        folder: the task's.
-        name: 'org/task_id'.
-        image: by digest.
-        statuses: what was seen, by task_id and hash of the folder; of another hash it does not count.
+    `statuses` are what was seen, by task_id and hash of the folder; of another hash it does not count.
     """
     found = hash_of(folder)
     same = set(ReleasedFolder.model_fields) & set(ReleasedTask.model_fields) - {"workloads"}
@@ -125,14 +120,7 @@ def registry(
 ) -> list[dict[str, Any]]:
     """`registry.json` as Harbor reads it: the datasets of a git repository, each task pinned to a commit.
 
-    Tasks that need repair are not in it.
-
-    Args:
-        name: of the dataset.
-        version: of the dataset.
-        rows: the task folders.
-        url: that git clones from.
-        commit: that holds the folders.
+    Tasks that need repair are not in it. `url` is what git clones from, `commit` holds the folders.
     """
     tasks = [
         {"name": one.name, "git_url": url, "git_commit_id": commit, "path": one.path}
@@ -153,7 +141,7 @@ def write_registry(folder: Path, url: str, commit: str) -> Path:
     manifest = TaskManifest.read(folder)
     for one in manifest.tasks:
         if hash_of(folder / one.path) != one.sha256:
-            raise InputError(f"{folder / one.path} is not as it was written: make the release anew")
+            raise InputError(f"{folder / one.path} is not as it was written: make the release again")
     text = json.dumps(registry(manifest.name, manifest.version, manifest.tasks, url, commit), indent=2)
     (folder / files.REGISTRY).write_text(text + "\n", encoding="utf-8")
     return folder / files.REGISTRY
@@ -164,11 +152,7 @@ def withdrawals(
 ) -> list[Withdrawn]:
     """All that was ever taken back or replaced: what the version before says, and what is asked now.
 
-    Args:
-        asked: reasons by task_id; these tasks stay out.
-        replaced: reasons by task_id; these come again, otherwise made.
-        previous: folder of the version before.
-        version: of this one.
+    `asked` and `replaced` are reasons by task_id; the first stay out, the second come again, otherwise made.
 
     Raises:
         InputError: the version before has no such task.

@@ -42,16 +42,10 @@ class UploadPlan(Record):
 def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool = False) -> UploadPlan:
     """Makes the repository's files those of a release, with the version as its tag.
 
-    One commit stages the files. Then the Hub is asked what it has at that commit, and every file is compared with
-    ours. Only then `registry.json`, through which programs find the task folders, is pinned to that commit, and
-    the tag is set. Large files go first and by their content: what an upload that broke off has sent already is
-    not sent again. The token is `huggingface_hub`'s own (HF_TOKEN, or its file).
-
-    Args:
-        folder: of the release.
-        repo_id: 'owner/name'.
-        dry_run: only look what would be done.
-        private: a repository that does not exist yet is made private.
+    One commit stages the files. Then the Hub is asked what it has at that commit, and every file is compared with ours.
+    Only then `registry.json`, through which programs find the task folders, is pinned to that commit, and the tag is
+    set. Large files go first and by their content: what an upload that broke off has sent already is not sent again.
+    The token is `huggingface_hub`'s own (HF_TOKEN, or its file). `private` is for a repository that does not exist yet.
 
     Raises:
         InputError: the folder is no release, not as it was written or holds more, the name is not valid, or the tag is
@@ -61,7 +55,7 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
     manifest = Manifest.read(folder)
     digests = files.read_sums(folder)
     if wrong := [name for name, value in digests.items() if not _is(folder / name, value)]:
-        raise InputError(f"{folder} is not as it was written ({wrong[0]}): make the release anew")
+        raise InputError(f"{folder} is not as it was written ({wrong[0]}): make the release again")
     if foreign := [name for name in files.files_of(folder) if name not in digests and name not in files.UNLISTED]:
         raise InputError(f"{folder} holds what is no part of the release: take {', '.join(foreign)} out of it")
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))

@@ -8,11 +8,12 @@ from typing import Protocol
 
 from pydantic import Field
 
-from perfquarry.curation.release import folder, plots, sources, task_folders
+from perfquarry.curation.release import folder, sources, task_folders
 from perfquarry.curation.release.card import card, changelog, schema_page
 from perfquarry.curation.release.changelog import Changes, compare
 from perfquarry.curation.release.check import GoldRun
 from perfquarry.curation.release.manifest import FILE, LeftOut, Manifest, Source
+from perfquarry.curation.release.plots import release_plots
 from perfquarry.curation.release.selection import Selection
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import (
@@ -128,11 +129,12 @@ def write_release(
             }
         )
         folder.write_tables(partial, parts)
-        plots.write_plots(partial, rows, manifest.sources)
         texts = {
             "SCHEMA.md": schema_page(folder.CONFIGURATIONS),
             "CHANGELOG.md": changelog(manifest, changes, previous, withdrawn),
         }
+        texts |= {f"plots/{one.name}.svg": one.svg for one in release_plots(rows, manifest.sources)}
+        (partial / "plots").mkdir()
         for name, text in texts.items():
             (partial / name).write_text(text, encoding="utf-8")
         for repo, clone in clones.items():

@@ -38,8 +38,7 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 def agreements(rows: Iterable[tuple[str, str, str]]) -> list[Agreement]:
     """Of all pairs of reviewers with a candidate in common.
 
-    Args:
-        rows: task_id, reviewer, 'accept' or 'reject'.
+    A row is task_id, reviewer, 'accept' or 'reject'.
     """
     by_task: dict[str, dict[str, str]] = defaultdict(dict)
     for task_id, reviewer, action in rows:

@@ -31,12 +31,7 @@ class NotSignedIn(Exception):
 
 
 def create_app(desk: ReviewService, guard: Guard) -> FastAPI:
-    """The review queue of a home.
-
-    Args:
-        desk: everything it reads and writes.
-        guard: who may use it.
-    """
+    """The review queue of a home."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -120,8 +120,7 @@ runs = Table(
 def open_database(url: str) -> Engine:
     """Connects to a database and brings its tables up to date.
 
-    Args:
-        url: SQLAlchemy URL: `sqlite:///FILE` or `postgresql://…`.
+    The URL is `sqlite:///FILE` or `postgresql://…`.
 
     Raises:
         InputError: the URL names no database of these two kinds.

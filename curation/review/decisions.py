@@ -99,9 +99,7 @@ def standing(log: Iterable[Event]) -> list[ReviewerOpinion]:
 class Decisions:
     """Reads and adds to the log. Each method is one transaction.
 
-    Args:
-        engine: of `open_database`.
-        required: equal opinions that settle a candidate (1 or 2).
+    `required` equal opinions settle a candidate (1 or 2).
     """
 
     def __init__(self, engine: Engine, required: int = 1) -> None:
@@ -120,14 +118,8 @@ class Decisions:
     ) -> Event:
         """Adds an event.
 
-        Args:
-            task_id: of a candidate.
-            reviewer: who acts.
-            action: all but 'undo'.
-            seen: version of the candidate's log when the reviewer decided.
-            reason: code of a rejection.
-            note: free text.
-            intent: class of the change that an acceptance sets; None: as it was found.
+        `seen` is the version of the candidate's log when the reviewer decided; `intent` the class that an acceptance
+        sets.
 
         Raises:
             Conflict: others acted since then; notes never conflict.

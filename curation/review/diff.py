@@ -76,9 +76,7 @@ class ShownDiff:
 def side_by_side(patch: str, targets: Iterable[str] = ()) -> ShownDiff:
     """Reads a unified diff.
 
-    Args:
-        patch: as git writes it.
-        targets: 'path::Class.function'.
+    A target is 'path::Class.function'.
     """
     try:
         parsed = PatchSet(patch)

@@ -85,11 +85,8 @@ def names_of(host: str) -> set[str]:
 class Guard:
     """Checks requests.
 
-    Args:
-        secret: of the home.
-        reviewers: who may review; the first is who sits at this machine when nobody signs in.
-        hosts: names that the Host header may have, without port.
-        sign_in: whether a token is asked for.
+    `reviewers` may review; the first sits at this machine when nobody signs in (`sign_in` is false). `hosts` are names,
+    without port, that the Host header may have.
     """
 
     secret: bytes

@@ -18,24 +18,20 @@ from perfquarry.curation.screening.found import SCREENED, newest_screening
 from perfquarry.data.records import Count, Evidence, Finding, Reason, Task, content_id
 from perfquarry.data.store import TableStore
 
-NEAR = frozenset(
-    {
-        Reason.NOT_SIGNIFICANT,
-        Reason.NOT_CONFIRMED,
-        Reason.UNSTABLE,
-        Reason.UNDECIDED,
-        Reason.MIXED,
-        Reason.TOO_FEW_SAMPLES,
-    }
-)
+NEAR = frozenset({
+    Reason.NOT_SIGNIFICANT, Reason.NOT_CONFIRMED, Reason.UNSTABLE, Reason.UNDECIDED, Reason.MIXED,
+    Reason.TOO_FEW_SAMPLES,
+})  # fmt: skip
 """Reasons of candidates that show a gain and break one rule."""
 
 _MESSAGE = 4000
 """Characters of a message that are searched."""
+_SHOWN = (
+    "task_id", "change_id", "config_hash", "status", "reason", "title", "pull_number", "speedup", "low", "high",
+    "overall_speedup", "overall_low", "overall_high",
+)  # fmt: skip
 _COLUMNS = (
-    "task_id", "change_id", "config_hash", "status", "reason", "title", "message", "pull_number", "speedup", "low",
-    "high", "overall_speedup", "overall_low", "overall_high",
-    "created_at_commit", "head_sha", "base_sha", "patch", "oracle_targets", "workloads",
+    *_SHOWN, "message", "created_at_commit", "head_sha", "base_sha", "patch", "oracle_targets", "workloads",
 )  # fmt: skip
 
 
@@ -59,10 +55,8 @@ class Index:
         with self.engine.begin() as connection:
             if self.engine.dialect.name == "postgresql":  # another server may do the same
                 connection.execute(text("LOCK TABLE candidates IN SHARE ROW EXCLUSIVE MODE"))
-            if repo is None:
-                connection.execute(delete(candidates))
-            else:
-                connection.execute(delete(candidates).where(candidates.c.repo == repo))
+            older = delete(candidates)
+            connection.execute(older.where(candidates.c.repo == repo) if repo else older)
             unique = {row["task_id"]: row for name in names for row in rows[name]}
             if unique:
                 connection.execute(insert(candidates), list(unique.values()))
@@ -81,7 +75,7 @@ class Index:
             counts[row.change_id].append(row)
         for decision in sorted(set(decisions.values())):
             changes = [change for change, its in decisions.items() if its == decision]
-            faster = self._faster(repo, decision) if counts else {}
+            faster = decided(self.store.records(Evidence, repo, config_hash=decision)) if counts else {}
             doubted = {change: len(doubts(counts[change], faster)) for change in changes if change in counts}
             yield from self._of_decision(repo, decision, changes, found, doubted)
 
@@ -106,10 +100,6 @@ class Index:
                     task |= {name: figures[name] for name in ("speedup", "low", "high")}
                 yield _row(repo, task, found[task["task_id"]], doubted.get(task["change_id"], 0))
 
-    def _faster(self, repo: str, decision: str) -> dict[str, bool]:
-        """By workload whether the clock shows an accepted gain."""
-        return decided(self.store.records(Evidence, repo, config_hash=decision))
-
     def _best(self, repo: str, decision: str) -> dict[str, dict[str, Any]]:
         """Of each change the figures of the workload that gains most."""
         columns = ["change_id", "speedup", "low", "high", "delta"]
@@ -130,22 +120,9 @@ class Index:
 
 def _row(repo: str, task: dict[str, Any], found: Counter[str], doubted: int) -> dict[str, Any]:
     merged: datetime = task["created_at_commit"].astimezone(UTC)
-    return {
-        "task_id": task["task_id"],
+    return {name: task[name] for name in _SHOWN} | {
         "repo": repo,
-        "change_id": task["change_id"],
-        "config_hash": task["config_hash"],
         "fingerprint": fingerprint_of(task),
-        "status": task["status"],
-        "reason": task["reason"],
-        "title": task["title"],
-        "pull_number": task["pull_number"],
-        "speedup": task["speedup"],
-        "low": task["low"],
-        "high": task["high"],
-        "overall_speedup": task["overall_speedup"],
-        "overall_low": task["overall_low"],
-        "overall_high": task["overall_high"],
         "workloads": len(task["workloads"]),
         "merged_at": merged.isoformat(),
         "blocking": found["blocking"],

@@ -11,12 +11,12 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
+from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.problems.texts import texts_for_solvers
 from perfquarry.curation.review.agreement import agreements_in, progress_in
 from perfquarry.curation.review.decisions import Conflict, counts
 from perfquarry.curation.review.diff import ShownDiff, side_by_side
 from perfquarry.curation.review.guard import COOKIE, Guard
-from perfquarry.curation.review.plots import forest, strips
 from perfquarry.curation.review.queue import PAGE, Filter
 from perfquarry.curation.review.rendering import render
 from perfquarry.curation.review.service import ReviewService
@@ -30,12 +30,7 @@ LOG_LINES = 500
 
 
 class Pages:
-    """Renders answers.
-
-    Args:
-        desk: what is shown.
-        guard: for the tokens of forms.
-    """
+    """Renders answers."""
 
     def __init__(self, desk: ReviewService, guard: Guard) -> None:
         self._desk, self._guard = desk, guard
@@ -45,12 +40,15 @@ class Pages:
         queue = self._desk.queue(reviewer)
         total, numbers = queue.count(wanted), queue.counts()
         entries = queue.page(wanted)
+        overall = [(one.overall_low, one.overall_speedup, one.overall_high) for one in entries]
+        axis = strips([*((one.low, one.speedup, one.high) for one in entries), *overall])
         return self._page(
             request,
             "queue.html.jinja",
             reviewer,
             wanted,
-            entries=list(zip(entries, strips([one.model_dump() for one in entries]), strict=True)),
+            axis=axis,
+            entries=list(zip(entries, axis.strips, axis.strips[len(entries) :], strict=False)),
             total=total,
             counts={outcome: numbers.get(outcome, 0) for outcome in OUTCOMES},
             repositories=self._desk.index.repositories(),
@@ -76,6 +74,7 @@ class Pages:
         queue = self._desk.queue(reviewer)
         before, after = queue.neighbours(wanted, task_id)
         opinions = self._desk.decisions.opinions(task_id)
+        timed = [one for one in details.workloads if one.evidence.low]
         return self._page(
             request,
             "task.html.jinja",
@@ -93,9 +92,8 @@ class Pages:
             diff=side_by_side(details.task.patch, details.task.oracle_targets),
             tests=side_by_side(details.task.test_patch),
             runs=self._desk.sending.of(task_id),
-            forest=forest(
-                (one.name.partition("::")[2] or one.name, one.workload_id, one.evidence) for one in details.workloads
-            ),
+            timed=[(one.workload_id, one.name, one.evidence, one.evidence.status) for one in timed],
+            axis=strips([(one.evidence.low, one.evidence.speedup, one.evidence.high) for one in timed]),
             evidence=self._evidence(details) if self._desk.tables.has_sessions(details.task) else None,
             conflict=conflict,
             draft=draft,

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfquarry.curation.plots.canvas import times
+from perfquarry.curation.plots.palette import PALETTE, css
 from perfquarry.curation.review.colours import code_html, visible
-from perfquarry.curation.review.plots import seconds, share
 from perfquarry.curation.review.vocabulary import FINDINGS, INTENT_TEXT, OUTCOME_TEXT, REASON_TEXT, TERMS
 from perfquarry.data.records import MEANING, Reason
 
 STATIC = Path(__file__).with_name("static")
+SITE = Path(__file__).parents[1] / "templates" / "site"
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
 
 
 def _shown(value: Any) -> Any:
@@ -35,6 +39,17 @@ def _day(text: str) -> str:
 
 def _minute(text: str) -> str:
     return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M")
+
+
+def _seconds(value: float) -> str:
+    """A duration with three digits and its unit."""
+    unit, scale = next((one for one in _UNITS if abs(value) * one[1] >= 1), _UNITS[-1])
+    return f"{value * scale:.3g} {unit}"
+
+
+def _share(value: float | None) -> str:
+    """A share or a relative spread for people: '1.3 %'."""
+    return "–" if value is None else f"{100 * value:.3g} %"
 
 
 def _meaning(reason: str | None) -> str:
@@ -70,14 +85,33 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     made.filters |= {
-        "part": _path_part, "day": _day, "minute": _minute, "seconds": seconds, "times": times, "code": code_html,
-        "meaning": _meaning, "share": share,
+        "part": _path_part, "day": _day, "minute": _minute, "seconds": _seconds, "times": times, "code": code_html,
+        "meaning": _meaning, "share": _share,
     }  # fmt: skip
     made.globals |= {
         "static": _static, "web": web_address, "REASONS": REASON_TEXT, "OUTCOMES": OUTCOME_TEXT,
         "INTENTS": INTENT_TEXT, "TERMS": TERMS, "FINDINGS": FINDINGS,
     }  # fmt: skip
     return made
+
+
+@cache
+def pages() -> Environment:
+    """The same for pages that need no server, which have the templates of both folders."""
+    folders = {"site": SITE, "review": STATIC.with_name("templates")}
+    return environment().overlay(loader=PrefixLoader({name: FileSystemLoader(one) for name, one in folders.items()}))
+
+
+@cache
+def style() -> Markup:
+    """The style of such pages, with the colours of all plots."""
+    sheets = [file.read_text(encoding="utf-8") for file in (STATIC / "review.css", SITE / "site.css")]
+    return Markup("".join([*sheets, css(frozenset(one.name for one in PALETTE))]))  # noqa: S704 - files of ours
+
+
+def inline(svg: str) -> Markup:
+    """A plot within such a page, without the style that it has as a file."""
+    return Markup(_STYLE.sub("", svg))  # noqa: S704 - drawn here, its texts are escaped
 
 
 def warm() -> None:

@@ -24,11 +24,7 @@ class Starter(Protocol):
     def run(self, task: Task, action: SendBack, wished_by: str, report: Callable[[str], None]) -> str:
         """Does the work to its end.
 
-        Args:
-            task: the candidate.
-            action: 'more-tests' or 'measure-again'.
-            wished_by: `uid` of the event.
-            report: gets a line whenever there is something new to tell.
+        `wished_by` is the `uid` of the event; `report` gets a line whenever there is news.
 
         Returns:
             The outcome in words.
@@ -61,11 +57,8 @@ class StartedFlow(Record):
 class Sending:
     """Starts flows in a thread: timings need the machine for themselves, so there is one at a time.
 
-    Args:
-        engine: of `open_database`.
-        starter: knows the flows.
-        changed: called with the repository's name when a flow has ended.
-        place: this machine and home; runs of a server that died here are marked when the next one starts.
+    `changed` is called with the repository's name when a flow has ended. `place` is this machine and home: runs of a
+    server that died here are marked when the next one starts.
     """
 
     def __init__(self, engine: Engine, starter: Starter, changed: Callable[[str], object], place: str) -> None:

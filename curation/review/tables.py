@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from perfquarry.curation.in_force import renewed, without_replaced
 from perfquarry.curation.intents import intents_of
 from perfquarry.curation.review.witness import decided, doubts
 from perfquarry.curation.screening.found import SCREENED, newest_screening
+from perfquarry.curation.screening.sources import test_source
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Count, Evidence, Finding, Intent, Problem, Row, Task, Timing, Verdict, Workload
@@ -89,12 +89,7 @@ class Details:
 
 
 class Tables:
-    """Reads candidates; safe for several threads.
-
-    Args:
-        home: whose tables are read; test code comes from its clones.
-        store: of the same home.
-    """
+    """Reads candidates; safe for several threads."""
 
     def __init__(self, home: Home, store: TableStore) -> None:
         self.home, self.store = home, store
@@ -152,9 +147,9 @@ class Tables:
 
     def test_code(self, task: Task, node: str) -> str:
         """Text of a unit test at the base, decorators included; '' where the clone cannot tell."""
-        path, _, names = node.partition("::")
+        path, _, name = node.partition("::")
         clone = self.home.repositories / f"{task.repo}.git"
-        if not names or not clone.is_dir():
+        if not name or not clone.is_dir():
             return ""
         try:
             text = git(clone, "cat-file", "blob", f"{task.base_sha}:{path}")
@@ -162,9 +157,9 @@ class Tables:
             return ""
         if len(text) > _FILE_BYTES:
             return ""
-        parts = [part.partition("[")[0] for part in names.split("::")]
         source = text.decode("utf-8", "backslashreplace")
-        return (definition(source, parts) or definition(source, parts[-1:]))[:CODE_BYTES]
+        inherited = f"::{name.partition('[')[0].rpartition('::')[2]}"
+        return (test_source(source, node) or test_source(source, inherited))[:CODE_BYTES]
 
     def _workloads(self, task: Task) -> list[Tried]:
         of_change = pc.field("change_id") == task.change_id
@@ -188,41 +183,6 @@ class Tables:
 
 
 _SEVERITY = ("blocking", "warning", "info")
-
-
-def definition(text: str, names: Sequence[str]) -> str:
-    """Lines of a class's method or a function in a Python file, found by indentation, so in any Python's syntax.
-
-    Args:
-        text: of the file.
-        names: of the classes around it, then its own.
-    """
-    lines = text.splitlines()
-    start, end = 0, len(lines)
-    for name in names:
-        head = re.compile(rf"(\s*)(?:async\s+def|def|class)\s+{re.escape(name)}\b")
-        place = next((i for i in range(start, end) if head.match(lines[i])), None)
-        if place is None:
-            return ""
-        indent = len(lines[place]) - len(lines[place].lstrip())
-        start, end = place, _end_of(lines, place, end, indent)
-    while start and lines[start - 1].strip().startswith("@"):
-        start -= 1
-    block = lines[start:end]
-    margin = len(block[0]) - len(block[0].lstrip())
-    return "\n".join(line[margin:] if not line[:margin].strip() else line for line in block).rstrip()
-
-
-def _end_of(lines: Sequence[str], place: int, end: int, indent: int) -> int:
-    opened = not lines[place].rstrip().endswith(":")  # the head itself may be many lines long
-    for number in range(place + 1, end):
-        line = lines[number]
-        if opened and line.rstrip().endswith(":"):
-            opened = False
-            continue
-        if line.strip() and len(line) - len(line.lstrip()) <= indent and not line.lstrip().startswith((")", "#")):
-            return number
-    return end
 
 
 class _Kept:

@@ -70,7 +70,7 @@ def _write(log: Iterable[Event], path: Path) -> int:
 def _checked(row: dict[str, object], place: str) -> Event:
     row = {**dict.fromkeys(_LATER), **row}
     if missing := [column for column in _COLUMNS.values() if column not in row]:
-        raise InputError(f"{place}: it lacks {', '.join(missing)}")
+        raise InputError(f"{place}: these columns are missing: {', '.join(missing)}")
     try:
         event = Event.model_validate({name: row[column] for name, column in _COLUMNS.items()})
     except ValidationError as error:

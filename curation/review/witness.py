@@ -56,9 +56,7 @@ def witness_of(count: Count, evidence: Evidence) -> Witness:
 def doubts(counts: Iterable[Count], faster: Mapping[str, bool]) -> list[str]:
     """Where clock and count disagree over one change, in words; none where nothing was counted.
 
-    Args:
-        counts: rows of the change.
-        faster: by workload_id, whether the clock shows an accepted gain; workloads without a decision are not there.
+    `faster` says by workload_id whether the clock shows an accepted gain; workloads without a decision are not in it.
     """
     known = [one for one in counts if one.workload_id in faster]
     labels = [label_of(one, faster=faster[one.workload_id]) for one in known]

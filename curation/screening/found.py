@@ -55,10 +55,8 @@ def screened(kind: str, checks: Iterable[str], **details: Any) -> FoundProblem:
 def carried(rows: Iterable[Finding], of: str, stamp: Stamp) -> list[Finding]:
     """What the checks that run code found of a task, once more under a new stamp.
 
-    Args:
-        rows: all findings of the task.
-        of: what those checks looked at (`details["of"]` of their row 'screened'): found of anything else is left out.
-        stamp: of the new rows.
+    `of` is what those checks looked at (`details["of"]` of their row 'screened'): findings on anything else are left
+    out.
     """
     known = list(rows)
     ran = [(row, json.loads(row.details)) for row in known if (row.check, row.subject) == (SCREENED, "run")]

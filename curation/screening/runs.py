@@ -197,7 +197,7 @@ def _memos(runs: _Runs, timed: _Timed) -> Iterator[FoundProblem]:
         gain = within[one.node]
         if gain >= settings.memo_gain:
             text = (
-                f"a memo on {_names(timed.calls[WITHIN], one.node)}, begun anew in each call, makes it {gain:.2f}× as "
+                f"a memo on {_names(timed.calls[WITHIN], one.node)}, cleared at each call, makes it {gain:.2f}× as "
                 f"fast and the check passes (expert {one.speedup:.2f}×): inputs repeat within a call"
             )
             text += "; so in every workload of the task" if all_as_good else ""

@@ -80,7 +80,7 @@ def _column(model: type[Row], part: Part, batch: pa.RecordBatch, name: str, kind
     field = model.model_fields[name]
     if name not in batch.schema.names:
         if field.is_required():
-            raise StoreError(f"{part.path} lacks the column {name!r}, which has no default")
+            raise StoreError(f"{part.path} has no column {name!r}, which has no default")
         values = [field.get_default(call_default_factory=True)] * len(batch)
     elif batch.column(name).type.equals(kind):
         return batch.column(name)

@@ -163,7 +163,7 @@ class Partition:
                 raise FileNotFoundError(path) from error
             raise self._broken(
                 f"cannot read the part {path}: {error}. If the file is damaged, move it out of the table's folder "
-                "and run the stage again: the rows it held are then made anew."
+                "and run the stage again: the rows it held are then made again."
             ) from error
 
     def _gone(self, path: str) -> bool:

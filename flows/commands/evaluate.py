@@ -21,7 +21,7 @@ Dataset = Annotated[
 @app.command()
 def solve(
     dataset: Dataset,
-    to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); what it lacks is added.")],
+    to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); missing ones are added.")],
     llm: Annotated[
         str | None, typer.Option(help="A model that edits: openai:MODEL, anthropic:MODEL, exchange:DIR, …")
     ] = None,
@@ -83,12 +83,12 @@ def evaluate(
         ),
     ],
     dataset: Dataset,
-    to: Annotated[Path, typer.Option(help="Folder of the report; an evaluation that was ended goes on there.")],
+    to: Annotated[Path, typer.Option(help="Folder of the report; an interrupted evaluation continues there.")],
     clone: Clone = None,
     tasks: OnlyTasks = "",
-    jobs: Annotated[int, typer.Option(min=1, help="Gradings at once, each on a core of its own.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Gradings at the same time, each on its own core.")] = 1,
     retries: Annotated[
-        int, typer.Option(min=0, help="Times that a grading is begun anew after a fault of the machine.")
+        int, typer.Option(min=0, help="How often a grading is repeated after a fault of the machine.")
     ] = 2,
     settings: SettingsFile = None,
     home: HomeFolder = None,
@@ -107,14 +107,14 @@ def evaluate(
 def analyse(
     report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
     dataset: Dataset,
-    llm: Annotated[str, typer.Option(help="Who is asked: openai:MODEL, anthropic:MODEL, exchange:DIR, …")],
+    llm: Annotated[str, typer.Option(help="Model to ask: openai:MODEL, anthropic:MODEL, exchange:DIR, …")],
     votes: Annotated[int, typer.Option(min=1, max=25, help="Answers of the hack judge for each patch.")] = 3,
     budget_usd: Budget = None,
     settings: SettingsFile = None,
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Let a model read a report's patches: hacks, and what the expert did otherwise. Grades stay as they are."""
+    """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
     place = home_of(home)
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.patch_readings import analyse as read_all

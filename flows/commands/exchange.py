@@ -26,7 +26,7 @@ def status(folder: Folder, as_json: Json = False) -> None:
 @exchange.command("next")
 def show_next(
     folder: Folder,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="So many of those that wait.")] = 1,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="At most this many of the waiting ones.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Print the next request that waits as the model reads it, and where its answer belongs."""

@@ -102,11 +102,11 @@ def stability(
 @app.command()
 def costs(
     repo: SomeRepo = None,
-    by: Annotated[By, typer.Option(help="What is summed up.")] = "stage",
+    by: Annotated[By, typer.Option(help="What to sum up.")] = "stage",
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Show what models were asked, the tokens and the USD; of all repositories without a name."""
+    """Show the questions to models, their tokens and USD; without a name, of all repositories."""
     from perfquarry.flows.costs import report
 
     report(home_of(home), repo, by, as_json=as_json)

@@ -12,7 +12,7 @@ from perfquarry.flows.homes import home_of
 
 @app.command()
 def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
-    """Check what this machine lacks, and what that costs; exit code 1 where it cannot curate."""
+    """Check what is missing on this machine, and what that costs; exit code 1 if it cannot curate."""
     from perfquarry.flows.doctor import report
 
     if not report(home_of(home), as_json=as_json):
@@ -22,8 +22,8 @@ def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
 @app.command()
 def gc(
     home: HomeFolder = None,
-    keep: Annotated[str | None, typer.Option(help="Keep so much: '5GiB'.", show_default="the disk budget")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Keep nothing but what is in use.")] = False,
+    keep: Annotated[str | None, typer.Option(help="Keep this much: '5GiB'.", show_default="the disk budget")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Keep only what is in use.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +47,7 @@ def status(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Show each repository's stages, what runs now, the last run, and what is waited for."""
+    """Show each repository's stages, what runs now, the last run, and what it waits for."""
     from perfquarry.flows.status import report
 
     report(home_of(home), once=once, as_json=as_json)

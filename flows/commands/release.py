@@ -40,7 +40,7 @@ def make(
     previous: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the version before, for the changelog.", show_default="the version that --to holds"
+            help="Folder of the previous version, for the changelog.", show_default="the version that --to holds"
         ),
     ] = None,
     images_to: Annotated[
@@ -56,9 +56,11 @@ def make(
         list[str] | None, typer.Option(help="TASK=REASON: take a published task back; repeatable.")
     ] = None,
     replace: Annotated[
-        list[str] | None, typer.Option(help="TASK=REASON: publish a task again, otherwise made; repeatable.")
+        list[str] | None, typer.Option(help="TASK=REASON: publish a changed version of a task; repeatable.")
     ] = None,
-    home: Annotated[list[Path] | None, typer.Option(help="Home; repeatable: the first that has a repository.")] = None,
+    home: Annotated[
+        list[Path] | None, typer.Option(help="Home; repeatable: the first with the repository is used.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the accepted tasks as a dataset: Parquet, card, checksums, changelog."""
@@ -143,7 +145,7 @@ def page(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a release as a page to look at: works offline, needs no server and asks no host for anything."""
+    """Write a release as a page to look at: works offline, needs no server and loads nothing from other hosts."""
     from perfquarry.curation.release.site import write_site
 
     errors = Console(stderr=True)
@@ -161,11 +163,11 @@ def page(
 def upload(
     folder: FolderArgument,
     to: Annotated[str, typer.Option(help="Repository of the Hub: owner/name.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be sent.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent; send nothing.")] = False,
     private: Annotated[bool, typer.Option(help="A new repository is private.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run again, it goes on."""
+    """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run it again to continue."""
     from perfquarry.curation.release.upload import upload as send
 
     plan = send(folder, to, dry_run=dry_run, private=private)
@@ -184,10 +186,10 @@ def upload(
 @release.command()
 def registry(
     folder: FolderArgument,
-    url: Annotated[str, typer.Option(help="Address that git clones the release from.")],
+    url: Annotated[str, typer.Option(help="Address from which git clones the release.")],
     commit: Annotated[str, typer.Option(help="Commit that holds the task folders.")],
 ) -> None:
-    """Write registry.json for a release in a git repository of your own; `upload` does so for the Hub."""
+    """Write registry.json for a release in your own git repository; `upload` does so for the Hub."""
     from perfquarry.curation.release.task_folders import write_registry
 
     print(write_registry(folder, url, commit))

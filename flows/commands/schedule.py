@@ -13,7 +13,7 @@ from perfquarry.flows.commands.shared import HomeFolder, Json, app
 from perfquarry.flows.homes import home_of
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="Names in the registry; all without.", autocompletion=repositories)
+    list[str] | None, typer.Argument(help="Names in the registry; default: all.", autocompletion=repositories)
 ]
 
 schedule = typer.Typer(
@@ -63,7 +63,7 @@ def print_yaml() -> None:
 
 @app.command()
 def worker(
-    limit: Annotated[int, typer.Option(min=1, help="Runs at once; their timings wait for each other anyway.")] = 1,
+    limit: Annotated[int, typer.Option(min=1, help="Runs at the same time; their timings wait for each other.")] = 1,
     name: Annotated[str | None, typer.Option(help="The worker's name on the page.", show_default="host's")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings file of runs that name none.")] = None,
     home: HomeFolder = None,

@@ -38,20 +38,21 @@ TaskId = Annotated[str, _TASK]
 Source = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
 Clone = Annotated[str | None, typer.Option("--source", help="Clone from this path or URL.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="DATE", help="Changes that reached the branch at or after it: 2024-01-31.")
+    str | None,
+    typer.Option(metavar="DATE", help="Only changes that reached the branch on or after this date: 2024-01-31."),
 ]
-Until = Annotated[str | None, typer.Option(metavar="DATE", help="Changes that reached the branch before this date.")]
-Changes = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes will do).")]
-OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID (starts will do).")]
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="This run is about the N most probable changes that are not finished.")
+Until = Annotated[
+    str | None, typer.Option(metavar="DATE", help="Only changes that reached the branch before this date.")
 ]
+Changes = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes are enough).")]
+OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID (beginnings are enough).")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Take up the N most probable unfinished changes in this run.")]
 Seconds = Annotated[
     str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
 ]
 Wanted = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
 Judge = Annotated[
-    str, typer.Option(help="Who judges: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
+    str, typer.Option(help="Judge: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
 ]
 Llm = Annotated[
     str | None,
@@ -64,9 +65,11 @@ MadeWith = Annotated[
 Budget = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
 HomeFolder = Annotated[
     Path | None,
-    typer.Option("--home", help="Folder of the whole state.", show_default="PERFQUARRY_HOME or ./var"),
+    typer.Option("--home", help="Folder with all state.", show_default="PERFQUARRY_HOME or ./var"),
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, max=1024, help="Builds and selections at once.", show_default="cores")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="Builds and selections at the same time.", show_default="cores")
+]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="TOML file with settings: \\[resources], one table per stage.")
 ]

@@ -84,7 +84,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     absent = _absent_submodules(tree)
     if absent:
         advice = "in a source on this machine, run: git submodule update --init --recursive"
-        notes.append(f"submodules that the clone lacks: {', '.join(absent)} ({advice})")
+        notes.append(f"submodules that are missing in the clone: {', '.join(absent)} ({advice})")
     fits = _fits(repository, metadata)
     build = repository.build if fits else _build_commands(tree, metadata, notes)
     layout = read_layout(tree, metadata, repository.packages, repository.source_dirs)

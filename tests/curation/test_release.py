@@ -133,7 +133,8 @@ def test_the_class_that_a_curator_sets_is_read_from_the_reviews(tmp_path: Path) 
     assert read_intents(tmp_path / "reviews.parquet") == {"a": ("intended", "ann")}
     pq.write_table(pa.Table.from_pylist([*rows, review("4", "undo", None, "2")]), tmp_path / "undone.parquet")
     assert read_intents(tmp_path / "undone.parquet") == {"a": ("side_effect", "ann")}
-    pq.write_table(pa.table({"task_id": ["a"], "reviewer": ["ann"], "decision": ["accept"]}), tmp_path / "old.parquet")
+    old = {name: value for name, value in rows[0].items() if name != "intent"}
+    pq.write_table(pa.Table.from_pylist([old]), tmp_path / "old.parquet")
     assert read_intents(tmp_path / "old.parquet") == {}
 
 
@@ -169,7 +170,7 @@ def test_the_gate_finds(copy: Path, column: str, value: object, check: str, word
 
 def test_the_gate_finds_a_base_that_is_not_there(copy: Path) -> None:
     rewrite(copy, lambda row: row["recipe"].update({"tree": "f" * 40}))  # type: ignore[attr-defined]
-    assert any("lacks files of its base" in problem for problem in failed(copy)["recipes"])
+    assert any("does not have all files of its base" in problem for problem in failed(copy)["recipes"])
     pack_of(copy, "sample").write_bytes(b"PACK but no more")
     assert any("no whole pack" in problem for problem in failed(copy)["recipes"])
 
@@ -207,7 +208,7 @@ def test_the_same_selection_is_the_same_sources(release: Path, tmp_path: Path) -
     assert set(kinds) == {b"tree", b"blob"}, "no commit: neither authors nor history"
     assert len(kinds) == 3, "nothing of the head"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pack", "b.pack", "bare.git", "clone"]
-    with pytest.raises(InputError, match="lacks the commit"):
+    with pytest.raises(InputError, match="does not have the commit"):
         tree_of(clone, "f" * 40)
 
 
@@ -272,7 +273,7 @@ def test_what_must_not_be_public_stays_out(task: Task) -> None:
     assert "no licence" in why_not(changed(licence=""))
     assert "e-mail address" in why_not(changed(patch=task.patch + "+# ask me@somewhere.org\n"))
     assert "secret (private key)" in why_not(changed(test_patch="+-----BEGIN RSA PRIVATE KEY-----\n"))
-    assert "tell the fix" in why_not(changed(problem_oracle="Call `_frob_memo` instead."))
+    assert "reveal the fix" in why_not(changed(problem_oracle="Call `_frob_memo` instead."))
     assert "tables" in why_not(candidate(task, TREE, base=None))
     (row,) = select([changed(message="x\n\nCo-authored-by: B <b@somewhere.org>")], {}, {}).rows
     assert row.message == "x\n\nCo-authored-by: B <<address removed>>"

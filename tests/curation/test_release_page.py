@@ -18,11 +18,11 @@ import pytest
 
 from perfquarry.curation.evaluation.report import report_of, write_report
 from perfquarry.curation.plots.canvas import times
+from perfquarry.curation.plots.strips import strips
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.curation.release.selection import as_task, select
 from perfquarry.curation.release.site import write_site
-from perfquarry.curation.release.strips import strips
 from perfquarry.data.errors import InputError
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import Grade, ReleasedTask
@@ -103,9 +103,10 @@ def test_the_page_of_the_dataset_says_what_was_measured_where(site: Path) -> Non
     assert "80 79 78 77 76 75" in text, "the funnel of a repository"
     drawn = [Drawn(one) for one in re.findall(r"<svg\b.*?</svg>", (site / "dataset.html").read_text(), re.DOTALL)]
     speedups, funnels, years = drawn
-    assert len(speedups.marks("speedup")) == len(ROWS) and ROWS[0].task_id in " ".join(speedups.tips("speedup"))
-    assert len(funnels.marks("stage")) == 3 * 6 and "owner/sample, judge: 79" in funnels.tips("stage")
-    assert {str(row.created_at.year) for row in ROWS} <= set(years.texts) and "100" in funnels.texts
+    assert len(speedups.marks("estimate-1")) == len(ROWS)
+    assert ROWS[0].task_id in " ".join(speedups.tips("estimate-1"))
+    assert len(funnels.group("kept")) == 3 * 6 and "judge" in funnels.texts and "100" in funnels.texts
+    assert {str(row.created_at.year) for row in ROWS} <= set(years.texts) and "1" in years.texts
 
 
 def test_many_repositories_and_impossible_counts_are_drawn_as_far_as_they_can_be(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_many_repositories_and_impossible_counts_are_drawn_as_far_as_they_can_be
     write_site(write_release(tmp_path / "release", rows, sources=[*many, odd]))
     text = (tmp_path / "release-page" / "dataset.html").read_text()
     funnels, years = [Drawn(one) for one in re.findall(r"<svg\b.*?</svg>", text, re.DOTALL)][1:]
-    assert len(funnels.marks("stage")) == 20 * 6 and funnels.texts.count("others") == years.texts.count("others") == 1
+    assert len(funnels.group("kept")) == 20 * 6 and years.texts.count("others") == 1
 
 
 def test_harbor_folders_of_the_release_are_named_where_it_has_them(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from perfquarry.curation.review.colours import visible
 from perfquarry.curation.review.diff import side_by_side
 from perfquarry.curation.review.rendering import web_address
-from perfquarry.curation.review.tables import definition
 from perfquarry.curation.review.witness import doubts
+from perfquarry.curation.screening.sources import test_source as source_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import FunctionCount
 from perfquarry.data.store import TableStore
@@ -304,9 +304,9 @@ def test_the_diff_pairs_lines_and_marks_words_and_targets() -> None:
 def test_code_of_a_test_is_found_by_indentation() -> None:
     head = "class A:\n    @mark\n    def t(self,\n          x):\n        print 'python 2'\n\n"
     text = head + "    def u(self):\n        pass\ndef t():\n    pass\n"
-    assert definition(text, ["A", "t"]) == "@mark\ndef t(self,\n      x):\n    print 'python 2'"
-    assert definition(text, ["A", "u"]) == "def u(self):\n    pass"
-    assert definition(text, ["B", "t"]) == ""
+    assert source_of(text, "f.py::A::t") == "@mark\ndef t(self,\n      x):\n    print 'python 2'"
+    assert source_of(text, "f.py::A::u") == "def u(self):\n    pass"
+    assert source_of(text, "f.py::B::t") == ""
 
 
 def test_only_web_addresses_become_links() -> None:

@@ -14,11 +14,8 @@ from perfquarry.curation.problems import Fix, templates
 from perfquarry.curation.screening.demands import demands
 from perfquarry.curation.screening.duplicates import Landing, core_title, merged_by, relations
 from perfquarry.curation.screening.found import FoundProblem, carried, rows_of, screened
-from perfquarry.curation.screening.leaks import leaked
-from perfquarry.curation.screening.licences import licence_of
-from perfquarry.curation.screening.private import private_of
 from perfquarry.curation.screening.sources import test_source as source_of
-from perfquarry.curation.screening.static import Subject, look
+from perfquarry.curation.screening.static import Subject, leaked, licence_of, look, private_of
 from perfquarry.curation.screening.trivial import trivial
 from perfquarry.curation.screening.weak import chance_in, nondeterministic, weak
 from perfquarry.data.records import Evidence, SessionStatistics, Stamp, Task

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from accepted import task
 
 from perfquarry.curation.blocks import Block, MeasuredWorkload, Session
-from perfquarry.curation.plots.bars import bar_plot
 from perfquarry.curation.plots.forest import MOST_NAMES, ForestRow, forest_plot, speedups
 from perfquarry.curation.plots.funnel import funnel_plot
 from perfquarry.curation.plots.history import PastCandidate, history_plot
@@ -82,8 +81,3 @@ def test_the_noise_of_a_run_is_drawn_over_time() -> None:
     many = Drawn(noise_plot("Noise", [run(3 * MOST_MARKS)]) or "")
     assert len(many.marks("aa")) + len(many.marks("busy")) == MOST_MARKS
     assert noise_plot("Noise", [run(5, timed=False)]) is None
-
-
-def test_bars_have_their_numbers() -> None:
-    plot = Drawn(bar_plot("Years", {"2019": 3, "2020": 0, "2021": 12}, ("year", "tasks")))
-    assert len(plot.group("bar")) == 3 and {"2019", "3", "12", "year", "tasks"} <= set(plot.texts)

@@ -221,10 +221,10 @@ def test_the_first_screen_has_patch_and_evidence_side_by_side_or_below_each_othe
     address, _, ids = queue
     for width, beside in ((1440, True), (390, False)):
         page = visit(f"{address}/tasks/{ids[0]}", viewport={"width": width, "height": 900})
-        boxes = [page.locator(place).bounding_box() for place in ("#patch", "#workloads", ".forest", "a.plot img")]
-        patch, workloads, forest, _ = (box or {} for box in boxes)
+        boxes = [page.locator(place).bounding_box() for place in ("#patch", "#workloads", ".strips", "a.plot img")]
+        patch, workloads, strips, _ = (box or {} for box in boxes)
         assert (workloads["x"] > patch["x"] + 300) == beside
         if beside:
-            assert max(patch["y"], forest["y"] + forest["height"]) < 900
+            assert max(patch["y"], strips["y"] + strips["height"]) < 900
     expect(page.locator(".findings")).to_contain_text("remembered results pass the workload")
     expect(page.locator(".findings")).to_contain_text("more tests: t")

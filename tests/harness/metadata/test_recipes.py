@@ -172,7 +172,7 @@ def test_what_absent_submodules_hold_is_switched_off(recipe: Any, tmp_path: Path
     (tmp_path / "vendor/fast/empty").unlink()
     made = recipe(files, **registered)
     assert made.variables == {"A": "1", "NO_FAST": "1"}
-    assert any(note.startswith("submodules that the clone lacks: vendor/fast (") for note in made.notes)
+    assert any(note.startswith("submodules that are missing in the clone: vendor/fast (") for note in made.notes)
 
 
 def test_python_two_only(recipe: Any) -> None:

@@ -36,14 +36,9 @@ class Strips:
     strips: list[Strip | None]
 
 
-def strips(speedups: Sequence[tuple[float, float, float]]) -> Strips:
-    """Places speedups on one axis.
-
-    Args:
-        speedups: low end of the interval, speedup, high end.
-    """
-    ratios = [is_ratio(*one) for one in speedups]
-    low, high = ratio_range([value for one, fit in zip(speedups, ratios, strict=True) if fit for value in one])
+def strips(speedups: Sequence[tuple[float | None, float | None, float | None]]) -> Strips:
+    """Places speedups on one axis; each is the low end of its interval, the speedup, the high end."""
+    low, high = ratio_range([value for one in speedups if are_ratios(one) for value in one if value])
 
     def at(value: float) -> float:
         return round(100 * math.log(value / low) / math.log(high / low), 2)
@@ -52,10 +47,11 @@ def strips(speedups: Sequence[tuple[float, float, float]]) -> Strips:
     for value in ratio_ticks(low, high):
         if not ticks or at(value) - ticks[-1][0] >= _ROOM:
             ticks.append((at(value), f"{value:g}×"))
-    placed = [Strip(*map(at, one)) if fit else None for one, fit in zip(speedups, ratios, strict=True)]
-    return Strips(at(1), ticks, placed)
+    return Strips(
+        at(1), ticks, [Strip(*(at(value or 1) for value in one)) if are_ratios(one) else None for one in speedups]
+    )
 
 
-def is_ratio(*values: float) -> bool:
+def are_ratios(values: Sequence[float | None]) -> bool:
     """Whether all are what somebody may have measured: a stranger's table may hold anything."""
-    return all(1 / MOST <= value <= MOST for value in values)
+    return all(value is not None and 1 / MOST <= value <= MOST for value in values)
