@@ -5,7 +5,8 @@ The second is agentless in two steps: first the files, then the edits (arXiv 240
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,8 @@ from perfquarry.data.records import Task
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.request import Request
+from perfquarry.miners.roles import language_of
+from perfquarry.miners.scopes import MODULE, spans
 
 PROMPTS = Path(__file__).with_name("prompts")
 STAGE = "solve"
@@ -87,13 +90,12 @@ def solve_requests(
 ) -> Iterator[Request[Edits]]:
     """The question for edits, once per attempt; files that are not in the tree are passed over."""
     known = set(source_files(tree))
-    pieces = [
-        Piece(f"# file: {name}\n{(tree / name).read_text(encoding='utf-8', errors='replace')}\n", 1.0, name)
-        for name in files
-        if name in known
-    ]
+    problem = problem_text(task, method)
+    targets = {target.partition("::")[2] for target in task.oracle_targets} if method == "oracle" else set[str]()
+    shown = [name for name in files if name in known]
+    pieces = [piece for name in shown for piece in _parts(tree, name, targets, problem)]
     values: Mapping[str, Any] = {
-        "problem": problem_text(task, method),
+        "problem": problem,
         "python": task.python,
         "files": fit(pieces, _FILE_TOKENS),
     }
@@ -101,6 +103,22 @@ def solve_requests(
     first = prompt.request(Edits, STAGE, task.change_id, values=dict(values), max_tokens=_ANSWER_TOKENS)
     for number in range(1, attempts + 1):
         yield replace(first, seed=number)
+
+
+def _parts(tree: Path, name: str, targets: Set[str], problem: str) -> Iterator[Piece]:
+    """A file by functions, so that of a long one those are shown which the task is about, and what they call."""
+    source = (tree / name).read_bytes()
+    lines = source.decode("utf-8", errors="replace").splitlines()
+    found = [span for span in spans(language_of(name), source) if span.name != MODULE]
+    starts = {span.first: span.name for span in found if span.first > 1}
+    wanted = " ".join("\n".join(lines[span.first - 1 : span.last]) for span in found if span.name in targets)
+    begin, called = 1, MODULE
+    for start in [*sorted(starts), len(lines) + 1]:
+        text = "\n".join(lines[begin - 1 : start - 1])
+        used = re.search(rf"\b{re.escape(re.split(r'[.:]', called)[-1])}\b", wanted or problem)
+        relevance = 1.0 if called in targets else 0.9 if called == MODULE else 0.6 if used else 0.1
+        yield Piece(f"# file: {name}, lines {begin} to {start - 1}\n{text}", relevance, f"{name}: {called}")
+        begin, called = start, starts.get(start, MODULE)
 
 
 def edit_tree(tree: Path, edits: Sequence[Edit]) -> list[str]:

@@ -49,6 +49,18 @@ def test_prompts_show_the_named_files_and_nothing_of_the_fix(tree: Path) -> None
     assert "pkg/crlf.py" in found.text and "len(list(text))" not in found.text and "script below" in found.text
 
 
+def test_of_a_long_file_the_functions_to_change_and_what_they_call_are_shown(tmp_path: Path) -> None:
+    """In a release's file of 5,000 lines the function was left out, and the model guessed its text."""
+    rest = "".join(f"def other_{number}():\n    return {'x' * 400!r}\n\n\n" for number in range(400))
+    wanted = "class Words:\n    @staticmethod\n    def count(text):\n        return helper(text)\n"
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/words.py").write_text(f"import re\n\n\n{rest}{wanted}\n\ndef helper(text):\n    return 7\n")
+    task = task_of(1, 2.0, oracle_targets=["pkg/words.py::Words.count"], problem_oracle="Make `count` faster.")
+    (request,) = solve_requests(task, tmp_path, oracle_files(task), "oracle", 1)
+    assert "return helper(text)" in request.text and "return 7" in request.text and "import re" in request.text
+    assert "parts, " in request.text and request.text.count("def other_") < 400, "and what is left out is said"
+
+
 def test_a_task_without_a_text_is_refused() -> None:
     with pytest.raises(InputError, match="no problem text for the method oracle"):
         problem_text(task_of(1, 2.0, problem_oracle=""), "oracle")
