@@ -20,6 +20,7 @@ from typing import Final
 from perfquarry.data.records import Reason, Side, Source, Workload
 from perfquarry.testgen.apis import reaching
 from perfquarry.testgen.asv_suites import Benchmark, Suite, suite_of
+from perfquarry.testgen.caching import lines_of
 from perfquarry.testgen.calls.graph import CallGraph
 from perfquarry.testgen.calls.modules import Node
 from perfquarry.testgen.case import Case
@@ -232,15 +233,11 @@ def _best(trials: Sequence[Trial], limit: int) -> list[Trial]:
     chosen: list[Trial] = []
     covered: set[tuple[str, str, int]] = set()
     while left and len(chosen) < limit:
-        best = max(left, key=lambda trial: (len(_lines(trial) - covered), trial.seconds or 0.0))
+        best = max(left, key=lambda trial: (len(lines_of(trial.hits) - covered), trial.seconds or 0.0))
         left.remove(best)
         chosen.append(best)
-        covered |= _lines(best)
+        covered |= lines_of(best.hits)
     return chosen
-
-
-def _lines(trial: Trial) -> set[tuple[str, str, int]]:
-    return {(hit.side, hit.path, line) for hit in trial.hits for line in hit.lines}
 
 
 def _literal(modules: Mapping[str, tuple[str, str]]) -> str:

@@ -20,12 +20,12 @@ Hits = Sequence[Hit]
 
 def lost_hits(first: Hits, again: Hits) -> int:
     """Number of changed lines that only the first call executed."""
-    return len(_lines(first) - _lines(again))
+    return len(lines_of(first) - lines_of(again))
 
 
 def only_first_hits(first: Hits, again: Hits) -> bool:
     """Whether the first call executed changed lines and a later one none."""
-    return bool(_lines(first)) and not _lines(again)
+    return bool(lines_of(first)) and not lines_of(again)
 
 
 def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side | None:
@@ -52,5 +52,6 @@ def first_call(item: ProbeItem) -> float:
     return min(item.seconds, item.first_seconds or item.seconds)
 
 
-def _lines(hits: Hits) -> set[tuple[str, str, int]]:
+def lines_of(hits: Hits) -> set[tuple[str, str, int]]:
+    """Changed lines that were executed: (side, path, line)."""
     return {(hit.side, hit.path, line) for hit in hits for line in hit.lines}

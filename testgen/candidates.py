@@ -10,6 +10,7 @@ from statistics import median
 
 from perfquarry.data.records import Hit, Reason, Side
 from perfquarry.harness.contracts import ProbeItem
+from perfquarry.testgen.caching import lines_of
 from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.needs import NEEDS, need_of
 
@@ -46,7 +47,7 @@ class Candidate:
     @cached_property
     def lines(self) -> frozenset[tuple[str, str, int]]:
         """Changed lines it executes: (side, path, line)."""
-        return frozenset((hit.side, hit.path, line) for hit in self.hits for line in hit.lines)
+        return frozenset(lines_of(self.hits))
 
     @property
     def seconds(self) -> float:
