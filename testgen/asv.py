@@ -20,7 +20,6 @@ from typing import Final
 from perfquarry.data.records import Reason, Side, Source, Workload
 from perfquarry.testgen.apis import reaching
 from perfquarry.testgen.asv_suites import Benchmark, Suite, suite_of
-from perfquarry.testgen.caching import lines_of
 from perfquarry.testgen.calls.graph import CallGraph
 from perfquarry.testgen.calls.modules import Node
 from perfquarry.testgen.case import Case
@@ -233,10 +232,10 @@ def _best(trials: Sequence[Trial], limit: int) -> list[Trial]:
     chosen: list[Trial] = []
     covered: set[tuple[str, str, int]] = set()
     while left and len(chosen) < limit:
-        best = max(left, key=lambda trial: (len(lines_of(trial.hits) - covered), trial.seconds or 0.0))
+        best = max(left, key=lambda trial: (len(trial.lines - covered), trial.seconds or 0.0))
         left.remove(best)
         chosen.append(best)
-        covered |= lines_of(best.hits)
+        covered |= best.lines
     return chosen
 
 

@@ -52,6 +52,6 @@ def first_call(item: ProbeItem) -> float:
     return min(item.seconds, item.first_seconds or item.seconds)
 
 
-def lines_of(hits: Hits) -> set[tuple[str, str, int]]:
+def lines_of(hits: Hits) -> frozenset[tuple[str, str, int]]:
     """Changed lines that were executed: (side, path, line)."""
-    return {(hit.side, hit.path, line) for hit in hits for line in hit.lines}
+    return frozenset((hit.side, hit.path, line) for hit in hits for line in hit.lines)

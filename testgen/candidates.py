@@ -47,7 +47,7 @@ class Candidate:
     @cached_property
     def lines(self) -> frozenset[tuple[str, str, int]]:
         """Changed lines it executes: (side, path, line)."""
-        return frozenset(lines_of(self.hits))
+        return lines_of(self.hits)
 
     @property
     def seconds(self) -> float:

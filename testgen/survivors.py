@@ -36,7 +36,7 @@ def without_duplicates(trials: Sequence[Trial]) -> list[Trial]:
     distinct = []
     for trial in trials:
         if trial.reason is None:
-            first = seen.setdefault((lines_of(trial), shape_of(trial.script.code)), trial)
+            first = seen.setdefault((trial.lines, shape_of(trial.script.code)), trial)
             if first is not trial:
                 trial = replace(trial, reason=Reason.DUPLICATE, detail=f"like: {first.script.note}")
         distinct.append(trial)
@@ -53,11 +53,6 @@ def roles_of(change_id: str, codes: Sequence[str], held_out: int) -> list[Role]:
     visible = order[: max(1, len(order) - held_out)]
     shown = {input_of(code) for code in visible}
     return ["visible" if code in visible or input_of(code) in shown else "hidden" for code in codes]
-
-
-def lines_of(trial: Trial) -> frozenset[tuple[str, str, int]]:
-    """Changed lines it executes: (side, path, line)."""
-    return frozenset((hit.side, hit.path, line) for hit in trial.hits for line in hit.lines)
 
 
 def shape_of(code: str) -> str:
@@ -90,11 +85,11 @@ def _diverse(usable: Sequence[Trial], wanted: int) -> list[Trial]:
     left, chosen = list(usable), list[Trial]()
     features = {id(trial): _features(trial) for trial in usable}
     while left and len(chosen) < wanted:
-        covered = frozenset().union(*(lines_of(trial) for trial in chosen))
+        covered = frozenset().union(*(trial.lines for trial in chosen))
 
         def rank(trial: Trial, covered: frozenset[object] = covered) -> tuple[int, float, int]:
             likest = max((_alike(features[id(trial)], features[id(one)]) for one in chosen), default=0.0)
-            lines = lines_of(trial)
+            lines = trial.lines
             return len(lines - covered), -likest, len(lines)
 
         best = max(left, key=rank)  # of equals the first
@@ -116,7 +111,7 @@ def _features(trial: Trial) -> frozenset[object]:
     }
     values = [node.value for node in nodes if isinstance(node, ast.Constant)]
     sizes = {len(str(abs(value))) for value in values if isinstance(value, int) and not isinstance(value, bool)}
-    return frozenset([*names, *sizes, *trial.calls, *lines_of(trial)])
+    return frozenset([*names, *sizes, *trial.calls, *trial.lines])
 
 
 def _alike(one: frozenset[object], other: frozenset[object]) -> float:

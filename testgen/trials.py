@@ -15,7 +15,7 @@ from statistics import median
 
 from perfquarry.data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
 from perfquarry.harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
-from perfquarry.testgen.caching import dear_start, first_call, lost_hits, only_first_hits
+from perfquarry.testgen.caching import dear_start, first_call, lines_of, lost_hits, only_first_hits
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import definitions_of
 from perfquarry.testgen.pytest_config import is_test_path, python_files
@@ -48,6 +48,11 @@ class Trial:
     """One warm call of `experiment` on the base."""
     calls: list[str] = field(default_factory=list)
     """Realistic targets, as for unit tests."""
+
+    @property
+    def lines(self) -> frozenset[tuple[str, str, int]]:
+        """Changed lines it executes."""
+        return lines_of(self.hits)
 
 
 def try_scripts(case: Case, scripts: Sequence[Script]) -> list[Trial]:
