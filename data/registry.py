@@ -215,17 +215,19 @@ def _git_url(text: str) -> str | None:
     """The text as a URL git can clone, without secrets, or None. Other transports (`ext::`) run commands: refused."""
     scheme = text.partition("://")[0].lower() if "://" in text else ""
     if scheme in _SCHEMES:
-        parts = urlsplit(text)
-        host = parts.netloc.rpartition("@")[2] if scheme in ("https", "http") else _without_password(parts.netloc)
-        return urlunsplit((scheme, host, parts.path.rstrip("/"), "", "")) if parts.path.strip("/") else None
+        parts = urlsplit(plain_address(text))
+        return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/"), "", "")) if parts.path.strip("/") else None
     if not scheme and _SCP_LIKE.fullmatch(text) and not Path(text).exists():
         return text.rstrip("/")
     return None
 
 
-def _without_password(netloc: str) -> str:
-    user, at, host = netloc.rpartition("@")
-    return f"{user.partition(':')[0]}{at}{host}"
+def plain_address(url: str) -> str:
+    """A URL without secrets: of http without its user, who may be a token, of others without a password."""
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    user = "" if parts.scheme in ("http", "https") else user.partition(":")[0]
+    return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host))
 
 
 def _location(url: str) -> str:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import threading
+import warnings
 
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `parse` raises for text that is not Python of this version."""
 _one_at_a_time = threading.Lock()
 
 
 def parse(source: str | bytes) -> ast.Module:
-    """The tree of a module.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse`.
-    """
-    with _one_at_a_time:
+    """The tree of a module; raises `UNPARSABLE`."""
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in old files are not ours to report
         return ast.parse(source)

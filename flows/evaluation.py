@@ -35,7 +35,7 @@ from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
 from perfquarry.flows.jobs import Job, do_all
-from perfquarry.flows.output import Listing, put
+from perfquarry.flows.output import Listing
 from perfquarry.flows.output import show as output
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import with_interval
@@ -306,6 +306,9 @@ def in_words(row: Grade) -> str:
 
 def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json: bool) -> None:
     """Prints the scores: a table, or the report as JSON."""
+    if as_json:
+        print(report.model_dump_json(indent=2))  # numbers that are none as null
+        return
     lines = [f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}"]
     lines += [f"left out: {name}: {why.splitlines()[0]}" for name, why in report.left_out.items()]
     shown = shown_duels(report)
@@ -324,7 +327,7 @@ def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json
         lines.append(f"better than the expert for certain: {', '.join(sorted(report.best))}")
     if to:
         lines.append(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}")
-    put(report, ["", _scores(report.scores), *lines], as_json=as_json, console=console)
+    output("", _scores(report.scores), *lines, console=console)
 
 
 def _scores(scores: Sequence[Score]) -> Listing:

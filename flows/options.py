@@ -9,12 +9,12 @@ import tomllib
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, ValidationError, field_validator
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
+from perfquarry.data.registry import plain_address
 from perfquarry.data.settings import Settings
 from perfquarry.llm.spec import ModelSpec
 
@@ -53,10 +53,7 @@ class Options(Record):
     def _without_secrets(cls, address: str | None) -> str | None:
         if address is None or "://" not in address:
             return address
-        parts = urlsplit(address)
-        user, _, host = parts.netloc.rpartition("@")
-        user = "" if parts.scheme.lower() in ("http", "https") else user.partition(":")[0]
-        clean = urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host))
+        clean = plain_address(address)
         if clean != address:
             _GIVEN[clean] = address
         return clean

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.data.git import git_of
 from perfquarry.flows.display import current
 from perfquarry.flows.promise import SECONDS, promising
 from perfquarry.flows.reports import duration, with_interval
 from perfquarry.flows.reports import size as bytes_of
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES, Stage
+from perfquarry.miners.blobs import tree_files
 
 FIRST = 2
 """Changes of the first wave for each that is worked on at once."""
@@ -135,5 +135,4 @@ class _Waves:
 
 def _tree_bytes(run: Run) -> int:
     """Bytes of the files at the end of the branch."""
-    listed = git_of(run.clone).output("ls-tree", "-r", "-l", "HEAD", doing=f"listing the files of {run.name}")
-    return sum(int(size) for line in listed.splitlines() if (size := line.split(None, 4)[3]).isdigit())
+    return sum(file.size for file in tree_files(run.clone, "HEAD"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +35,35 @@ def sides(clone: Path, change: Change, paths: Iterable[str]) -> list[Sides]:
     entries = [entry for entry in parse_entries(listing) if text(entry.path) in wanted]
     blobs = read_blobs(git, {blob for entry in entries for blob in (entry.old_id, entry.new_id)})
     return [Sides(text(entry.path), blobs.get(entry.old_id), blobs.get(entry.new_id)) for entry in entries]
+
+
+class TreeFile(NamedTuple):
+    """A file of a tree."""
+
+    path: str
+    blob: bytes
+    size: int
+
+
+def tree_files(clone: Path, sha: str) -> Iterator[TreeFile]:
+    """Files of a tree, without links, submodules and what the clone lacks.
+
+    Raises:
+        GitFailed: the tree cannot be read.
+    """
+    listing = git_of(clone).output("ls-tree", "-r", "-l", "-z", sha, doing=f"listing the tree of {sha}")
+    for line in listing.split(b"\0"):
+        facts, _, name = line.partition(b"\t")
+        words = facts.split()
+        if len(words) == 4 and words[0] != b"120000" and words[3].isdigit():
+            yield TreeFile(text(name), words[2], int(words[3]))
+
+
+def contents_of(clone: Path, files: Iterable[TreeFile]) -> dict[str, bytes]:
+    """Contents by path."""
+    blobs = {file.path: file.blob for file in files}
+    contents = read_blobs(git_of(clone), blobs.values())
+    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
 
 
 def read_blobs(git: Git, ids: Iterable[bytes]) -> dict[bytes, bytes]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import Git, git_of
 from perfquarry.data.records import Change
-from perfquarry.miners.blobs import EMPTY_TREE, read_blobs
+from perfquarry.miners.blobs import EMPTY_TREE, contents_of, tree_files
 from perfquarry.miners.diff import text
 from perfquarry.miners.roles import role_of
 from perfquarry.miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, parse_entries
@@ -131,22 +130,9 @@ def _is_utf8(section: bytes) -> bool:
 
 def _files_at(clone: Path, sha: str, wanted: str) -> dict[str, bytes]:
     """Contents of files at most two folders deep whose whole path matches, without links and huge ones."""
-    git = git_of(clone)
-    listing = git.output("ls-tree", "-r", "-l", "-z", sha, doing=f"listing the tree of {sha}")
     pattern = re.compile(wanted)
-    blobs: dict[str, bytes] = {}
-    for line in listing.split(b"\0"):
-        facts, _, name = line.partition(b"\t")
-        words = facts.split()
-        path = text(name)
-        if path.count("/") <= 2 and pattern.fullmatch(path) and words[0] != b"120000" and _size(words) <= _LARGEST:
-            blobs[path] = words[2]
-    contents = read_blobs(git, blobs.values())
-    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
-
-
-def _size(words: Sequence[bytes]) -> int:
-    return int(words[3]) if words[3].isdigit() else _LARGEST + 1
+    near = (file for file in tree_files(clone, sha) if file.path.count("/") <= 2 and file.size <= _LARGEST)
+    return contents_of(clone, [file for file in near if pattern.fullmatch(file.path)])
 
 
 def _nearness(path: str) -> tuple[int, int, str]:

@@ -12,7 +12,7 @@ from perfquarry.data import syntax
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import Git, git_of, given
 from perfquarry.data.records import Change
-from perfquarry.miners.blobs import read_blobs, sides
+from perfquarry.miners.blobs import contents_of, sides, tree_files
 from perfquarry.miners.diff import text
 from perfquarry.miners.roles import language_of, role_of
 
@@ -72,7 +72,7 @@ def words_of(path: str, content: bytes) -> tuple[set[str], set[str], set[str]]:
     lines = {line for line in (" ".join(one.split()) for one in source.splitlines()) if len(line) >= _SHORTEST["line"]}
     try:
         tree = syntax.parse(content) if language_of(path) == "python" else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except syntax.UNPARSABLE:
         tree = None
     if tree is not None:
         return (*_python_words(tree), lines)
@@ -155,14 +155,5 @@ def content_at(clone: Path, sha: str, paths: Iterable[str]) -> dict[str, bytes]:
     Raises:
         GitFailed: the tree cannot be read.
     """
-    git = git_of(clone)
-    asked = list(dict.fromkeys(paths))
-    listing = git.output("ls-tree", "-r", "-z", sha, doing=f"listing the tree of {sha}")
-    wanted = set(asked)
-    blobs = {}
-    for line in listing.split(b"\0"):
-        facts, _, name = line.partition(b"\t")
-        if text(name) in wanted and not facts.startswith(b"120000"):
-            blobs[text(name)] = facts.split()[2]
-    contents = read_blobs(git, blobs.values())
-    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+    wanted = set(paths)
+    return contents_of(clone, [file for file in tree_files(clone, sha) if file.path in wanted])

@@ -24,7 +24,7 @@ from perfquarry.testgen.calls.graph import CallGraph
 from perfquarry.testgen.calls.modules import Node
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.scripts import Script
-from perfquarry.testgen.traced import SIDES, lines_of
+from perfquarry.testgen.traced import SIDES
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 SOURCE: Final = "asv"
@@ -232,10 +232,10 @@ def _best(trials: Sequence[Trial], limit: int) -> list[Trial]:
     chosen: list[Trial] = []
     covered: set[tuple[str, str, int]] = set()
     while left and len(chosen) < limit:
-        best = max(left, key=lambda trial: (len(lines_of(trial.hits) - covered), trial.seconds or 0.0))
+        best = max(left, key=lambda trial: (len(trial.lines - covered), trial.seconds or 0.0))
         left.remove(best)
         chosen.append(best)
-        covered |= lines_of(best.hits)
+        covered |= best.lines
     return chosen
 
 

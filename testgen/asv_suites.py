@@ -18,6 +18,7 @@ from math import prod
 from pathlib import Path, PurePosixPath
 
 from perfquarry.testgen.calls.facts import Facts
+from perfquarry.testgen.calls.modules import Node
 from perfquarry.testgen.calls.python import python_facts
 from perfquarry.testgen.files import is_readable
 from perfquarry.testgen.imports import ByContent, imports_of, parse
@@ -50,14 +51,6 @@ class Benchmark:
     def id(self) -> str:
         """What asv calls it: 'bench_core.Core.time_array'."""
         return ".".join(part for part in (self.module.partition(".")[2], self.owner, self.name) if part)
-
-
-@dataclass(frozen=True)
-class NamePlace:
-    """A definition of the suite."""
-
-    path: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -120,14 +113,12 @@ class Suite:
             if "." in name or name.startswith("_"):
                 continue
             if definition.kind == "function" and _TIMES.fullmatch(name):
-                yield self._benchmark(
-                    path, "", name, NamePlace(path, name), [NamePlace(path, name), NamePlace(path, "")]
-                )
+                yield self._benchmark(path, "", name, Node(path, name), [Node(path, name), Node(path, "")])
             elif definition.kind == "class":
                 yield from self._of_class(path, name)
 
     def _of_class(self, path: str, owner: str) -> Iterator[Benchmark]:
-        lineage = self._lineage(NamePlace(path, owner))
+        lineage = self._lineage(Node(path, owner))
         seen: set[str] = set()
         for one in lineage:
             prefix = f"{one.name}."
@@ -136,10 +127,10 @@ class Suite:
                 own = key.startswith(prefix) and "." not in name
                 if own and definition.kind == "function" and _TIMES.fullmatch(name) and name not in seen:
                     seen.add(name)
-                    scopes = [NamePlace(one.path, key), *lineage, NamePlace(path, "")]
-                    yield self._benchmark(path, owner, name, NamePlace(one.path, key), scopes)
+                    scopes = [Node(one.path, key), *lineage, Node(path, "")]
+                    yield self._benchmark(path, owner, name, Node(one.path, key), scopes)
 
-    def _benchmark(self, path: str, owner: str, name: str, found: NamePlace, scopes: Sequence[NamePlace]) -> Benchmark:
+    def _benchmark(self, path: str, owner: str, name: str, found: Node, scopes: Sequence[Node]) -> Benchmark:
         params = self._attribute(scopes, "params")
         number = self._attribute(scopes, "number")
         fixed = number[0].value if number and isinstance(number[0], ast.Constant) else 0
@@ -154,7 +145,7 @@ class Suite:
             fixed if isinstance(fixed, int) and fixed else None,
         )
 
-    def _attribute(self, scopes: Sequence[NamePlace], name: str) -> tuple[ast.expr, _Values] | None:
+    def _attribute(self, scopes: Sequence[Node], name: str) -> tuple[ast.expr, _Values] | None:
         """What the first of the scopes that has an attribute gives it, and the names of its module."""
         for scope in scopes:
             values = _attributes(self.texts[scope.path])
@@ -162,7 +153,7 @@ class Suite:
                 return values[scope.name][name], values.get("", {})
         return None
 
-    def _lineage(self, found: NamePlace) -> list[NamePlace]:
+    def _lineage(self, found: Node) -> list[Node]:
         """A class and those of the suite it inherits from, nearest first."""
         lineage = [found]
         for one in lineage:  # grows while it is walked
@@ -173,19 +164,19 @@ class Suite:
                     lineage.append(parent)
         return lineage
 
-    def _class(self, path: str, reference: str) -> NamePlace | None:
+    def _class(self, path: str, reference: str) -> Node | None:
         """The suite's class that a name in a file stands for."""
         facts = self.facts[path]
         root, _, name = reference.partition(".")
         if not name and root in facts.definitions:
-            return NamePlace(path, root)
+            return Node(path, root)
         bound = facts.imports.get(root)
         name = name or (bound.original if bound and bound.original else root)
         paths = {module: one for one, module in self.modules.items()}
         for module in self._imported(path, self.texts[path]):
             there = paths.get(module)
             if there and there != path and name in self.facts[there].definitions:
-                return NamePlace(there, name)
+                return Node(there, name)
         return None
 
 

@@ -12,7 +12,6 @@ import ast
 import hashlib
 import re
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ _DYNAMIC = re.compile(rb"""(?:import_module|__import__|importorskip)\(\s*['"]([\
 _DYNAMIC_HINTS = (b"import_module(", b"__import__(", b"importorskip(")
 _DEFINED = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^\n=]+)?=[^=]", re.MULTILINE)
 _TESTS = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.MULTILINE)
-_FILTERS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -68,26 +66,11 @@ class ByContent(Generic[T]):
         return result
 
 
-UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What `parsed` raises for text that is not Python of this version."""
-
-
-def parsed(content: bytes | str) -> ast.Module:
-    """The syntax tree, without warnings.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it cannot be parsed (`UNPARSABLE`).
-    """
-    with _FILTERS, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in old files are not ours to report
-        return syntax.parse(content)
-
-
 def parse(content: bytes | str) -> ast.Module | None:
     """The syntax tree, or None for what this Python cannot parse (Python 2 files, templates)."""
     try:
-        return parsed(content)
-    except UNPARSABLE:
+        return syntax.parse(content)
+    except syntax.UNPARSABLE:
         return None
 
 

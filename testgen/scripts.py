@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from pyflakes import checker, messages
 
+from perfquarry.data import syntax
 from perfquarry.data.records import Reason, Source
 from perfquarry.testgen.changed_lines import Function
-from perfquarry.testgen.imports import UNPARSABLE, parsed
 from perfquarry.testgen.script_uses import Fault, Uses
 
 PARAMETERS = {
@@ -56,9 +56,9 @@ def faults_of(
     """
     try:
         size = len(code.encode())
-        tree = parsed(code)
+        tree = syntax.parse(code)
         compile(tree, "<script>", "exec", dont_inherit=True)  # 'return' outside functions and the like
-    except UNPARSABLE as error:
+    except syntax.UNPARSABLE as error:
         return Fault(Reason.UNPARSABLE, f"{type(error).__name__}: {error}")
     if size > code_bytes:
         return Fault(Reason.CONTRACT_BROKEN, f"its text has {size} bytes, more than {code_bytes}")

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from perfquarry.data import syntax
 from perfquarry.data.records import Reason, Role, content_id
-from perfquarry.testgen.traced import lines_of
 from perfquarry.testgen.trials import Trial
 
 _HARNESS = ("store_result", "load_result", "run_test")
@@ -37,7 +36,7 @@ def without_duplicates(trials: Sequence[Trial]) -> list[Trial]:
     distinct = []
     for trial in trials:
         if trial.reason is None:
-            first = seen.setdefault((lines_of(trial.hits), shape_of(trial.script.code)), trial)
+            first = seen.setdefault((trial.lines, shape_of(trial.script.code)), trial)
             if first is not trial:
                 trial = replace(trial, reason=Reason.DUPLICATE, detail=f"like: {first.script.note}")
         distinct.append(trial)
@@ -86,11 +85,11 @@ def _diverse(usable: Sequence[Trial], wanted: int) -> list[Trial]:
     left, chosen = list(usable), list[Trial]()
     features = {id(trial): _features(trial) for trial in usable}
     while left and len(chosen) < wanted:
-        covered = frozenset().union(*(lines_of(trial.hits) for trial in chosen))
+        covered = frozenset().union(*(trial.lines for trial in chosen))
 
         def rank(trial: Trial, covered: frozenset[object] = covered) -> tuple[int, float, int]:
             likest = max((_alike(features[id(trial)], features[id(one)]) for one in chosen), default=0.0)
-            lines = lines_of(trial.hits)
+            lines = trial.lines
             return len(lines - covered), -likest, len(lines)
 
         best = max(left, key=rank)  # of equals the first
@@ -112,7 +111,7 @@ def _features(trial: Trial) -> frozenset[object]:
     }
     values = [node.value for node in nodes if isinstance(node, ast.Constant)]
     sizes = {len(str(abs(value))) for value in values if isinstance(value, int) and not isinstance(value, bool)}
-    return frozenset([*names, *sizes, *trial.calls, *lines_of(trial.hits)])
+    return frozenset([*names, *sizes, *trial.calls, *trial.lines])
 
 
 def _alike(one: frozenset[object], other: frozenset[object]) -> float:

@@ -22,7 +22,7 @@ from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
 from perfquarry.testgen.targets import realistic_targets
-from perfquarry.testgen.traced import SIDES
+from perfquarry.testgen.traced import SIDES, lines_of
 
 LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
@@ -48,6 +48,11 @@ class Trial:
     """One warm call of `experiment` on the base."""
     calls: list[str] = field(default_factory=list)
     """Realistic targets, as for unit tests."""
+
+    @property
+    def lines(self) -> frozenset[tuple[str, str, int]]:
+        """Changed lines it executes."""
+        return lines_of(self.hits)
 
 
 def try_scripts(case: Case, scripts: Sequence[Script]) -> list[Trial]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -71,13 +70,10 @@ class Surface:
 def surface_of(content: bytes) -> Surface | None:
     """What a module shows; None where this Python cannot parse it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old code is full of invalid escapes
-            tree = syntax.parse(content)
-        surface = Surface()
+        tree, surface = syntax.parse(content), Surface()
         _read(surface, tree.body, "")
         _walk(surface, tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except syntax.UNPARSABLE:
         return None
     return surface
 

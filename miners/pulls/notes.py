@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from perfquarry.data.errors import GitFailed
-from perfquarry.data.git import git_of
-from perfquarry.miners.blobs import read_blobs
+from perfquarry.miners.blobs import contents_of, tree_files
 from perfquarry.miners.diff import text
 
 _FILE = re.compile(
@@ -51,21 +50,12 @@ class ReleaseNotes:
         return found
 
     def _files(self) -> list[tuple[str, str]]:
-        git = git_of(self._clone)
         try:
-            listing = git.output("ls-tree", "-r", "-l", "-z", self._ref, doing=f"listing the tree of {self._ref}")
+            files = [one for one in tree_files(self._clone, self._ref) if one.size <= _LARGEST]
         except GitFailed:  # objects lack: no notes
             return []
-        blobs: dict[str, bytes] = {}
-        for line in listing.split(b"\0"):
-            facts, _, name = line.partition(b"\t")
-            words = facts.split()
-            if len(words) == 4 and words[1] == b"blob" and words[0] != b"120000" and words[3].isdigit():
-                path = text(name)
-                if int(words[3]) <= _LARGEST and _FILE.fullmatch(path):
-                    blobs[path] = words[2]
-        contents = read_blobs(git, blobs.values())
-        return [(path, text(contents[blob])) for path, blob in sorted(blobs.items()) if blob in contents]
+        contents = contents_of(self._clone, [one for one in files if _FILE.fullmatch(one.path)])
+        return [(path, text(content)) for path, content in sorted(contents.items())]
 
 
 def _items(content: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 
 from perfquarry.data import syntax
 from perfquarry.miners.scopes.scope import MODULE, Scope
@@ -18,13 +17,9 @@ def scopes_of_python(source: bytes) -> list[Scope] | None:
     not. A module or class without own code (only definitions and a docstring) has an empty one.
     """
     try:
-        with warnings.catch_warnings():
-            # Old code is full of invalid escapes; they are no concern of ours.
-            warnings.simplefilter("ignore")
-            tree = syntax.parse(source)
         cutter = _Cutter()
-        cutter.cut(tree, MODULE)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        cutter.cut(syntax.parse(source), MODULE)
+    except syntax.UNPARSABLE:
         return None
     return cutter.scopes
 

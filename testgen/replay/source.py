@@ -30,19 +30,19 @@ class ReplaySource:
     def workloads(self, case: Case) -> list[Workload]:
         """Implements `testgen.sources.WorkloadSource`."""
         if not case.trace.functions:
-            return [_row(case, "", Reason.NOT_RECORDED, "no Python function changed")]
+            return [case.row(self.name, reason=Reason.NOT_RECORDED, detail="no Python function changed")]
         recordings = record(case)
         if not recordings.calls:
             reason = Reason.TEST_TIMEOUT if recordings.late else Reason.NOT_RECORDED
-            return [_row(case, "", reason, _why(recordings))]
+            return [case.row(self.name, reason=reason, detail=_why(recordings))]
         replays, failed = _verified(case, _nearest(recordings.calls, case.settings.replay.functions))
         chosen = choose(case, replays)
         scripts = [Script(code=one.script(), source="replay", note=one.note) for one in chosen]
         rows = rows_of(case, _sound(chosen, try_scripts(case, scripts)))
-        rejected = [_row(case, code, _reason(why), why) for code, why in failed[:MAX_ROWS]]
+        rejected = [case.row(self.name, code, reason=_reason(why), detail=why) for code, why in failed[:MAX_ROWS]]
         if not scripts:
             why = "; ".join(dict.fromkeys(why for _, why in failed)) or _why(recordings)
-            rejected.insert(0, _row(case, "", _reason(why), why))
+            rejected.insert(0, case.row(self.name, reason=_reason(why), detail=why))
         return rows + rejected
 
 
@@ -74,10 +74,6 @@ def _why(recordings: Recordings) -> str:
 def _reason(why: str) -> Reason:
     """Too long, where a time limit alone kept a call from being made again."""
     return Reason.TOO_LONG if why.startswith(LATE) else Reason.NOT_REPLAYED
-
-
-def _row(case: Case, code: str, reason: Reason, detail: str) -> Workload:
-    return case.row("replay", code, reason=reason, detail=detail)
 
 
 def _nearest(calls: Sequence[Recorded], limit: int) -> list[list[Recorded]]:
