@@ -118,9 +118,6 @@ class OpenAIProvider(SdkProvider):
 
         return self._done("a batch", begin)
 
-    def _content(self, file: str) -> str:
-        return self._client.files.content(file).text
-
     def results(self, batch: str) -> dict[str, Reply | str] | None:
         """Output and error file of a batch that has ended; '' stands for lines that are in neither."""
         state = self._done(f"about batch {batch}", lambda: self._client.batches.retrieve(batch))
@@ -129,7 +126,7 @@ class OpenAIProvider(SdkProvider):
         errors = [error.message for error in (state.errors.data or [])] if state.errors else []
         found: dict[str, Reply | str] = {"": told(f"batch {batch} is {state.status}: {errors}")}
         for file in filter(None, (state.output_file_id, state.error_file_id)):
-            text = self._done(f"for file {file}", partial(self._content, file))
+            text = self._done(f"for file {file}", partial(self._client.files.content, file)).text
             for line in filter(str.strip, text.split("\n")):
                 entry = json.loads(line)
                 found[str(entry["custom_id"])] = self.result(entry)

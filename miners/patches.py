@@ -68,7 +68,8 @@ def version_at(clone: Path, sha: str) -> str:
     names = [name for name, _ in _VERSION_FILES]
     files = _files_at(clone, sha, "|".join(f"(?:{name})" for name in names))
     for name, pattern in _VERSION_FILES:
-        for path in sorted((path for path in files if re.fullmatch(name, path)), key=_nearness):
+        named = [path for path in files if re.fullmatch(name, path)]
+        for path in sorted(named, key=lambda one: (one.count("/"), len(one), one)):  # the nearest first
             version = _version_in(files[path], pattern)
             if version:
                 return version
@@ -147,10 +148,6 @@ def _files_at(clone: Path, sha: str, wanted: str) -> dict[str, bytes]:
 
 def _size(words: Sequence[bytes]) -> int:
     return int(words[3]) if words[3].isdigit() else _LARGEST + 1
-
-
-def _nearness(path: str) -> tuple[int, int, str]:
-    return (path.count("/"), len(path), path)
 
 
 def _version_in(content: bytes, pattern: str) -> str:

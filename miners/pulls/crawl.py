@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from perfquarry.data.errors import GithubFailed
@@ -64,7 +65,7 @@ class Crawl:
         size, wanted = self._settings.page_size, self._settings.page_size
         while True:
             variables: dict[str, Any] = {"owner": self._owner, "name": self._name, "size": size, "after": after}
-            data = self._client.query(PULLS, variables, lambda asked=variables: _lighten(asked))  # type: ignore[misc]
+            data = self._client.query(PULLS, variables, partial(_lighten, variables))
             page = data["repository"]["pullRequests"]
             edges = [edge for edge in page["edges"] or [] if edge and edge["node"]]
             codebase = data["repository"]["nameWithOwner"]
