@@ -343,7 +343,8 @@ def refs_of(source: GitFolders) -> Refs:
     branch = _HEAD.fullmatch(head)
     head = branch.group(1) if branch and _REF.fullmatch(branch.group(1)) else head if _ID.fullmatch(head) else ""
     grafts = "".join(f"{line}\n" for line in shallow if _ID.fullmatch(line))
-    return Refs(head, {name: value for name, value in found.items() if len(value) == _width(found)}, grafts)
+    width = len(next(iter(found.values()), ""))
+    return Refs(head, {name: value for name, value in found.items() if len(value) == width}, grafts)
 
 
 def write_refs(folder: Path, found: Refs) -> None:
@@ -429,10 +430,6 @@ def _add(found: dict[str, str], name: str, value: str) -> None:
         found[name] = value
         if len(found) > _MOST_REFS:
             raise ValueError(f"more than {_MOST_REFS} refs")
-
-
-def _width(found: Mapping[str, str]) -> int:
-    return len(next(iter(found.values()), ""))
 
 
 def _plain_files(folder: Path) -> Iterator[Path]:

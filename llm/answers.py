@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
-from perfquarry.llm.request import Message, Reply, Request, schema_of
+from perfquarry.llm.request import Message, Reply, Request
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -86,7 +86,7 @@ def _faults(answer: Any, schema: Mapping[str, Any]) -> list[str]:
 
 def repaired(request: Request[T], reply: Reply, detail: str) -> Request[T]:
     """The second round: what was answered, what is wrong with it, and the schema."""
-    schema = json.dumps(schema_of(request.answer), sort_keys=True)
+    schema = json.dumps(request.answer.model_json_schema(), sort_keys=True)
     text = f"That is not a valid answer: {detail}\n{_ASK}\n{schema}"
     said = reply.text[:_REPAIR_TEXT].strip() or "(no answer)"
     more = (Message(role="assistant", text=said), Message(role="user", text=text))
@@ -95,7 +95,7 @@ def repaired(request: Request[T], reply: Reply, detail: str) -> Request[T]:
 
 def in_words(request: Request[Any]) -> str:
     """The system text with the schema, for servers that do not take one."""
-    schema = json.dumps(schema_of(request.answer), sort_keys=True)
+    schema = json.dumps(request.answer.model_json_schema(), sort_keys=True)
     return f"{request.system}\n\n{_ASK}\n{schema}".strip()
 
 

@@ -69,7 +69,7 @@ def fit(pieces: Sequence[Piece], tokens: int) -> str:
     Whole pieces first, the most relevant before the others; then the most relevant of the others up to a
     line's end. Too few tokens even for the note: an empty text.
     """
-    everything = _joined([piece.text for piece in pieces])
+    everything = "\n".join(piece.text for piece in pieces)
     if about_tokens(everything) <= tokens:
         return everything
     ranked = sorted(range(len(pieces)), key=lambda at: -pieces[at].relevance)
@@ -99,18 +99,14 @@ def _cut(lines: Sequence[str], count: int) -> str:
     return "\n".join([*lines[:count], f"[{len(lines) - count} more lines left out]"])
 
 
-def _joined(texts: Sequence[str]) -> str:
-    return "\n".join(texts)
-
-
 def _with_note(pieces: Sequence[Piece], counts: Sequence[int], kept: dict[int, str]) -> str:
     out = [at for at in range(len(pieces)) if at not in kept]
     texts = [kept[at] for at in sorted(kept)]
     if not out:
-        return _joined(texts)
+        return "\n".join(texts)
     lines = sum(counts[at] for at in out)
     named = [pieces[at].name for at in out if pieces[at].name]
     names = [visible(name).replace("\n", " ")[:80] for name in named[:_NAMES]]
     more = ", …" if len(named) > _NAMES else ""
     told = f": {', '.join(names)}{more}" if names else ""
-    return _joined([*texts, f"[left out: {len(out)} of {len(pieces)} parts, {lines} lines{told}]"])
+    return "\n".join([*texts, f"[left out: {len(out)} of {len(pieces)} parts, {lines} lines{told}]"])

@@ -126,8 +126,8 @@ class OpenAIProvider(SdkProvider):
         errors = [error.message for error in (state.errors.data or [])] if state.errors else []
         found: dict[str, Reply | str] = {"": told(f"batch {batch} is {state.status}: {errors}")}
         for file in filter(None, (state.output_file_id, state.error_file_id)):
-            content = self._done(f"for file {file}", partial(self._client.files.content, file))
-            for line in filter(str.strip, content.text.split("\n")):
+            text = self._done(f"for file {file}", partial(self._client.files.content, file)).text
+            for line in filter(str.strip, text.split("\n")):
                 entry = json.loads(line)
                 found[str(entry["custom_id"])] = self.result(entry)
         return found

@@ -11,10 +11,12 @@ from typing import Any
 
 from perfquarry.data.settings import Price
 from perfquarry.llm.request import Request, Usage
-from perfquarry.llm.tokens import about_tokens, most_tokens_of
+from perfquarry.llm.tokens import about_tokens, most_tokens
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 MILLION = 1e6
+_PER_REQUEST = 200
+"""Tokens a provider may add around messages and schema."""
 
 
 @cache
@@ -50,5 +52,5 @@ class Prices:
         price = self.of(request.model)
         if price is None or (price.up_to is not None and about_tokens(request.text) > price.up_to):
             return None
-        usd = most_tokens_of(request) * price.input + request.max_tokens * price.output
+        usd = (most_tokens(request.text) + _PER_REQUEST) * price.input + request.max_tokens * price.output
         return usd / MILLION * (self._batch if batch else 1)

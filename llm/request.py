@@ -64,7 +64,7 @@ class Request(Generic[T]):
         parts = (
             self.system,
             [message.model_dump() for message in self.messages],
-            schema_of(self.answer),
+            self.answer.model_json_schema(),
             self.temperature,
             self.max_tokens,
             self.seed,
@@ -76,13 +76,8 @@ class Request(Generic[T]):
     def text(self) -> str:
         """All that the model reads, for estimates."""
         return "\n".join(
-            [self.system, *(message.text for message in self.messages), json.dumps(schema_of(self.answer))]
+            [self.system, *(message.text for message in self.messages), json.dumps(self.answer.model_json_schema())]
         )
-
-
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer."""
-    return model.model_json_schema()
 
 
 class Usage(Record):

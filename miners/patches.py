@@ -67,7 +67,8 @@ def version_at(clone: Path, sha: str) -> str:
     names = [name for name, _ in _VERSION_FILES]
     files = _files_at(clone, sha, "|".join(f"(?:{name})" for name in names))
     for name, pattern in _VERSION_FILES:
-        for path in sorted((path for path in files if re.fullmatch(name, path)), key=_nearness):
+        named = [path for path in files if re.fullmatch(name, path)]
+        for path in sorted(named, key=lambda one: (one.count("/"), len(one), one)):  # the nearest first
             version = _version_in(files[path], pattern)
             if version:
                 return version
@@ -133,10 +134,6 @@ def _files_at(clone: Path, sha: str, wanted: str) -> dict[str, bytes]:
     pattern = re.compile(wanted)
     near = (file for file in tree_files(clone, sha) if file.path.count("/") <= 2 and file.size <= _LARGEST)
     return contents_of(clone, [file for file in near if pattern.fullmatch(file.path)])
-
-
-def _nearness(path: str) -> tuple[int, int, str]:
-    return (path.count("/"), len(path), path)
 
 
 def _version_in(content: bytes, pattern: str) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from perfquarry.data.records import Side, TouchedFunction, Workload
-from perfquarry.testgen.calls.facts import Facts
 from perfquarry.testgen.calls.graph import CONSTRUCTORS, CallGraph, call_graph
 from perfquarry.testgen.calls.modules import Node
 from perfquarry.testgen.calls.public import PublicNames
@@ -144,14 +143,11 @@ def _seeds(graph: CallGraph, functions: Sequence[TouchedFunction]) -> list[Node]
             names = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
             here = [name for name in names if name in facts.definitions][:1]
             # inner functions belong to theirs; a method the class lacks does not belong to the class
-            seeds += [Node(function.path, name) for name in here if name == names[0] or _is_function(facts, name)]
+            kinds = facts.definitions
+            seeds += [Node(function.path, one) for one in here if one == names[0] or kinds[one].kind == "function"]
         elif function.path not in with_functions:
             seeds += [Node(function.path, name) for name, one in facts.definitions.items() if one.kind != "variable"]
     return list(dict.fromkeys(seeds))
-
-
-def _is_function(facts: Facts, name: str) -> bool:
-    return facts.definitions[name].kind == "function"
 
 
 def _outwards(graph: CallGraph, seeds: Sequence[Node]) -> list[tuple[Node, int, list[Node]]]:

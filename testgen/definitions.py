@@ -143,8 +143,9 @@ class Definitions:
             reached[id(node)] = node
             named = [node]
             if isinstance(node, ast.ClassDef):
-                reached[id(node)] = _frame(node)
-                waiting += [part for part in node.body if not _is_test(part)]
+                reached[id(node)] = ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)
+                tests = [part for part in node.body if isinstance(part, Function) and part.name.startswith("test")]
+                waiting += [part for part in node.body if part not in tests]
                 named = [*node.bases, *node.keywords, *node.decorator_list]
             waiting += [self._top[name] for name in _used(named) if name in self._top]
         return list(reached.values())
@@ -157,10 +158,6 @@ def _definitions(content: bytes) -> Definitions | None:
 
 definitions_of = ByContent(_definitions, 200)
 """The definitions of a test file's content; None where it does not parse."""
-
-
-def _frame(node: ast.ClassDef) -> ast.ClassDef:
-    return ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)
 
 
 def _bindings(node: ast.stmt) -> list[tuple[str, ast.AST]]:
@@ -180,10 +177,6 @@ def _used(nodes: Iterable[ast.AST]) -> set[str]:
     parts = [part for node in nodes for part in ast.walk(node)]
     names = {part.id for part in parts if isinstance(part, ast.Name)}
     return names | {part.arg for part in parts if isinstance(part, ast.arg)}
-
-
-def _is_test(node: ast.AST) -> bool:
-    return isinstance(node, Function) and node.name.startswith("test")
 
 
 def _is_autouse(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -64,7 +64,7 @@ class Executing:
         tried = f"{len(self.files)} test files tried: {', '.join(self.files)}"
         for side in SIDES:
             errors = {path: text for report in self._reports[side] for path, text in report.collect_errors.items()}
-            other = self._collected("head" if side == "base" else "base")
+            other = {NodeId.parse(node).path for node in self._items["head" if side == "base" else "base"]}
             if errors and (not self._items[side] or errors.keys() & other):
                 path, text = next(iter(errors.items()))
                 return need_of(text) or _FAILS[side], f"{path} cannot be collected at the {side}: {text}\n{tried}"
@@ -91,9 +91,6 @@ class Executing:
         most, number = Counter(needs.values()).most_common(1)[0]
         first = next(node for node, need in needs.items() if need == most)
         return most, f"{number} of {len(said)} that failed or were skipped miss something, first {first}: {said[first]}"
-
-    def _collected(self, side: Side) -> set[str]:
-        return {NodeId.parse(node).path for node in self._items[side]}
 
     def _judge(self, candidate: Candidate) -> None:
         """Sets what the first run and the sources say against a test."""

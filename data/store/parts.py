@@ -74,10 +74,6 @@ def _tick_of(name: str) -> int:
     return (bits >> 80) << 12 | (bits >> 64) & 0xFFF
 
 
-def _is_part(name: str) -> bool:
-    return name.startswith("part-") and name.endswith(".parquet")
-
-
 class Partition:
     """The parts of one table and one repository.
 
@@ -106,7 +102,8 @@ class Partition:
         return sorted(names)
 
     def _listed(self) -> set[str]:
-        return set(filter(_is_part, (info.base_name for info in self._files())))
+        names = (info.base_name for info in self._files())
+        return {name for name in names if name.startswith("part-") and name.endswith(".parquet")}
 
     def _files(self) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self._folder, allow_not_found=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from perfquarry.data.errors import GithubFailed
@@ -65,7 +66,7 @@ class Crawl:
         size, wanted = self.settings.page_size, self.settings.page_size
         while True:
             variables: dict[str, Any] = {**self._place, "size": size, "after": after}
-            data = self.client.query(PULLS, variables, lambda asked=variables: _lighten(asked))  # type: ignore[misc]
+            data = self.client.query(PULLS, variables, partial(_lighten, variables))
             page = data["repository"]["pullRequests"]
             edges = [edge for edge in page["edges"] or [] if edge and edge["node"]]
             codebase = data["repository"]["nameWithOwner"]

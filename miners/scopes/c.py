@@ -15,23 +15,11 @@ _TOKEN = re.compile(
     rb"(?P<comment>//[^\n]*|/\*.*?\*/)|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|\w+|[^\s\w]",
     re.S,
 )
-_ENCLOSING = frozenset(
-    [
-        "namespace_definition",
-        "linkage_specification",
-        "declaration_list",
-        "template_declaration",
-        "class_specifier",
-        "struct_specifier",
-        "union_specifier",
-        "field_declaration_list",
-        "declaration",
-        "field_declaration",
-        "type_definition",
-        "ERROR",
-    ]
+_NAMED = frozenset(["class_specifier", "struct_specifier", "union_specifier", "namespace_definition"])
+_ENCLOSING = _NAMED.union(
+    ["linkage_specification", "declaration_list", "template_declaration", "field_declaration_list"],
+    ["declaration", "field_declaration", "type_definition", "ERROR"],
 )
-_NAMED = {"class_specifier", "struct_specifier", "union_specifier", "namespace_definition"}
 _NAMES = frozenset(
     ["identifier", "field_identifier", "qualified_identifier", "destructor_name", "operator_name", "operator_cast"]
 )
@@ -63,7 +51,8 @@ def spans_of_c(source: bytes, language: str) -> list[Span]:
 
 def _functions(source: bytes, language: str) -> list[tuple[int, int, str]]:
     # Repeat variables of numpy's templates (@TYPE@_add) are no identifiers; of equal length, so places stay.
-    tree = _parser(language).parse(source.replace(b"@", b"_"))
+    # A parser for each call: they must not be shared between threads.
+    tree = Parser(_language(language)).parse(source.replace(b"@", b"_"))
     found: list[tuple[int, int, str]] = []
     _collect(tree.root_node, source, "", found)
     return found
@@ -72,11 +61,6 @@ def _functions(source: bytes, language: str) -> list[tuple[int, int, str]]:
 @cache
 def _language(name: str) -> Language:
     return Language(tree_sitter_c.language() if name == "c" else tree_sitter_cpp.language())
-
-
-def _parser(name: str) -> Parser:
-    """A parser of its own for each call: parsers must not be shared between threads."""
-    return Parser(_language(name))
 
 
 def _collect(root: Node, source: bytes, prefix: str, found: list[tuple[int, int, str]]) -> None:

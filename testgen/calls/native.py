@@ -43,23 +43,9 @@ _SLOT_NAMES = {
     "multiply": "mul", "subtract": "sub", "remainder": "mod", "power": "pow", "negative": "neg", "absolute": "abs",
     "true_divide": "truediv", "floor_divide": "floordiv", "matrix_multiply": "matmul", "concat": "add", "repeat": "mul",
 }  # fmt: skip
-_OWN_SLOTS = frozenset(
-    [
-        "new",
-        "init",
-        "call",
-        "alloc",
-        "vectorcall",
-        "base",
-        "dealloc",
-        "flags",
-        "doc",
-        "name",
-        "methods",
-        "getset",
-        "members",
-    ]
-)
+_FACTS = frozenset(["methods", "getset", "members", "name", "base", "flags", "doc"])
+"""Slots of a type that hold no function."""
+_OWN_SLOTS = _FACTS.union(["new", "init", "call", "alloc", "vectorcall", "dealloc"])
 _HEADER = 4000
 """Characters looked at before a block."""
 _MOST_NAMES = 400
@@ -195,7 +181,7 @@ def _slots(body: str, table: str) -> list[Binding]:
     found = []
     for slot, value in _SLOT.findall(body):
         name = "" if slot in _OWN_SLOTS else f"__{_SLOT_NAMES.get(slot, slot)}__"
-        if slot not in ("methods", "getset", "members", "name", "base", "flags", "doc"):
+        if slot not in _FACTS:
             found.append(Binding(name, table, frozenset(_IDENTIFIER.findall(value))))
     return found
 

@@ -76,7 +76,8 @@ class _Reader:
                 self._attribute(inner, owner, locals_)
 
     def _class(self, node: ast.ClassDef, owner: str) -> None:
-        bases = tuple(text for base in node.bases if (text := _dotted(_unsubscripted(base), {})))
+        plain = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+        bases = tuple(text for base in plain if (text := _dotted(base, {})))
         uses = _references([*node.decorator_list, *node.keywords], {})
         self._add(Definition(f"{owner}{node.name}", "class", frozenset(uses), bases))
         self._body(node.body, f"{owner}{node.name}.")
@@ -214,10 +215,6 @@ _NO_CLASSES = frozenset(
         "Callable",
     ]
 )
-
-
-def _unsubscripted(node: ast.expr) -> ast.expr:
-    return node.value if isinstance(node, ast.Subscript) else node
 
 
 def _dotted(node: ast.AST | None, known: Mapping[str, str]) -> str:

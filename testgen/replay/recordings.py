@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from perfquarry.harness.contracts import Limits, ProbeRequest
@@ -71,7 +70,7 @@ def _run(case: Case, files: list[str], found: Recordings) -> None:
         test_timeout=case.settings.test_timeout,
         record=RecordRequest(
             functions=sorted(case.trace.functions),
-            lines={target.path: sorted(_lines(target.spans.values())) for target in case.trace.base},
+            lines={target.path: sorted(frozenset().union(*target.spans.values())) for target in case.trace.base},
             test_files=list(python_files(case.base.tree)),
             calls=settings.calls,
             test_calls=settings.test_calls,
@@ -92,7 +91,3 @@ def _run(case: Case, files: list[str], found: Recordings) -> None:
     found.troubles += [f"{path}: {text[-300:]}" for path, text in report.collect_errors.items()]
     if report.outcome != "finished":
         found.troubles.append(f"the tests' process {report.outcome}: {report.output[-300:]}")
-
-
-def _lines(spans: Iterable[frozenset[int]]) -> set[int]:
-    return {line for span in spans for line in span}

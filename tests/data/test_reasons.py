@@ -6,7 +6,7 @@ from perfquarry.data.records import HELP, MEANING, TELLING, Reason
 
 
 def test_every_reason_has_a_meaning() -> None:
-    assert set(MEANING) == set(Reason)
+    assert all(reason.meaning for reason in Reason) and set(MEANING) == set(Reason)
 
 
 def test_every_rejection_before_measuring_says_what_would_help() -> None:
