@@ -23,7 +23,13 @@ _STAGES: tuple[Stage, ...] = ("build", "generate")
 
 
 def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
-    """Changes with rows that the stage has to try again; `before`: only rows older than that count."""
+    """Changes with rows that the stage has to try again; `before`: only rows older than that count.
+
+    Args:
+        run: the run.
+        stage: whose rows.
+        before: only rows older than that count; the run's own rows are not tried again by itself.
+    """
     of_limits = pc.field("reason").isin([str(reason) for reason in _REASONS])
     condition = (pc.field("status") == "rejected") & (pc.field("tries") < MOST_TRIES) & of_limits
     if before is not None:
@@ -111,6 +117,10 @@ def open_changes(run: Run, ranked: Sequence[str]) -> list[str]:
     """Those of the ranked changes with which the run's stages can begin, and which they have not brought to an end.
 
     What a time limit rejected, and what noise left undecided, has not come to an end: it is tried again.
+
+    Args:
+        run: the run.
+        ranked: ids of changes, in their order.
     """
     order = ["build", "generate", "measure"]  # take one change at a time
     named = [name for name in order if name in run.stages] or order

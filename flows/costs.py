@@ -19,7 +19,11 @@ SHOWN = 40
 
 
 def report(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
-    """Sums of the ledger of one repository, or of all of the home."""
+    """Sums of the ledger of one repository, or of all of the home.
+
+    Raises:
+        InputError: no such repository.
+    """
     store = TableStore(home.tables)
     names = store.repositories(LlmCall)
     if repo is not None:

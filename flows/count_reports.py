@@ -25,7 +25,12 @@ from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 
 
 def report(options: Options, *, as_json: bool) -> None:
-    """Counts what was not counted yet, and shows the counts of the tasks."""
+    """Counts what was not counted yet, and shows the counts of the tasks.
+
+    Raises:
+        InputError: the repository has no task, or there is no valgrind.
+        RunFailed: some tasks could not be counted.
+    """
     run, console = opened(options, as_json)
     tasks = wanted(run)
     if uncounted(run, tasks) and Callgrind.find() is None:

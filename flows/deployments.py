@@ -55,7 +55,11 @@ def nightlies() -> list[Nightly]:
 
 
 def chosen(repositories: Sequence[str]) -> list[Nightly]:
-    """The deployments of these names, all without names."""
+    """The deployments of these names, all without names.
+
+    Raises:
+        UnknownRepository: a name is not in the registry.
+    """
     wanted = {load(name).name for name in repositories}
     return [one for one in nightlies() if not wanted or one.repository in wanted]
 

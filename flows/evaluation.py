@@ -70,6 +70,17 @@ def evaluate(
 
     The arguments are those of `PublishedTasks.open` and the command's.
 
+    Args:
+        home: where environments and trees are made.
+        files: predictions; 'expert', 'half' and 'nop' are known.
+        dataset: release, Parquet file of tasks, or a home's repository.
+        clone_from: clone of the repository, where the dataset is no release.
+        to: folder of the report; another evaluation of the same dataset there goes on.
+        only: starts of task ids; none: all.
+        settings: schedule and sandbox.
+        jobs: gradings at once, at most one a core.
+        retries: times that a grading is begun anew after a fault of the machine.
+
     Raises:
         InputError: bad predictions, no such tasks, or `to` belongs to another dataset or protocol.
         RunFailed: some predictions could not be graded here.
@@ -106,7 +117,11 @@ def evaluate(
 
 
 def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> None:
-    """Merges reports of the same dataset and protocol."""
+    """Merges reports of the same dataset and protocol.
+
+    Raises:
+        InputError: a folder holds no report, or they differ in dataset or protocol.
+    """
     report, rows = merged(folders)
     if to:
         to.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,11 @@ class MisfitAnswer(Record):
 
 
 def status(path: Path, *, as_json: bool) -> None:
-    """Counts of requests by the form of their answers."""
+    """Counts of requests by the form of their answers.
+
+    Raises:
+        InputError: no such folder, or a line that cannot be read.
+    """
     folder = _opened(path)
     asked, answered = _asked(folder), _answered(folder)
     kinds = Counter(form_of(line.content).name for line in asked.values())
@@ -99,7 +103,12 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
 
 
 def check(path: Path, *, as_json: bool) -> None:
-    """Lists the answers that do not fit the form that was asked for."""
+    """Lists the answers that do not fit the form that was asked for.
+
+    Raises:
+        InputError: no such folder, or a line that cannot be read.
+        typer.Exit: with code 1, some do not fit.
+    """
     folder = _opened(path)
     asked = _asked(folder)
     lines = list(folder.responses())

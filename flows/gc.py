@@ -36,7 +36,15 @@ def tidy(run: Run) -> None:
 
 
 def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Makes room by hand and prints what went."""
+    """Makes room by hand and prints what went.
+
+    Args:
+        keep: how much may stay, such as '5GiB'; None: the budget.
+        dry_run: only tell.
+
+    Raises:
+        InputError: no such home, or `keep` is no size.
+    """
     wanted = None if keep is None else parse_size(keep, "--keep")
     if not home.root.is_dir():
         raise InputError(f"there is no home at {home.root}: name one with --home")

@@ -21,7 +21,14 @@ from perfquarry.harness.sandbox import choose_sandbox
 
 
 def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:
-    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest."""
+    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest.
+
+    Raises:
+        UnknownTask: no such task.
+        InputError: `to` lies in no folder, or what the task was built from is no longer in this home.
+        SandboxUnavailable: no engine or no base image.
+        EnvironmentFailed: the base cannot be made again here.
+    """
     store, task = find_task(home, task_id)
     if not to.parent.is_dir():
         raise InputError(f"cannot write {to}: there is no folder {to.parent}")

@@ -59,7 +59,12 @@ class _Found:
 
 
 def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) -> None:
-    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts."""
+    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts.
+
+    Raises:
+        InputError: the file is none of labels, or a commit is not in its repository.
+        PerfquarryError: the model could not be asked to the end; what was answered is kept.
+    """
     found = _judge(options, read_labels(file))
     if not found.rows:
         raise InputError(f"{file} has no label yes or no")
@@ -75,7 +80,11 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
 
 
 def read_labels(file: Path) -> list[LabelRow]:
-    """The rows of a file."""
+    """The rows of a file.
+
+    Raises:
+        InputError: it cannot be read, or a row is no label.
+    """
     try:
         rows = pq.read_table(file).to_pylist()
     except (OSError, pa.ArrowException) as error:

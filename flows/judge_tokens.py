@@ -49,7 +49,11 @@ class Bill(Record):
 
 
 def report(options: Options, *, as_json: bool) -> None:
-    """Counts the tokens of the mined history, and prices them."""
+    """Counts the tokens of the mined history, and prices them.
+
+    Raises:
+        InputError: nothing is mined, or no judge has that name.
+    """
     run = Run.open(options.model_dump_json())
     spec = spec_of(options.settings.judge)
     if spec is None:

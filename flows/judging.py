@@ -38,7 +38,11 @@ def judging(run: Run) -> Iterator[Judge]:
 
 
 def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
-    """Verdicts on the mined changes of these ids, as they come."""
+    """Verdicts on the mined changes of these ids, as they come.
+
+    Raises:
+        BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
+    """
     commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
     patches = run.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
     again: list[Change] = []
@@ -68,7 +72,11 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
 
 
 def verdict_with_functions(run: Run, change: Change) -> Verdict:
-    """The verdict on a change that is taken up; names the functions touched, which are found and written once."""
+    """The verdict on a change that is taken up; names the functions touched, which are found and written once.
+
+    Raises:
+        GitFailed: git cannot read the change.
+    """
     verdict = run.rows_of(Verdict, "judge", change.change_id)[0]
     if verdict.functions:
         return verdict

@@ -51,7 +51,11 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(folder: Path, console: Console, run: str, repository: str) -> Path:
-    """Our log: everything to `RUN.log` and `RUN.jsonl` in the folder, warnings to the terminal too."""
+    """Our log: everything to `RUN.log` and `RUN.jsonl` in the folder, warnings to the terminal too.
+
+    Raises:
+        InputError: the folder cannot be made or written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{run}.log"

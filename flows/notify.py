@@ -95,6 +95,11 @@ def send(settings: NotifySettings, payload: dict[str, Any], key: str) -> None:
 
     Attempts to say the same have the same key, whose hash is sent as Idempotency-Key.
 
+    Args:
+        settings: they know the webhook.
+        payload: the JSON body.
+        key: equal for attempts to say the same; its hash is sent as Idempotency-Key.
+
     Raises:
         InputError: the settings name no webhook that can be used.
         InfrastructureError: the webhook refuses the message, or did not take it after `ATTEMPTS`.

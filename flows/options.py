@@ -71,7 +71,11 @@ def settings_from(
     budget_usd: float | None = None,
     llm: str | None = None,
 ) -> Settings:
-    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the command line's options."""
+    """Default settings, changed by a TOML file (`resources`, one table a stage) and by the command line's options.
+
+    Raises:
+        InputError: the file cannot be read, or names an unknown setting.
+    """
     if budget_usd is not None and not math.isfinite(budget_usd):
         raise InputError(f"--budget-usd {budget_usd} is no amount: give one such as 2.50, or leave it out for no limit")
     tables = read_settings(path)
@@ -102,7 +106,11 @@ def settings_file(named: str | None) -> Path | None:
 
 
 def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
-    """The tables of a settings file, not yet checked; none without a file."""
+    """The tables of a settings file, not yet checked; none without a file.
+
+    Raises:
+        InputError: the file cannot be read, or is no TOML.
+    """
     if path is None:
         return {}
     try:
@@ -112,7 +120,11 @@ def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`."""
+    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`.
+
+    Raises:
+        InputError: it is none.
+    """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
     if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
         raise InputError(

@@ -23,6 +23,14 @@ STAGE_VERSION = "1"
 def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settings: Settings, *, as_json: bool) -> None:
     """Reads each patch of a report that this model has not read, and writes the report anew.
 
+    Args:
+        home: keeps answers and costs.
+        folder: the report, as `perfquarry evaluate` wrote it.
+        dataset: what it was graded on.
+        llm: who is asked.
+        votes: answers of the hack judge a patch.
+        settings: for the client.
+
     Raises:
         InputError: no such report, tasks or model.
         PerfquarryError: the model cannot be asked now; what it answered is in the report.

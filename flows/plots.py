@@ -19,7 +19,14 @@ from perfquarry.miners.judge.scores import Scores
 
 
 def repository_plots(store: TableStore, repo: str, counts: Funnel, tasks: Sequence[Task]) -> dict[str, str]:
-    """SVGs of a repository by name: funnel and history, and with data for them speedups and noise."""
+    """SVGs of a repository by name: funnel and history, and with data for them speedups and noise.
+
+    Args:
+        store: the tables.
+        repo: whose.
+        counts: its funnel.
+        tasks: rows of the decisions in force, accepted and rejected.
+    """
     kept = sorted((task for task in tasks if task.status == "kept"), key=lambda task: -(task.speedup or 0))
     plots = {
         "funnel": funnel_plot(f"Funnel of {repo}", [counts]),

@@ -43,7 +43,11 @@ def _told(doing: str) -> Iterator[None]:
 
 
 def apply(wanted: Sequence[Nightly]) -> None:
-    """Creates or updates the deployments, and the work pool where there is none."""
+    """Creates or updates the deployments, and the work pool where there is none.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
     from perfquarry.flows.scheduled import nightly
 
     async def create() -> None:
@@ -70,7 +74,11 @@ def apply(wanted: Sequence[Nightly]) -> None:
 
 
 def listed() -> list[Deployed]:
-    """The deployments of ours, by repository."""
+    """The deployments of ours, by repository.
+
+    Raises:
+        ServerUnavailable: the server did not answer.
+    """
     found = []
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     with _told("deployments were listed"), get_client(sync_client=True) as client:
@@ -97,7 +105,11 @@ def listed() -> list[Deployed]:
 
 
 def remove(repositories: Sequence[str]) -> list[str]:
-    """Deletes the deployments of these repositories, all of ours without names; returns those that were there."""
+    """Deletes the deployments of these repositories, all of ours without names; returns those that were there.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     gone = []
     with _told("deployments were removed"), get_client(sync_client=True) as client:

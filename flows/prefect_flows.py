@@ -209,7 +209,15 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
 
 
 def mark_crashed(own: Sequence[str], signs: Path) -> int:
-    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were."""
+    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were.
+
+    Args:
+        own: the tags of this home and repository.
+        signs: the folder in which living processes have their sign (`data.alive`).
+
+    Raises:
+        ServerUnavailable: the server did not answer.
+    """
     running = FlowRunFilter(
         tags=FlowRunFilterTags(all_=list(own)),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])),

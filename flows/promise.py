@@ -29,6 +29,10 @@ def promising(run: Run, changes: Collection[str]) -> list[str]:
     which the tables tell; a change that is built already costs no build. Code of Python 2 makes all that is older less
     promising, however few of its neighbours were tried. The yield is what decided changes with the same leading
     signal brought, over what the judge expected (`Yields`). Equal ones in the order of their ids.
+
+    Args:
+        run: the run.
+        changes: ids of changes that the judge kept.
     """
     if not changes:
         return []

@@ -17,7 +17,12 @@ from perfquarry.miners.pulls.policies import POLICIES
 
 
 def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> None:
-    """Reads pull requests into the tables, and shows how many each policy keeps."""
+    """Reads pull requests into the tables, and shows how many each policy keeps.
+
+    Raises:
+        InputError: no such policy or repository.
+        GithubFailed: GitHub cannot be reached or refuses.
+    """
     options = options.model_copy(update={"settings": _with_policy(options.settings, policy)})
     run, console = Run.open(options.model_dump_json()), Console(stderr=as_json)
     log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)

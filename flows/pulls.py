@@ -205,7 +205,11 @@ def summary(run: Run) -> Summary:
 
 
 def reconstruct(run: Run) -> Crawled:
-    """Pull requests from merge and squash commits of the branch, those that the table lacks."""
+    """Pull requests from merge and squash commits of the branch, those that the table lacks.
+
+    Raises:
+        InputError, GitFailed: the repository cannot be cloned or read.
+    """
     began = time.monotonic()
     with _alone(run):
         known = run.store.scan(Pull, run.name, columns=["number", "merge_sha"], **run.where("pulls-git"))

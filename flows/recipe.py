@@ -22,6 +22,9 @@ def draft(options: Options, to: Path | None) -> None:
     """Writes the draft and says where it lies.
 
     Every line is commented out: what it says is found in each commit anew, until a person decides it for all.
+
+    Raises:
+        InputError: the file is there already, or the repository has no commit.
     """
     run = Run(options)
     file = to or run.home.recipes / f"{run.name}.toml"

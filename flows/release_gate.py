@@ -23,7 +23,21 @@ _COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yello
 def gate(
     folder: Path, home: Home, settings: Settings, *, run: bool, images: bool, note: bool, as_json: bool
 ) -> Outcome:
-    """Checks a release and shows the outcome."""
+    """Checks a release and shows the outcome.
+
+    Args:
+        folder: of the release.
+        home: where tasks are made.
+        settings: of timing and of sandboxes.
+        run: whether tasks are run.
+        images: whether images are read from their registry.
+        note: write into the release what was seen of each task folder.
+        as_json: print facts.
+
+    Raises:
+        InputError: the folder is no release.
+        InfrastructureError: the machine's own fault while tasks were run.
+    """
     console = Console(stderr=as_json)
     runner = ExpertRuns(folder, home, settings) if run else None
     checks, runs = check(folder, runner, lambda one: show(_line(one), console=console), images=images)

@@ -65,7 +65,25 @@ def release(
     replaced: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> tuple[Manifest, Changes]:
-    """Makes a release of the accepted tasks of repositories, each of the first home that holds it."""
+    """Makes a release of the accepted tasks of repositories, each of the first home that holds it.
+
+    Args:
+        homes: those that hold the repositories.
+        repos: names of repositories.
+        version: of the dataset.
+        name: of the dataset.
+        to: the folder.
+        reviews: curators' decisions.
+        checked: what `release check --json` printed of an earlier one.
+        previous: folder of the version before.
+        images: where images go; None: the release has no task folders.
+        withdrawn: reasons by task_id, for tasks that are taken back.
+        replaced: reasons by task_id, for tasks that come again, otherwise made.
+        say: is told in words which images were sent.
+
+    Raises:
+        InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
+    """
     decisions = read_reviews(reviews) if reviews else {}
     classes = read_intents(reviews) if reviews else {}
     places = dict(_place(homes, repo) for repo in repos)

@@ -31,6 +31,10 @@ def revalidate(
     """Measures the tasks of a release or a home again, a row each, and shows how many hold.
 
     Tasks that cannot be made runnable here are told, and are no rows: nothing is known of them.
+
+    Raises:
+        InputError: no such tasks, or one clone for several repositories.
+        RunFailed: some tasks could not be tried.
     """
     published = PublishedTasks.open(home, source, clone_from, only, settings)
     tasks = published.tasks

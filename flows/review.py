@@ -39,7 +39,11 @@ class Bind:
 def transfer(
     home: Home, export_to: Path | None, log_to: Path | None, import_from: Path | None, *, as_json: bool
 ) -> None:
-    """Adds what a file holds, then writes the decisions that stand, and the log."""
+    """Adds what a file holds, then writes the decisions that stand, and the log.
+
+    Raises:
+        InputError: there is no such file, or it holds no decisions.
+    """
     if import_from and not import_from.is_file():
         raise InputError(f"there is no file {import_from}: name one that --export wrote, such as decisions.parquet")
     engine = database_of(home)
@@ -72,7 +76,11 @@ def serve(
     near: bool,
     as_json: bool,
 ) -> None:
-    """Serves the page until Ctrl-C, and prints where it is."""
+    """Serves the page until Ctrl-C, and prints where it is.
+
+    Raises:
+        InputError: a name or source does not fit, or the address cannot be bound.
+    """
     home = Home(Path(options.home))
     guard = guard_of(home, bind)
     runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
@@ -93,7 +101,11 @@ def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float
 
 
 def guard_of(home: Home, bind: Bind) -> Guard:
-    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine."""
+    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine.
+
+    Raises:
+        InputError: nobody is named, or a name cannot be one.
+    """
     remote = not is_loopback(bind.host)
     names = tuple(dict.fromkeys(name.strip() for name in bind.reviewers)) or (getpass.getuser(),)
     if bad := [name for name in names if not NAME.fullmatch(name)]:

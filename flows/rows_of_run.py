@@ -81,6 +81,10 @@ def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
 
     Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole. `before`: only
     older decisions count; the run's own ones are for the next.
+
+    Args:
+        run: the run.
+        before: only decisions older than that count; the run's own ones are for the next.
     """
     columns = ["change_id", "workload_id", "reason", "created_at"]
     rows = run.store.scan(Evidence, run.name, columns=columns, where=pc.field("change_id").is_valid()).to_pylist()

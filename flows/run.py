@@ -180,7 +180,11 @@ class Run:
             return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
 
     def newest_commit(self) -> str:
-        """Id of the newest commit of the branch."""
+        """Id of the newest commit of the branch.
+
+        Raises:
+            InputError: there is none.
+        """
         clone = self.clone
         try:
             return commit_of(clone, self.repository.branch or "HEAD")
@@ -223,7 +227,11 @@ class Run:
 
     @cached_property
     def generated(self) -> Generated:
-        """Asks the settings' model for performance tests."""
+        """Asks the settings' model for performance tests.
+
+        Raises:
+            InputError: none is named, or it cannot be asked (no key, no folder).
+        """
         model = self.options.settings.generate.generated.model
         if not model:
             raise InputError("generated workloads need a model: --llm openai:MODEL, exchange:DIR, cassette:DIR, …")
@@ -294,14 +302,22 @@ class Run:
         return list(self.store.records(model, self.name, where=where, **self.where(stage)))
 
     def change(self, change_id: str) -> Change:
-        """The change of an id."""
+        """The change of an id.
+
+        Raises:
+            InputError: no such change in the tables.
+        """
         found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
         if found is None:
             raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
         return found
 
     def change_of(self, task: Task) -> Change:
-        """The change of a task, whatever settings it was mined with."""
+        """The change of a task, whatever settings it was mined with.
+
+        Raises:
+            InputError: the tables lack it.
+        """
         found = self.store.get(Change, self.name, {"change_id": task.change_id})
         if found is None:
             raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")

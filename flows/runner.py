@@ -86,6 +86,12 @@ def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
 
     Whatever goes wrong is logged and returned: one broken batch must not cost the others. `since` is the claims' time
     when the batch was found to be still to do.
+
+    Args:
+        run: the run.
+        stage: whose batch it is.
+        batch: its keys.
+        since: the claims' time when the batch was found to be still to do.
     """
     ids = {"repository": run.name, "stage": stage.name}
     if len(batch) == 1 and stage.keys:
@@ -159,6 +165,12 @@ def run_stage(
 
     Returns when nothing is left, for this worker and for others: what could not be done here. With `among`, only
     batches of these changes are done, and others' are not waited for.
+
+    Args:
+        run: the run.
+        stage: the stage.
+        execute: does batches.
+        among: only batches of these changes, without waiting for those that others are at; None: all.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:

@@ -18,7 +18,11 @@ from perfquarry.flows.reports import reasons_table
 
 
 def report(home: Home, repo: str, *, as_json: bool) -> None:
-    """Sampled scripts of a repository's newest configuration by round."""
+    """Sampled scripts of a repository's newest configuration by round.
+
+    Raises:
+        InputError: no such repository.
+    """
     name = repository_of(home, repo).name
     rounds = by_round(_newest(TableStore(home.tables), name))
     seen = {reason for one in rounds for reason in one["rejected"]}

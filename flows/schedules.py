@@ -41,7 +41,11 @@ def connected(home: Home) -> Iterator[str]:
 
 
 def apply(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
-    """Creates or updates the deployments of these repositories, all without names."""
+    """Creates or updates the deployments of these repositories, all without names.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
     wanted = chosen(repositories)
     with connected(home) as url:
         from perfquarry.flows.prefect_deployments import apply as create
@@ -70,7 +74,11 @@ def _minute(date: datetime | None) -> str:
 
 
 def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
-    """Deletes deployments, all without names."""
+    """Deletes deployments, all without names.
+
+    Raises:
+        ServerUnavailable: the server did not do it.
+    """
     with connected(home):
         from perfquarry.flows.prefect_deployments import remove as delete
 
@@ -79,7 +87,12 @@ def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 
 
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
-    """Prefect's process worker on our pool, with this home, until it is told to end."""
+    """Prefect's process worker on our pool, with this home, until it is told to end.
+
+    Raises:
+        InputError: the settings cannot be read.
+        InfrastructureError: the worker ended by itself.
+    """
     read_settings(settings)
     with connected(home):
         more = {"PERFQUARRY_HOME": str(home.root)}

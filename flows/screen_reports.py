@@ -50,7 +50,13 @@ _COLOURS = {"blocking": "red", "warning": "yellow", "info": "dim"}
 
 
 def report_findings(options: Options, llm: str | None = None, *, with_runs: bool, as_json: bool) -> None:
-    """Does what the screening still has to do, and shows the findings."""
+    """Does what the screening still has to do, and shows the findings.
+
+    Raises:
+        InputError: the repository has no task.
+        RunFailed: some checks could not be made.
+        PerfquarryError: the model cannot be asked now; what it answered is in the table.
+    """
     run, console = opened(options, as_json)
     with claiming(run, ["screen"], console), showing(console, silent=as_json):
         run_stages(run, ["screen"])
@@ -116,7 +122,12 @@ def findings_table(name: str, rows: Sequence[Finding], tasks: Sequence[Task]) ->
 
 
 def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: bool) -> None:
-    """Has texts or plans written where a model is named, and shows the texts; never a plan."""
+    """Has texts or plans written where a model is named, and shows the texts; never a plan.
+
+    Raises:
+        InputError: the repository has no task, or the model is unknown.
+        PerfquarryError: the model cannot be asked now; what was written is in the table.
+    """
     if plans and llm is None:
         raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
     run, console = opened(_about(options), as_json)
@@ -160,7 +171,11 @@ def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) ->
 
 
 def _about(options: Options) -> Options:
-    """The options of one task's repository and head, where a task is named instead of a repository."""
+    """The options of one task's repository and head, where a task is named instead of a repository.
+
+    Raises:
+        InputError: it is neither.
+    """
     home = Home(Path(options.home))
     try:
         repository_of(home, options.repo, options.source)
@@ -184,7 +199,11 @@ def _problem(row: Problem) -> Iterator[RenderableType]:
 
 
 def report_statistics(options: Options, *, as_json: bool) -> None:
-    """Statistics of the accepted tasks."""
+    """Statistics of the accepted tasks.
+
+    Raises:
+        InputError: the repository has no task.
+    """
     run, _ = opened(options, as_json)
     tasks = accepted(run)
     changes = {task.task_id: run.change_of(task) for task in tasks}
@@ -225,7 +244,11 @@ def wanted(run: Run) -> list[Task]:
 
 
 def opened(options: Options, as_json: bool) -> tuple[Run, Console]:
-    """The run of the options, and where it shows what it does."""
+    """The run of the options, and where it shows what it does.
+
+    Raises:
+        InputError: the repository has no task.
+    """
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)

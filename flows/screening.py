@@ -79,7 +79,11 @@ def screen(run: Run, _: tuple[str, ...]) -> None:
 
 
 def run_checks(run: Run, tasks: Sequence[Task]) -> None:
-    """The checks of tasks that run code."""
+    """The checks of tasks that run code.
+
+    Raises:
+        RunFailed: some tasks could not be run here.
+    """
     for task in tasks:
         builds, guards = run.builds_of(task), guards_of(run, task)
         base, _ = run.builder.reopen(builds)

@@ -69,6 +69,15 @@ def solve(
 ) -> None:
     """Appends a prediction to `to` for each task and attempt that is missing there.
 
+    Args:
+        home: where environments and trees are made, and answers and costs are kept.
+        dataset: release, Parquet file of tasks, or a home's repository.
+        clone_from: clone of the repository, where the dataset is no release.
+        only: starts of task ids; none: all.
+        to: JSON lines of `instance_id`, `model_name_or_path`, `model_patch`; an old file is gone on with.
+        solver: who solves.
+        settings: for environments and the client.
+
     Raises:
         InputError: no such tasks, model or command.
         PerfquarryError: the model cannot be asked now; what is solved is in the file.
@@ -189,7 +198,11 @@ def _by_agent(task: Task, made: MadeTask, attempt: int, solver: Solver, predicti
 
 
 def command_of(agent: str, values: dict[str, str]) -> str:
-    """An agent's command line with the places of one attempt put in, each as one word of the shell."""
+    """An agent's command line with the places of one attempt put in, each as one word of the shell.
+
+    Raises:
+        InputError: it names another place.
+    """
     try:
         return agent.format(**{name: shlex.quote(value) for name, value in values.items()})
     except (KeyError, IndexError, ValueError) as error:

@@ -23,14 +23,22 @@ SOURCES: dict[str, Callable[[Run], WorkloadSource]] = {
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Raises where a name is none of a source."""
+    """Raises where a name is none of a source.
+
+    Raises:
+        InputError: it names those that are known.
+    """
     unknown = [name for name in names if name not in SOURCES]
     if unknown:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
 def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
-    """The sources that the run's settings name, and further ones that a change was sent back for."""
+    """The sources that the run's settings name, and further ones that a change was sent back for.
+
+    Raises:
+        InputError: one of them is unknown.
+    """
     names = {*run.options.settings.generate.sources, *extra}
     check_sources(names)
     return [make(run) for name, make in SOURCES.items() if name in names]

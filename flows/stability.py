@@ -12,7 +12,11 @@ from perfquarry.flows.reports import seconds, times
 
 
 def report(file: Path, mode: Mode, *, as_json: bool) -> None:
-    """Analyses the cases of a file."""
+    """Analyses the cases of a file.
+
+    Raises:
+        InputError: it cannot be read, or holds no timings.
+    """
     results = analyse(read_cases(file), mode)
     names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
     table = Listing(names, f"{len(results)} case(s), mode {mode}")

@@ -26,7 +26,11 @@ SHOWN_FUNCTIONS = 6
 
 
 def report(home: Home, task_id: str, *, as_json: bool) -> None:
-    """One task, accepted or not, found by the start of its id or head."""
+    """One task, accepted or not, found by the start of its id or head.
+
+    Raises:
+        UnknownTask: there is none, or there are several.
+    """
     store, task = find_task(home, task_id)
     own = pc.field("change_id") == task.change_id
     evidence = list(store.records(Evidence, task.repo, config_hash=task.config_hash, where=own))

@@ -35,6 +35,10 @@ def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
     """The named stages in the order in which they are to run; tells what is found on the way.
 
     In waves where changes are both built and decided. The caller does each step before it asks for the next.
+
+    Args:
+        run: the run.
+        names: of the stages; in waves where changes are both built and decided.
     """
     stages = [stage for stage in STAGES if stage.name in names]
     walked = [stage for stage in stages if stage.of_changes]

@@ -43,7 +43,12 @@ Execute = Callable[[Run, Sequence[str]], None]
 
 
 def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
-    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies."""
+    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies.
+
+    Raises:
+        InputError: the repository or a change cannot be found.
+        RunFailed: some batches could not be done.
+    """
     began = time.monotonic()
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
@@ -66,6 +71,14 @@ def perform(
 
     When nothing is new since a finished run with the same options, no stage looks at
     anything and the executor, which gets ready while the repository is fetched, is not entered.
+
+    Args:
+        run: what is run.
+        stages: names of the stages.
+        executor: gets ready whatever does the stages, while the repository is fetched.
+        console: where progress is shown.
+        silent: show none.
+        flow_run: id of Prefect's flow run, where there is one already.
 
     Raises:
         InputError: the repository or a change cannot be found.
@@ -155,7 +168,11 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
 
 
 def _check_names(run: Run, stages: Sequence[str]) -> None:
-    """Looks at what the options name, before a server is started or anything is cloned over the network."""
+    """Looks at what the options name, before a server is started or anything is cloned over the network.
+
+    Raises:
+        InputError: a judge, a source of workloads or a local repository is none.
+    """
     check_sources(run.options.settings.generate.sources)
     spec_of(run.options.settings.judge)
     if "generate" in stages:
@@ -165,7 +182,11 @@ def _check_names(run: Run, stages: Sequence[str]) -> None:
 
 
 def _check(run: Run, stages: Sequence[str]) -> None:
-    """Clones or updates the repository and looks the asked changes up, before anything is shown or written."""
+    """Clones or updates the repository and looks the asked changes up, before anything is shown or written.
+
+    Raises:
+        InputError: the repository has no commit, or a change is not in the clone.
+    """
     run.newest_commit()
     if "judge" in stages:
         with judging(run):  # whoever answers is there
@@ -178,7 +199,11 @@ def _check(run: Run, stages: Sequence[str]) -> None:
 
 
 def _check_before(run: Run, stages: Sequence[str]) -> None:
-    """Looks whether the first of the stages has anything to begin with."""
+    """Looks whether the first of the stages has anything to begin with.
+
+    Raises:
+        InputError: the stage before it was not run with these settings.
+    """
     before = dict(zip((*TABLES, "select")[1:], TABLES, strict=True)).get(stages[0])
     if before and not run.store.count(TABLES[before], run.name, **run.where(before)):
         raise InputError(
@@ -206,7 +231,11 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
 
 
 def serve(home: Home) -> None:
-    """Keeps the home's server up and says where its page is, until Ctrl-C."""
+    """Keeps the home's server up and says where its page is, until Ctrl-C.
+
+    Raises:
+        InputError: a name or source does not fit, or the address cannot be bound.
+    """
     quiet()
     with local_server(home) as server:
         show(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
