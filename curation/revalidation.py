@@ -168,25 +168,20 @@ def outcome(row: Revalidation) -> str:
 
 def _workload(published: TaskWorkload, run: MeasuredWorkload | None, settings: SelectSettings) -> RevalidatedWorkload:
     session = run.sessions[-1] if run else None
-    here = summarise(session, settings) if session else None
-    failed = session is not None and bool(session.outcomes)
-    reason = Reason.WORKLOAD_FAILED if failed else Reason.TOO_FEW_SAMPLES
-    if here and not failed:
-        low, high = lasting(here, settings)
-        return RevalidatedWorkload(
-            workload_id=published.workload_id,
-            node=published.node,
-            held=(lost := _lost(published, here, settings)) is None,
-            reason=lost,
-            published=published.speedup,
-            speedup=here.speedup,
-            low=low,
-            high=high,
-            delta=here.delta,
-        )
-    return RevalidatedWorkload(
-        workload_id=published.workload_id, node=published.node, held=False, reason=reason, published=published.speedup
+    here = summarise(session, settings) if session and not session.outcomes else None
+    found = RevalidatedWorkload(
+        workload_id=published.workload_id,
+        node=published.node,
+        held=False,
+        reason=Reason.WORKLOAD_FAILED if session and session.outcomes else Reason.TOO_FEW_SAMPLES,
+        published=published.speedup,
     )
+    if here is None:
+        return found
+    low, high = lasting(here, settings)
+    lost = _lost(published, here, settings)
+    figures = {"speedup": here.speedup, "low": low, "high": high, "delta": here.delta}
+    return found.model_copy(update={"held": lost is None, "reason": lost, **figures})
 
 
 def _lost(published: TaskWorkload, here: SessionStatistics, settings: SelectSettings) -> Reason | None:

@@ -15,9 +15,6 @@ from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Progress, run_session
 from perfquarry.harness.probing.prober import Prober
 
-LOOK = 1
-"""Number of the one session of a second look."""
-
 
 def measure(
     change_id: str,
@@ -67,39 +64,6 @@ def measure(
     if not again:
         return first
     return first + session(workloads=again, session=first_session + 1, stop=confirming, alone=_alone(first))
-
-
-def look(
-    change_id: str,
-    workloads: Sequence[Workload],
-    base: BuiltSide,
-    head: BuiltSide,
-    prober: Prober,
-    machine: Machine,
-    measure: MeasureSettings,
-    select: SelectSettings,
-    stamp: Stamp,
-    *,
-    core: int | None,
-) -> list[Timing]:
-    """One session of workloads that are published: nothing is selected by it, so nothing needs confirming.
-
-    Raises:
-        SandboxUnavailable: a process could not be started.
-    """
-    return run_session(
-        change_id,
-        workloads,
-        base,
-        head,
-        prober,
-        measure,
-        stamp,
-        machine,
-        session=LOOK,
-        core=core,
-        stop=partial(settled, settings=select),
-    )
 
 
 def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:

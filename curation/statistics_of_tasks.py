@@ -8,24 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Protocol
 
 from pydantic import Field
 
 from perfquarry.curation.patch import files_of
 from perfquarry.data.records import Change, Record, Task
-
-
-class SourceSize(Protocol):
-    """Source files of a tree and their lines."""
-
-    @property
-    def files(self) -> int:
-        """Number of files."""
-
-    @property
-    def lines(self) -> int:
-        """Number of lines."""
 
 
 class TaskFigures(Record):
@@ -60,14 +47,14 @@ class Line(Record):
     high: float | None = None
 
 
-def profile_of(task: Task, change: Change, size: SourceSize, depth: int | None = None) -> TaskFigures:
-    """Figures of an accepted task; `size` is that of its base."""
+def profile_of(task: Task, change: Change, size: tuple[int, int], depth: int | None = None) -> TaskFigures:
+    """Figures of an accepted task; `size` are the source files of its base and their lines."""
     sources = [file for file in change.files if file.role == "source"]
     languages = [file.language for file in sources if file.language]
     return TaskFigures(
         task_id=task.task_id,
-        codebase_files=size.files,
-        codebase_lines=size.lines,
+        codebase_files=size[0],
+        codebase_lines=size[1],
         lines=task.lines_changed,
         files=task.files_changed,
         hunks=sum(file.hunks for file in files_of(task.patch)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
-from perfquarry.curation.sessions import look
+from perfquarry.curation.sessions import settled
 from perfquarry.data.errors import EnvironmentFailed, GitFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
@@ -21,6 +22,7 @@ from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.harness.measuring.schedule import run_session
 
 STAGE_VERSION = "1"
 
@@ -68,17 +70,18 @@ def _again(task: Task, made: MadeTask, settings: Settings, run_id: str) -> Reval
     workloads = workloads_of(task, stamp)
     with measurement_lock() as core:
         begin = time.monotonic()
-        timings = look(
+        timings = run_session(  # one: nothing is selected by it, so nothing needs confirming
             task.change_id,
             workloads,
             made.base,
             made.head,
             made.prober,
-            made.machine,
             settings.measure,
-            settings.select,
             stamp,
+            made.machine,
+            session=1,
             core=core,
+            stop=partial(settled, settings=settings.select),
         )
         seconds = time.monotonic() - begin
     return judge_again(task, timings, settings.select, stamp, run_id, made.python, seconds)

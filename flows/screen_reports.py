@@ -213,8 +213,9 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
         if row.check == "call-depth"
     }
     profiles = [
-        profile_of(task, changes[task.task_id], size_at(run.clone, task.base_sha), depths.get(task.task_id))
+        profile_of(task, changes[task.task_id], (size.files, size.lines), depths.get(task.task_id))
         for task in tasks
+        for size in [size_at(run.clone, task.base_sha)]
     ]
     lines = overview(profiles)
     facts = {"repository": run.name, "overview": lines, "tasks": profiles}

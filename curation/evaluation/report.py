@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
-from perfquarry.curation.evaluation.discrimination import orders
-from perfquarry.curation.evaluation.metrics import PS, Duel, Score, best_known, duels, scores
+from perfquarry.curation.evaluation.metrics import PS, Duel, Score, best_known, duels, orders, scores
 from perfquarry.curation.evaluation.outcomes import seconds_of
 from perfquarry.curation.plots.forest import Estimate, ForestRow, Kind, forest_plot
 from perfquarry.curation.plots.lines import line_plot

@@ -176,6 +176,7 @@ def graded_plot(title: str, workloads: Mapping[str, Mapping[str, Sequence[float]
                 axis, "y", ratio_range([ratio for ratios in series.values() for ratio in ratios]), "base over, ×", 5
             )
             axis.set_title(short(node, 80))
+            axis.locator_params(axis="x", integer=True)
             for (name, ratios), colour, fill in zip(series.items(), (HEAD, AA), (HEAD.light, "none"), strict=True):
                 tips = [f"{name}: {times(ratio)}" for ratio in ratios]
                 places = range(1, len(ratios) + 1)

@@ -9,14 +9,15 @@ from statistics import median
 from typing import Any, get_args
 
 import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from perfquarry.curation.release.changelog import Changes, why_changed
 from perfquarry.curation.release.manifest import Manifest, Source
 from perfquarry.curation.release.task_folders import HASH
-from perfquarry.curation.release.templates import render
 from perfquarry.data.records import FolderStatus, ReleasedFolder, ReleasedTask, Revalidation, Withdrawn
 
 TITLE = "# Changelog\n"
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 def card(
@@ -30,7 +31,7 @@ def card(
 ) -> str:
     """The dataset card; its YAML header names the configurations."""
     released = {row.task_id for row in rows}
-    return render(
+    return _render(
         "release_card.md.jinja",
         manifest=manifest,
         rows=rows,
@@ -130,7 +131,7 @@ def _share(some: int, every: int) -> str:
 
 def schema_page(configurations: Mapping[str, pa.Schema]) -> str:
     """Every column of every configuration, those within structures too ('workloads[].speedup')."""
-    return render(
+    return _render(
         "release_schema.md.jinja",
         configurations={name: _columns(schema) for name, schema in configurations.items()},
     )
@@ -167,6 +168,26 @@ def changelog(manifest: Manifest, changes: Changes, previous: Path | None, withd
         "Removed": [f"{task_id}: {why}" for task_id, why in changes.removed.items() if task_id not in taken],
         "Changed": [f"{task_id}: {why_changed(columns)}" for task_id, columns in changes.changed.items()],
     }
-    entry = render("release_changelog.md.jinja", manifest=manifest, changes=changes, sections=sections)
+    entry = _render("release_changelog.md.jinja", manifest=manifest, changes=changes, sections=sections)
     earlier = (previous / "CHANGELOG.md").read_text(encoding="utf-8").removeprefix(TITLE) if previous else ""
     return f"{TITLE}\n{entry}{earlier}"
+
+
+def _render(name: str, **values: Any) -> str:
+    """A template filled in; `cell` keeps text in one line and cell of a table."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=False,  # noqa: S701 - Markdown, whose cells are escaped by `cell`
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["cell"] = cell
+    return environment.get_template(name).render(values)
+
+
+def cell(text: object) -> str:
+    """Text from a repository as one cell of a Markdown table: one line, neither HTML nor markup of ours."""
+    plain = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{sign}" if sign in r"\`*_[]|!" else sign for sign in plain)

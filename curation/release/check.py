@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
-from perfquarry.curation.release import folder_checks, image_checks, table_checks, task_folders
+from perfquarry.curation.release import image_checks, table_checks, task_folders
 from perfquarry.curation.release.opened import NotRun, Opened
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.records import FolderStatus, Record, ReleasedTask
@@ -181,8 +181,8 @@ _STATIC: dict[str, tuple[str, Callable[[Opened], Iterator[str]]]] = {
     "recipes": ("every base is there with its recipe, and takes the expert's patch", table_checks.recipes),
     "licences": ("every task has its licence as at the base commit, and the card lists it", table_checks.licences),
     "withdrawn": ("what was taken back stays out, and card and changelog say why", table_checks.withdrawn),
-    "task folders": ("every folder is what manifest.json says, without links", folder_checks.listed),
-    "task contents": ("every folder says what `default` says: image, patch, workloads, licence", folder_checks.told),
+    "task folders": ("every folder is what manifest.json says, without links", table_checks.listed),
+    "task contents": ("every folder says what `default` says: image, patch, workloads, licence", table_checks.folders),
 }
 _IMAGES: dict[str, tuple[str, Callable[..., Iterator[str]]]] = {
     "images": ("every image is in its registry under its digest, and holds the base", image_checks.whole),

@@ -72,10 +72,11 @@ def _years(title: str, tasks: Sequence[ReleasedTask], *, headline: bool) -> str:
             below = [low + height for low, height in zip(below, heights, strict=True)]
         axis.bar_label(bars, [f"{count:,}" if count else "" for count in below], padding=3)
         axis.set_xlim(years[0] - 0.6, max(years[-1], years[0] + 7) + 0.6)
+        axis.set_xticks(years[:: -(-len(years) // 16)])
         axis.set_xlabel("year")
         axis.set_ylabel("tasks")
         axis.set_ylim(0, 1.12 * max(below))
-        axis.locator_params(axis="both", integer=True)
+        axis.locator_params(axis="y", integer=True)
         axis.grid(axis="x", visible=False)
         plot.legend()
         return plot.svg()

@@ -1,9 +1,10 @@
-"""What the gate looks for in the tables, texts and sources of a release; each check gives the problems it finds."""
+"""What the gate looks for in tables, texts, sources and task folders; each check gives the problems it finds."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +13,22 @@ from typing import Any
 import yaml
 
 from perfquarry.curation.formats import gso_row, sweperf_row, unit_tests
+from perfquarry.curation.harbor import dockerfile
 from perfquarry.curation.private import addresses_in, secrets_in
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release import sources, task_folders
+from perfquarry.curation.release.card import cell
 from perfquarry.curation.release.leaks import changed_text, fix_in
 from perfquarry.curation.release.opened import Opened
 from perfquarry.curation.release.selection import as_task
-from perfquarry.curation.release.templates import cell
 from perfquarry.data.errors import GitFailed, InputError
-from perfquarry.data.records import ReleasedTask, Withdrawn
+from perfquarry.data.records import ReleasedFolder, ReleasedTask, Withdrawn
+from perfquarry.harness.grading.task_folder import TESTBED
 from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 _RECIPE = ("python", "requirements", "install_commands", "source_roots", "environment_id")
+_WANTED = ("task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "tests/task.json",
+           "solution/solve.sh", "solution/expert.patch")  # fmt: skip
 
 
 def checksums(opened: Opened) -> Iterator[str]:
@@ -204,3 +209,67 @@ def withdrawn(opened: Opened) -> Iterator[str]:
         yield from (
             f"{page} does not say why {row.task_id} was {row.action}" for row in rows if cell(row.reason) not in text
         )
+
+
+def listed(opened: Opened) -> Iterator[str]:
+    """Whether the folders, `manifest.json` and the configuration `tasks` name the same, by the same hashes."""
+    folder, rows = opened.folder, opened.folders
+    manifest = task_folders.TaskManifest.read(folder)
+    if manifest != task_folders.manifest_of(manifest.name, manifest.version, rows, manifest.image_bytes):
+        yield "manifest.json and the configuration 'tasks' differ"
+    there = (
+        {path.name for path in (folder / task_folders.FOLDER).iterdir()}
+        if (folder / task_folders.FOLDER).is_dir()
+        else set()
+    )
+    if unknown := there - {row.task_id for row in rows}:
+        yield f"tasks/ holds what the manifest does not name: {', '.join(sorted(unknown))}"
+    for row in rows:
+        if row.path != f"{task_folders.FOLDER}/{row.task_id}" or row.task_id not in there:
+            yield f"{row.task_id}: its folder {row.path} is not there"
+        elif (found := task_folders.hash_of(folder / row.path)) != row.sha256:
+            yield f"{row.task_id}: its folder has the hash {found}, not {row.sha256}: its status '{row.status}' is void"
+
+
+def folders(opened: Opened) -> Iterator[str]:
+    """Whether each folder says what `default` says of its task, and has what consumers ask for."""
+    tasks = {task.task_id: task for task in opened.tasks}
+    for row in opened.folders:
+        task, place = tasks.get(row.task_id), opened.folder / row.path
+        if task is None:
+            yield f"{row.task_id}: it is not in default"
+            continue
+        if missing := [name for name in _WANTED if not (place / name).is_file()]:
+            yield f"{row.task_id}: these files are missing in its folder: {', '.join(missing)}"
+            continue
+        yield from (f"{row.task_id}: {what}" for what in _folder(place, row, task))
+
+
+def _folder(place: Path, row: ReleasedFolder, task: ReleasedTask) -> Iterator[str]:
+    toml = tomllib.loads(_text(place / "task.toml"))
+    if toml["task"]["name"] != row.name or row.name.partition("/")[2] != row.task_id:
+        yield f"task.toml names it {toml['task']['name']!r}, the table {row.name!r}"
+    if toml["environment"].get("docker_image") != row.image:
+        yield "task.toml names another image than the table"
+    if _text(place / "environment" / "Dockerfile") != dockerfile(row.image):
+        yield "environment/Dockerfile is not FROM the image of the table"
+    if toml["verifier"].get("environment_mode") != "separate" or toml.get("artifacts") != [TESTBED]:
+        yield "task.toml does not ask for a verifier's container of its own"
+    facts = toml["metadata"]
+    if (facts["base_sha"], facts["licence"]) != (task.base_commit, task.licence):
+        yield "task.toml has another base or licence than default"
+    if _text(place / "solution" / "expert.patch") != task.patch:
+        yield "solution/expert.patch is not the patch of default"
+    graded = {one["node"] for one in json.loads(_text(place / "tests" / "task.json"))["workloads"]}
+    if graded != {one.node for one in task.workloads}:
+        yield "tests/task.json grades other workloads than default has"
+    same = (row.licence, row.licence_url, row.speedup, row.machine_id, row.created_at)
+    if same != (task.licence, task.licence_url, task.speedup, task.machine_id, task.created_at):
+        yield "the table 'tasks' says other facts than default"
+
+
+def _text(file: Path) -> str:
+    try:
+        return files.plain(file).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is no text: {error}") from error

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from threading import Thread
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, FastAPI, Form, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Form, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -17,17 +17,13 @@ from starlette.staticfiles import StaticFiles
 from perfquarry.curation.plots.pairs import pairs_plot
 from perfquarry.curation.review.decisions import MOST_EVENTS, Conflict
 from perfquarry.curation.review.guard import COOKIE, Gate, Guard
-from perfquarry.curation.review.pages import Pages
+from perfquarry.curation.review.pages import NotSignedIn, Pages, Reviewer, Wanted, signed_in_reviewer
 from perfquarry.curation.review.queue import Filter
 from perfquarry.curation.review.rendering import STATIC, render, warm
 from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.vocabulary import SENT_BACK, Action
 from perfquarry.data.errors import InputError, UnknownTask
 from perfquarry.data.records import IntentClass
-
-
-class NotSignedIn(Exception):
-    """Who asks has no valid token."""
 
 
 def create_app(desk: ReviewService, guard: Guard) -> FastAPI:
@@ -40,11 +36,22 @@ def create_app(desk: ReviewService, guard: Guard) -> FastAPI:
         desk.close()
 
     app = FastAPI(title="perfquarry review", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.state.desk, app.state.guard, app.state.pages = desk, guard, Pages(desk, guard)
+    pages = Pages(desk, guard)
+    app.state.desk, app.state.guard, app.state.pages = desk, guard, pages
     warm()
     app.add_middleware(Gate, hosts=guard.hosts)
     app.mount("/static", _Static(directory=STATIC), name="static")
     app.include_router(router)
+    shown: dict[str, Callable[..., Response]] = {
+        "/": pages.queue,
+        "/tasks/{task_id}": pages.task,
+        "/tasks/{task_id}/evidence": pages.evidence,
+        "/tasks/{task_id}/plots/{workload_id}.svg": pages.plot,
+        "/tasks/{task_id}/runs": pages.runs,
+        "/log": pages.log,
+    }
+    for path, page in shown.items():
+        app.add_api_route(path, page, dependencies=[Depends(signed_in_reviewer)], response_class=HTMLResponse)
     for kind, answer in _REFUSALS.items():
         app.add_exception_handler(kind, answer)
     return app
@@ -67,57 +74,12 @@ GuardHere = Annotated[Guard, Depends(_guard)]
 PagesHere = Annotated[Pages, Depends(_pages)]
 
 
-def _reviewer(request: Request, guard: GuardHere) -> str:
-    name = guard.reviewer(request)
-    if name is None:
-        raise NotSignedIn
-    return name
-
-
 def _our_form(request: Request, guard: GuardHere, csrf: Annotated[str, Form()] = "") -> None:
     if not guard.from_our_page(request, csrf):
         raise HTTPException(403, "The form is not from this page, or the page is old: load it again.")
 
 
-Reviewer = Annotated[str, Depends(_reviewer)]
-Wanted = Annotated[Filter, Query()]
 router = APIRouter(default_response_class=HTMLResponse)
-
-
-@router.get("/")
-def queue(request: Request, pages: PagesHere, reviewer: Reviewer, wanted: Wanted) -> Response:
-    """The list."""
-    return pages.queue(request, reviewer, wanted)
-
-
-@router.get("/tasks/{task_id}")
-def task(request: Request, pages: PagesHere, reviewer: Reviewer, wanted: Wanted, task_id: str) -> Response:
-    """One candidate."""
-    return pages.task(request, reviewer, wanted, task_id)
-
-
-@router.get("/tasks/{task_id}/evidence")
-def evidence(pages: PagesHere, reviewer: Reviewer, task_id: str) -> Response:
-    """Plots and codes of its workloads."""
-    return pages.evidence(task_id)
-
-
-@router.get("/tasks/{task_id}/plots/{workload_id}.svg")
-def plot(pages: PagesHere, reviewer: Reviewer, task_id: str, workload_id: str, narrow: bool = False) -> Response:
-    """The pairs of one workload."""
-    return pages.plot(task_id, workload_id, narrow=narrow)
-
-
-@router.get("/tasks/{task_id}/runs")
-def runs(pages: PagesHere, reviewer: Reviewer, task_id: str) -> Response:
-    """How its flows fare."""
-    return pages.runs(task_id)
-
-
-@router.get("/log")
-def log(request: Request, pages: PagesHere, reviewer: Reviewer) -> Response:
-    """The end of the audit log."""
-    return pages.log(request, reviewer)
 
 
 @router.post("/tasks/{task_id}/decide", dependencies=[Depends(_our_form)])
@@ -141,11 +103,11 @@ def decide(
             task_id, reviewer, action, seen=seen, reason=reason or None, note=note, intent=intent or None
         )
     except Conflict as conflict:
-        answer = pages.task(request, reviewer, wanted, task_id, conflict=conflict, draft=(action, reason, note))
+        answer = pages.not_recorded(request, reviewer, wanted, task_id, conflict=conflict, draft=(action, reason, note))
         answer.headers["hx-push-url"] = _place(task_id, wanted)
         return answer
     except InputError as error:
-        answer = pages.task(request, reviewer, wanted, task_id, error=str(error), draft=(action, reason, note))
+        answer = pages.not_recorded(request, reviewer, wanted, task_id, error=str(error), draft=(action, reason, note))
         answer.headers["hx-push-url"] = _place(task_id, wanted)
         return answer
     if event.action in SENT_BACK or event.action == "note":

@@ -130,19 +130,8 @@ class Decisions:
             raise InputError(problem)
         with self.engine.begin() as connection:
             self._next(connection, task_id, reviewer, seen=None if action == "note" else seen)
-            event = Event(
-                uid=uuid.uuid4().hex,
-                task_id=task_id,
-                fingerprint=_fingerprint(connection, task_id),
-                reviewer=reviewer,
-                action=action,
-                reason=reason if action == "reject" else None,
-                note=note,
-                intent=intent if action == "accept" else None,
-                at=self._after(connection, task_id),
-            )
-            self._add(connection, event)
-        return event
+            reason, intent = reason if action == "reject" else None, intent if action == "accept" else None
+            return self._add(connection, task_id, reviewer, action, reason=reason, note=note, intent=intent)
 
     def undo(self, reviewer: str, task_id: str | None = None) -> Event | None:
         """Takes the reviewer's newest event back (of one candidate, or of all); None where there is nothing left."""
@@ -153,17 +142,7 @@ class Decisions:
             self._next(connection, last.task_id, reviewer)
             if connection.scalar(select(events.c.id).where(events.c.undoes == last.uid)):
                 return None  # the same reviewer was quicker in another window
-            event = Event(
-                uid=uuid.uuid4().hex,
-                task_id=last.task_id,
-                fingerprint=_fingerprint(connection, last.task_id),
-                reviewer=reviewer,
-                action="undo",
-                undoes=last.uid,
-                at=self._after(connection, last.task_id),
-            )
-            self._add(connection, event)
-        return event
+            return self._add(connection, last.task_id, reviewer, "undo", undoes=last.uid)
 
     def last(self, reviewer: str) -> Event | None:
         """The reviewer's newest event that was not undone: what `undo` takes back."""
@@ -265,9 +244,14 @@ class Decisions:
         later = datetime.fromisoformat(newest)
         return later.replace(microsecond=min(999_999, later.microsecond + 1)).isoformat(timespec="microseconds")
 
-    def _add(self, connection: Connection, event: Event) -> None:
+    def _add(self, connection: Connection, task_id: str, reviewer: str, action: Action, **more: Any) -> Event:
+        """Adds an event of now, with `more` of its fields."""
+        own = {"uid": uuid.uuid4().hex, "fingerprint": _fingerprint(connection, task_id)}
+        at = self._after(connection, task_id)
+        event = Event(task_id=task_id, reviewer=reviewer, action=action, at=at, **own, **more)
         connection.execute(insert(events).values(**event.model_dump()))
-        self._settle(connection, event.task_id)
+        self._settle(connection, task_id)
+        return event
 
     def _settle(self, connection: Connection, task_id: str) -> None:
         rows = connection.execute(select(events).where(events.c.task_id == task_id).order_by(events.c.id)).mappings()

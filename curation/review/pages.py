@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from perfquarry.curation.plots.pairs import pair_sessions, pairs_plot
@@ -29,13 +29,33 @@ from perfquarry.data.records import Task
 LOG_LINES = 500
 
 
+class NotSignedIn(Exception):
+    """Who asks has no valid token."""
+
+
+def signed_in_reviewer(request: Request) -> str:
+    """Who asks.
+
+    Raises:
+        NotSignedIn: nobody that the guard knows.
+    """
+    name: str | None = request.app.state.guard.reviewer(request)
+    if name is None:
+        raise NotSignedIn
+    return name
+
+
+Reviewer = Annotated[str, Depends(signed_in_reviewer)]
+Wanted = Annotated[Filter, Query()]
+
+
 class Pages:
     """Renders answers."""
 
     def __init__(self, desk: ReviewService, guard: Guard) -> None:
         self._desk, self._guard = desk, guard
 
-    def queue(self, request: Request, reviewer: str, wanted: Filter) -> Response:
+    def queue(self, request: Request, reviewer: Reviewer, wanted: Wanted) -> Response:
         """The list of candidates."""
         queue = self._desk.queue(reviewer)
         total, numbers = queue.count(wanted), queue.counts()
@@ -57,17 +77,21 @@ class Pages:
             progress=progress_in(self._desk.index.engine),
         )
 
-    def task(
+    def task(self, request: Request, reviewer: Reviewer, wanted: Wanted, task_id: str) -> Response:
+        """One candidate in full."""
+        return self.not_recorded(request, reviewer, wanted, task_id, draft=("", "", ""))
+
+    def not_recorded(
         self,
         request: Request,
         reviewer: str,
         wanted: Filter,
         task_id: str,
+        draft: tuple[str, str, str],
         conflict: Conflict | None = None,
-        draft: tuple[str, str, str] = ("", "", ""),
         error: str = "",
     ) -> Response:
-        """One candidate in full; after a conflict or an error with what happened, and what was to be written."""
+        """The same after a conflict or an error, with what happened and what was to be written."""
         version = self._desk.decisions.version(task_id)  # first: whatever comes later is a conflict
         details = self._desk.details(task_id)
         fingerprint = self._desk.find(task_id).fingerprint
@@ -111,12 +135,12 @@ class Pages:
         """How the flows of a candidate fare."""
         return HTMLResponse(render("runs.html.jinja", runs=self._desk.sending.of(task_id), task_id=task_id))
 
-    def log(self, request: Request, reviewer: str) -> Response:
+    def log(self, request: Request, reviewer: Reviewer) -> Response:
         """The end of the audit log, newest event first."""
         log, total = self._desk.decisions.newest(LOG_LINES)
         return self._page(request, "log.html.jinja", reviewer, Filter(), events=log, total=total)
 
-    def plot(self, task_id: str, workload_id: str, *, narrow: bool) -> Response:
+    def plot(self, task_id: str, workload_id: str, narrow: bool = False) -> Response:
         """The pairs of one workload as SVG.
 
         Raises:

@@ -19,6 +19,7 @@ Finding = Literal["any", "blocking", "warning", "count", "none"]
 PAGE = 50
 """Candidates a page."""
 
+_WITH_HEADS = candidates.outerjoin(heads, heads.c.task_id == candidates.c.task_id)
 _OUTCOME = func.coalesce(heads.c.outcome, "open")
 
 
@@ -75,17 +76,13 @@ class Queue:
 
     def count(self, wanted: Filter) -> int:
         """Candidates that fit."""
-        query = select(func.count()).select_from(candidates.outerjoin(heads, heads.c.task_id == candidates.c.task_id))
+        query = select(func.count()).select_from(_WITH_HEADS)
         with self._engine.connect() as connection:
             return connection.scalar(query.where(*self._conditions(wanted))) or 0
 
     def counts(self, repo: str = "") -> dict[str, int]:
         """Candidates by outcome, of one repository or all."""
-        query = (
-            select(_OUTCOME, func.count())
-            .select_from(candidates.outerjoin(heads, heads.c.task_id == candidates.c.task_id))
-            .group_by(_OUTCOME)
-        )
+        query = select(_OUTCOME, func.count()).select_from(_WITH_HEADS).group_by(_OUTCOME)
         if repo:
             query = query.where(candidates.c.repo == repo)
         with self._engine.connect() as connection:
@@ -130,11 +127,8 @@ class Queue:
 
     def _query(self, wanted: Filter) -> Select[Any]:
         columns = [candidates.c[name] for name in QueueEntry.model_fields if name != "outcome"]
-        return (
-            select(*columns, _OUTCOME.label("outcome"))
-            .select_from(candidates.outerjoin(heads, heads.c.task_id == candidates.c.task_id))
-            .where(*self._conditions(wanted))
-        )
+        found = select(*columns, _OUTCOME.label("outcome")).select_from(_WITH_HEADS)
+        return found.where(*self._conditions(wanted))
 
     def _entries(self, query: Select[Any]) -> list[QueueEntry]:
         with self._engine.connect() as connection:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pyarrow.compute as pc
 
@@ -19,38 +17,27 @@ from perfquarry.curation.screening.found import SCREENED, newest_screening
 from perfquarry.curation.screening.sources import test_source
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.home import Home
-from perfquarry.data.records import Count, Evidence, Finding, Intent, Problem, Row, Task, Timing, Verdict, Workload
+from perfquarry.data.records import (
+    Count,
+    Evidence,
+    Finding,
+    Intent,
+    Issue,
+    Problem,
+    Pull,
+    Task,
+    Timing,
+    Verdict,
+    Workload,
+)
 from perfquarry.data.store import TableStore
 from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 CODE_BYTES = 64 * 1024
 """Longest code of a workload that is shown."""
 _FILE_BYTES = 2 * 1024 * 1024
-
-
-class PullText(Row):
-    """The columns of table `pulls` that the page shows."""
-
-    TABLE: ClassVar[str] = "pulls"
-    KEY: ClassVar[tuple[str, ...]] = ("number",)
-
-    number: int
-    title: str = ""
-    body: str = ""
-    state: str = ""
-    author: str = ""
-
-
-class IssueText(Row):
-    """The columns of table `issues` that the page shows."""
-
-    TABLE: ClassVar[str] = "issues"
-    KEY: ClassVar[tuple[str, ...]] = ("number",)
-
-    number: int
-    title: str = ""
-    body: str = ""
-    state: str = ""
+_KEPT = 64
+"""Candidates whose timings are kept."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +61,8 @@ class Details:
     findings: list[Finding]
     workloads: list[Tried]
     """Those that were kept first."""
-    pull: PullText | None
-    issues: list[IssueText]
+    pull: Pull | None
+    issues: list[Issue]
     problems: list[Problem]
     counts: dict[str, Count]
     """The newest by workload_id."""
@@ -93,7 +80,7 @@ class Tables:
 
     def __init__(self, home: Home, store: TableStore) -> None:
         self.home, self.store = home, store
-        self._timings = _Kept(64)
+        self._timings: dict[tuple[str, str, str], dict[str, tuple[Session, ...]]] = {}
 
     def details(self, repo: str, task_id: str, config_hash: str) -> Details | None:
         """A candidate of a decision; None where the tables no longer have it."""
@@ -106,7 +93,7 @@ class Tables:
         screening = newest_screening(self.store, repo)
         findings = list(self.store.records(Finding, repo, config_hash=screening, where=of_task))
         numbers = [task.pull_number] if task.pull_number else []
-        pulls = self._numbered(PullText, repo, numbers)
+        pulls = self._numbered(Pull, repo, numbers)
         return Details(
             task=task,
             verdicts=sorted(verdicts, key=lambda one: one.created_at, reverse=True),
@@ -116,7 +103,7 @@ class Tables:
             ),
             workloads=self._workloads(task),
             pull=next(iter(pulls), None),
-            issues=self._numbered(IssueText, repo, task.issues),
+            issues=self._numbered(Issue, repo, task.issues),
             intent=intents_of(self.store, repo, [task]).get(task_id),
             problems=list(self.store.records(Problem, repo, where=of_task)),
             counts={name: row for name, row in counts_of(self.store, repo).items() if row.change_id == task.change_id},
@@ -125,7 +112,7 @@ class Tables:
     def sessions(self, task: Task) -> dict[str, tuple[Session, ...]]:
         """Sessions of a candidate's workloads by workload_id: those of the machine its figures come from."""
         key = (task.repo, task.change_id, task.config_hash)
-        known: dict[str, tuple[Session, ...]] | None = self._timings.get(key)
+        known = self._timings.pop(key, None)
         if known is None:
             where = pc.field("change_id") == task.change_id
             rows = without_replaced(
@@ -134,16 +121,18 @@ class Tables:
             known = {}
             for run in sorted(runs_of(rows), key=lambda run: (run.machine_id == task.machine_id, run.newest)):
                 known[run.workload_id] = run.sessions
-            self._timings.put(key, known)
+        self._timings[key] = known  # the one used last is the last
+        for oldest in list(self._timings)[:-_KEPT]:
+            self._timings.pop(oldest, None)
         return known
 
     def has_sessions(self, task: Task) -> bool:
         """Whether `sessions` answers at once."""
-        return self._timings.get((task.repo, task.change_id, task.config_hash)) is not None
+        return (task.repo, task.change_id, task.config_hash) in self._timings
 
     def forget(self) -> None:
         """Reads everything again from now on."""
-        self._timings = _Kept(64)
+        self._timings = {}
 
     def test_code(self, task: Task, node: str) -> str:
         """Text of a unit test at the base, decorators included; '' where the clone cannot tell."""
@@ -183,23 +172,3 @@ class Tables:
 
 
 _SEVERITY = ("blocking", "warning", "info")
-
-
-class _Kept:
-    """The values used last, of any number of threads."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._lock = size, threading.Lock()
-        self._values: OrderedDict[Any, Any] = OrderedDict()
-
-    def get(self, key: Any) -> Any:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def put(self, key: Any, value: Any) -> None:
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from perfquarry.curation.evaluation.discrimination import orders
 from perfquarry.curation.evaluation.known import half_of
-from perfquarry.curation.evaluation.metrics import at_k, best_known, duels, passes, scores
+from perfquarry.curation.evaluation.metrics import at_k, best_known, duels, orders, passes, scores
 from perfquarry.curation.evaluation.outcomes import THRESHOLD, compared, graded, ungraded
 from perfquarry.curation.evaluation.peers import gso_verdict, sweperf_gain
 from perfquarry.curation.evaluation.predictions import Prediction, read_predictions

@@ -244,7 +244,7 @@ def test_what_is_no_file_of_decisions_is_refused_whole(decisions: Decisions, tmp
         with pytest.raises(InputError, match="row 2"):
             import_decisions(decisions, tmp_path / "bad.parquet")
     pq.write_table(pa.table({"x": [1]}), tmp_path / "bad.parquet")
-    with pytest.raises(InputError, match="lacks"):
+    with pytest.raises(InputError, match="columns are missing"):
         import_decisions(decisions, tmp_path / "bad.parquet")
     with pytest.raises(InputError, match="cannot read"):
         import_decisions(decisions, tmp_path / "none.parquet")

@@ -1,5 +1,6 @@
 """Both sessions of a change, with real processes in the sandbox."""
 
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,10 +11,11 @@ from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import decide
-from perfquarry.curation.sessions import LOOK, in_turn, look, measure, settled
+from perfquarry.curation.sessions import in_turn, measure, settled
 from perfquarry.data.records import Reason, Timing
 from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.measuring.schedule import run_session
 from perfquarry.harness.probing.prober import Prober
 
 FASTER, SAME, SLOWER, BROKEN, ENDS = (
@@ -107,8 +109,10 @@ def test_the_sessions_differ_in_order_and_seeds(timings: list[Timing]):
 
 
 def test_a_second_look_is_one_session(sides: tuple[BuiltSide, BuiltSide], prober: Prober):
-    rows = look(CHANGE_ID, [workload(FASTER)], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP, core=None)
-    assert {row.session for row in rows} == {LOOK}
+    stop = partial(settled, settings=SELECTION)
+    sent = [workload(FASTER)]
+    rows = run_session(CHANGE_ID, sent, *sides, prober, SETTINGS, STAMP, MACHINE, session=1, core=None, stop=stop)
+    assert {row.session for row in rows} == {1}
     assert len({row.block for row in rows}) == 6 and {row.outcome for row in rows} == {"passed"}
 
 
