@@ -211,7 +211,7 @@ def test_secondary_limits_without_a_time_wait_longer_and_longer(start: Start) ->
     server = start(world=World(20), retry_after="soon", fault=lambda number: "secondary" if number < 2 else None)
     reader = crawl(server, secondary_wait=0.15)
     assert len(read(reader)) == 20
-    assert round(reader._client.waited, 1) >= 0.4 and reader._client.calls["limited"] == 2
+    assert round(reader.client.waited, 1) >= 0.4 and reader.client.calls["limited"] == 2
 
 
 def test_too_heavy_pages_become_lighter(start: Start) -> None:
