@@ -38,6 +38,8 @@ from perfquarry.harness.grading.workspace import Workspace
 from perfquarry.harness.sandbox.process import ProcessSandbox
 from perfquarry.llm.client import Client, open_client
 from perfquarry.llm.request import Answer, Request
+from perfquarry.miners.roles import language_of
+from perfquarry.miners.scopes import MODULE, spans
 
 STAGE_VERSION = "1"
 _AGENT_MEMORY = 16 * 1024**3
@@ -127,6 +129,11 @@ def _made(
             predictions.say(f"{task.task_id}: cannot be made here: {str(error).splitlines()[0]}")
 
 
+def outline(path: str, source: bytes) -> Sequence[tuple[str, int, int]]:
+    """Functions and classes of a file, as prompts name them."""
+    return [span for span in spans(language_of(path), source) if span.name != MODULE]
+
+
 def _by_model(
     tasks: Sequence[Task],
     made: dict[str, MadeTask],
@@ -148,7 +155,7 @@ def _by_model(
     for task in tasks:
         if task.task_id in files:
             tree, chosen = made[task.task_id].base.tree, files[task.task_id]
-            every = solve_requests(task, tree, chosen, solver.method, solver.attempts)
+            every = solve_requests(task, tree, chosen, outline, solver.method, solver.attempts)
             for attempt, request in enumerate(every, 1):
                 if (task.task_id, attempt) not in predictions.done:
                     asked.append((task, attempt))

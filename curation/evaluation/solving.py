@@ -6,7 +6,7 @@ The second is agentless in two steps: first the files, then the edits (arXiv 240
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +20,6 @@ from perfquarry.data.records import Task
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.request import Request
-from perfquarry.miners.roles import language_of
-from perfquarry.miners.scopes import MODULE, spans
 
 PROMPTS = Path(__file__).with_name("prompts")
 STAGE = "solve"
@@ -30,6 +28,10 @@ SOURCES = (".py", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp")
 _FILE_TOKENS = 24_000
 _NAME_TOKENS = 12_000
 _ANSWER_TOKENS = 8_000
+
+
+Outline = Callable[[str, bytes], Sequence[tuple[str, int, int]]]
+"""Of a file's path and source its functions and classes: name, first and last line, counted from 1."""
 
 
 class Edit(BaseModel):
@@ -86,14 +88,14 @@ def locate_request(task: Task, tree: Path) -> Request[Files]:
 
 
 def solve_requests(
-    task: Task, tree: Path, files: Sequence[str], method: Method, attempts: int
+    task: Task, tree: Path, files: Sequence[str], outline: Outline, method: Method, attempts: int
 ) -> Iterator[Request[Edits]]:
     """The question for edits, once per attempt; files that are not in the tree are passed over."""
     known = set(source_files(tree))
     problem = problem_text(task, method)
     targets = {target.partition("::")[2] for target in task.oracle_targets} if method == "oracle" else set[str]()
     shown = [name for name in files if name in known]
-    pieces = [piece for name in shown for piece in _parts(tree, name, targets, problem)]
+    pieces = [piece for name in shown for piece in _parts(tree, name, outline, targets, problem)]
     values: Mapping[str, Any] = {
         "problem": problem,
         "python": task.python,
@@ -105,20 +107,20 @@ def solve_requests(
         yield replace(first, seed=number)
 
 
-def _parts(tree: Path, name: str, targets: Set[str], problem: str) -> Iterator[Piece]:
+def _parts(tree: Path, path: str, outline: Outline, targets: Set[str], problem: str) -> Iterator[Piece]:
     """A file by functions, so that of a long one those are shown which the task is about, and what they call."""
-    source = (tree / name).read_bytes()
+    source = (tree / path).read_bytes()
     lines = source.decode("utf-8", errors="replace").splitlines()
-    found = [span for span in spans(language_of(name), source) if span.name != MODULE]
-    starts = {span.first: span.name for span in found if span.first > 1}
-    wanted = " ".join("\n".join(lines[span.first - 1 : span.last]) for span in found if span.name in targets)
-    begin, called = 1, MODULE
+    found = outline(path, source)
+    starts = {first: name for name, first, _ in found if first > 1}
+    wanted = "\n".join("\n".join(lines[first - 1 : last]) for name, first, last in found if name in targets)
+    begin, called = 1, ""
     for start in [*sorted(starts), len(lines) + 1]:
         text = "\n".join(lines[begin - 1 : start - 1])
         used = re.search(rf"\b{re.escape(re.split(r'[.:]', called)[-1])}\b", wanted or problem)
-        relevance = 1.0 if called in targets else 0.9 if called == MODULE else 0.6 if used else 0.1
-        yield Piece(f"# file: {name}, lines {begin} to {start - 1}\n{text}", relevance, f"{name}: {called}")
-        begin, called = start, starts.get(start, MODULE)
+        relevance = 1.0 if called in targets else 0.9 if not called else 0.6 if used else 0.1
+        yield Piece(f"# file: {path}, lines {begin} to {start - 1}\n{text}", relevance, f"{path}: {called}")
+        begin, called = start, starts.get(start, "")
 
 
 def edit_tree(tree: Path, edits: Sequence[Edit]) -> list[str]:

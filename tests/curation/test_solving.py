@@ -16,6 +16,7 @@ from perfquarry.curation.evaluation.solving import (
     source_files,
 )
 from perfquarry.data.errors import InputError
+from perfquarry.flows.solving import outline
 from perfquarry.harness.grading.host import patched_copy
 from perfquarry.harness.grading.workspace import Workspace
 from tests.review_home import task_of
@@ -41,7 +42,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_prompts_show_the_named_files_and_nothing_of_the_fix(tree: Path) -> None:
     assert source_files(tree) == ["pkg/crlf.py", "pkg/words.py"], "no tests, no links"
-    first, second = solve_requests(TASK, tree, [*oracle_files(TASK), "../secret.py"], "oracle", 2)
+    first, second = solve_requests(TASK, tree, [*oracle_files(TASK), "../secret.py"], outline, "oracle", 2)
     assert "def count" in first.text and "Make `count` faster." in first.text and "crlf" not in first.text
     assert first.address != second.address, "attempts are different questions"
     assert "in list(found)" not in first.text and "Candidate 1" not in first.text
@@ -56,7 +57,7 @@ def test_of_a_long_file_the_functions_to_change_and_what_they_call_are_shown(tmp
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg/words.py").write_text(f"import re\n\n\n{rest}{wanted}\n\ndef helper(text):\n    return 7\n")
     task = task_of(1, 2.0, oracle_targets=["pkg/words.py::Words.count"], problem_oracle="Make `count` faster.")
-    (request,) = solve_requests(task, tmp_path, oracle_files(task), "oracle", 1)
+    (request,) = solve_requests(task, tmp_path, oracle_files(task), outline, "oracle", 1)
     assert "return helper(text)" in request.text and "return 7" in request.text and "import re" in request.text
     assert "parts, " in request.text and request.text.count("def other_") < 400, "and what is left out is said"
 
