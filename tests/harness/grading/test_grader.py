@@ -168,7 +168,7 @@ def test_named_tests_that_pass_nowhere_decide_nothing_where_scripts_do(part: Any
         nodes: ClassVar[dict[str, str]] = {}
 
     class AllFail:
-        def run(self, side: str, mode: str, arguments: object) -> Any:
+        def run(self, *request: object) -> Any:
             return SimpleNamespace(why="", items={"tests/test_x.py::test_a": {"outcome": "failed"}})
 
     grading._twins, grading._launcher = NoTwins(), AllFail()
