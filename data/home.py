@@ -74,6 +74,11 @@ class Home:
         return self.root / "cache"
 
     @property
+    def scratch(self) -> Path:
+        """Folders that last as long as one step; `gc` removes those of processes that were killed."""
+        return self.cache / "scratch"
+
+    @property
     def trash(self) -> Path:
         """What was evicted and is being deleted."""
         return self.root / "trash"

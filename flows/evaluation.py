@@ -43,6 +43,7 @@ from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.host import Graded, grade, patched_copy
 from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER
+from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
 from perfquarry.harness.probing.prober import PROBE
 from perfquarry.harness.sandbox import BubblewrapSandbox
@@ -212,10 +213,7 @@ class Gradings:
         for one in sorted(todo, key=lambda one: (one.task_id, one.attempt, one.model)):
             groups.setdefault(_key(one), []).append(one)
         self._left = len(todo)
-        work = self.home.cache / "evaluate"
-        work.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="tasks-", dir=work) as folder:
-            self._work = Path(folder)
+        with scratch_folder(self.home.scratch, "evaluate") as self._work:
             gradings = [
                 Job(f"{group[0].task_id}-{group[0].model}", partial(self._group, group, known.get(key)))
                 for key, group in groups.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -32,6 +31,7 @@ from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_
 from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from perfquarry.harness.images.sides import Images, save_images
+from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.miners.roles import TESTS, role_of
 
 _MOST_TESTS = 20
@@ -142,9 +142,8 @@ class PublishedFolders:
         pushed = Pushed()
         host, _, namespace = self.asked.place.partition("/")
         home = next(iter(self.homes.values()))
-        home.cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="images-", dir=home.cache) as place, Registry(host) as registry:
-            layout = OciLayout(Path(place) / "layout")
+        with scratch_folder(home.scratch, "images") as place, Registry(host) as registry:
+            layout = OciLayout(place / "layout")
             saved = {one.tag: one for one in save_images(sorted(set(images.values())), layout.folder)}
             found = {}
             for task in tasks:

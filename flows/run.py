@@ -205,7 +205,7 @@ class Run:
     @cached_property
     def prober(self) -> Prober:
         """Runs the probe in the sandbox."""
-        return Prober(self.sandbox, self.home.cache / "probes")
+        return Prober(self.sandbox, self.home.scratch)
 
     @cached_property
     def builder(self) -> Builder:

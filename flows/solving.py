@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from perfquarry.flows.output import show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.grading.workspace import Workspace
+from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.harness.sandbox.process import ProcessSandbox
 from perfquarry.llm.client import Client, open_client
 from perfquarry.llm.request import Answer, Request
@@ -89,13 +89,12 @@ def solve(
     attempts = range(1, solver.attempts + 1)
     waiting = [one for one in published.tasks if not {(one.task_id, number) for number in attempts} <= predictions.done]
     made = dict(_made(published, waiting, predictions))
-    home.cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="solve-", dir=home.cache) as place:
+    with scratch_folder(home.scratch, "solve") as place:
         if solver.agent:
             jobs = [
                 Job(
                     f"{task.task_id}-{number}",
-                    partial(_by_agent, task, made[task.task_id], number, solver, predictions, Path(place)),
+                    partial(_by_agent, task, made[task.task_id], number, solver, predictions, place),
                 )
                 for task in waiting
                 if task.task_id in made
@@ -110,7 +109,7 @@ def solve(
                 stamp = Stamp(repo=repo, stage_version=STAGE_VERSION, config_hash=settings.build.config_hash())
                 with open_client(solver.llm, home, TableStore(home.tables), stamp, settings.llm) as client:
                     mine = [task for task in tasks if task.repo == repo]
-                    _by_model(mine, made, solver, client, predictions, Path(place), awaited)
+                    _by_model(mine, made, solver, client, predictions, place, awaited)
             if awaited:
                 raise type(awaited[0])(" ".join(map(str, awaited)))
     predictions.say(

@@ -103,7 +103,7 @@ class Builder:
         if any(pending.rejection for pending in sides):
             return _result(change, sides, self.stamp)
         collection = Collection(
-            Prober(self.sandbox, self.home.cache / "probes"),
+            Prober(self.sandbox, self.home.scratch),
             lambda sides: self.tests_near(change, sides)[: self.settings.collected_files],
             Limits(min(_CHECK_SECONDS, self.settings.timeout), self.settings.memory_bytes),
         )

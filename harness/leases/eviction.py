@@ -171,7 +171,7 @@ def _leftovers(home: Home) -> Iterator[Thing]:
     for path in home.repositories.glob(".*"):
         if clone := _PARTIAL_CLONE.fullmatch(path.name):
             found.append((path, home.clone_lock(clone["name"])))
-    for path in (home.cache / "probes").glob("probe-*"):
+    for path in home.scratch.glob("*"):
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ctime < time.time() - UNLOCKED_SECONDS:
                 found.append((path, path))

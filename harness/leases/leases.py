@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from perfquarry.data.files import locked
+from perfquarry.data.files import locked, remove
 
 
 class Leases:
@@ -58,6 +59,24 @@ def lease(marker: Path) -> None:
     if scope is None:
         raise RuntimeError("nothing would hold it: call this within `leases_held()`")
     scope.add(marker)
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A new folder, leased while it is used and then removed; of a killed process's, the eviction finds it unused.
+
+    Args:
+        parent: `Home.scratch`, for the eviction to find it.
+        name: what its own name begins with.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent)).resolve()
+    with leases_held():
+        lease(folder)
+        try:
+            yield folder
+        finally:
+            remove(folder)
 
 
 @contextlib.contextmanager

@@ -6,14 +6,12 @@ import contextlib
 import functools
 import json
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from perfquarry.data.children import environment
-from perfquarry.data.files import remove
 from perfquarry.harness.contracts import (
     BuiltSide,
     Command,
@@ -24,7 +22,7 @@ from perfquarry.harness.contracts import (
     ProbeRequest,
     Sandbox,
 )
-from perfquarry.harness.leases.leases import lease, leases_held
+from perfquarry.harness.leases.leases import leases_held, scratch_folder
 from perfquarry.harness.measuring.callgrind import Callgrind
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.recording import Recorded, Unrecorded
@@ -99,14 +97,9 @@ class Prober:
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path]:
-        self.scratch.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="probe-", dir=self.scratch)).resolve()
-        lease(folder)
-        try:
+        with scratch_folder(self.scratch, "probe") as folder:
             (folder / "out").mkdir()
             yield folder
-        finally:
-            remove(folder)
 
 
 def _command(

@@ -150,16 +150,21 @@ Checkouts(home, Path("nowhere"), "lib")._whole("a" * 40, half)
 
 
 def test_scratch_folders_go_when_their_process_is_dead(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    scratch = home.cache / "probes" / "probe-x"
-    scratch.mkdir(parents=True)
-    with process(home, "with leases_held() as held: lease(home.cache / 'probes' / 'probe-x')\nready()"):
+    """Of a grading that was killed, the packed patch of the expert was left for ever."""
+    code = """
+from perfquarry.harness.leases.leases import scratch_folder
+with scratch_folder(home.scratch, "evaluate") as folder:
+    (folder / "gold.tar.gz").write_text("x")
+    ready()
+"""
+    with process(home, code):
         monkeypatch.setattr(resources, "UNLOCKED_SECONDS", -1.0)
         assert names(make_room(home)) == []
     monkeypatch.undo()
     assert names(make_room(home)) == []  # too young to tell
     monkeypatch.setattr(resources, "UNLOCKED_SECONDS", -1.0)
-    assert names(make_room(home)) == ["probe-x"]
-    assert not scratch.exists()
+    (left,) = names(make_room(home))
+    assert left.startswith("evaluate-") and not list(home.scratch.iterdir())
 
 
 def test_partial_clones_go_with_their_process(home: Home) -> None:
