@@ -182,7 +182,8 @@ def _example(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0
         comment = f"  # {told or field.get('description', '')}".rstrip(" #")
         if field.get("type") == "array":
             yield before + comment
-            rows = list(_example(field.get("items", {}), whole, depth + 2)) or [_INDENT * (depth + 2) + "…"]
+            values = _resolved(field.get("items", {}), whole).get("enum", ["…"])
+            rows = list(_example(field.get("items", {}), whole, depth + 2)) or [" or ".join(map(str, values))]
             yield _INDENT * (depth + 1) + "- " + rows[0].lstrip()
             yield from rows[1:]
         elif field.get("properties"):
