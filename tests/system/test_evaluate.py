@@ -101,7 +101,7 @@ def test_predictions_are_graded_kept_and_compared(
     assert expert.of_expert == pytest.approx(1.0, abs=0.1) and len(json.loads(expert.pairs)) >= 6
     assert not rows["breaks"].correct and rows["breaks"].applied and not rows["misfit"].applied
     assert (report["scores"][0]["model"], report["scores"][0]["opt"]["1"]["value"]) == ("expert", 1.0)
-    assert "expert" in (one / "report.html").read_text() and not list(Home(curated.home).scratch.iterdir())
+    assert "expert" in (one / "report.html").read_text() and not list(Home(curated.home).scratch.glob("evaluate-*"))
 
     again = perfquarry(curated.home, "evaluate", str(file), "expert", *common, "--to", str(one))
     assert "5 of 5 predictions were graded before" in again.stdout and "Opt@1" in again.stdout
@@ -142,7 +142,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(
     said = begun.communicate(timeout=60)[0]
     assert begun.returncode == 130 and "Traceback" not in said, said
     gone, left = psutil.wait_procs(below, timeout=20)
-    assert gone and not left and not list(Home(curated.home).scratch.iterdir())
+    assert gone and not left and not list(Home(curated.home).scratch.glob("evaluate-*"))
 
 
 def _words(process: psutil.Process) -> list[str]:
