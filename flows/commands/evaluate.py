@@ -49,18 +49,7 @@ def solve(
     settings: SettingsFile = None,
     home: HomeFolder = None,
 ) -> None:
-    """Make predictions by a baseline: a model with one prompt, or an agent of yours.
-
-    Args:
-        home: where environments and trees are made, and answers and costs are kept.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        to: JSON lines of `instance_id`, `model_name_or_path`, `model_patch`; an old file is gone on with.
-        settings: for environments and the client.
-
-    Raises:
-        InputError: no such tasks, model or command.
-        PerfquarryError: the model cannot be asked now; what is solved is in the file.
-    """
+    """Make predictions by a baseline: a model with one prompt, or an agent of yours."""
     if (llm is None) == (agent is None):
         raise InputError("give who solves: --llm openai:MODEL, or --agent 'COMMAND {workspace} {instructions}'")
     variables = parts_of("--env", passed)
@@ -105,20 +94,7 @@ def evaluate(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Grade the patches of models: are they correct, and as fast as the expert's?
-
-    Args:
-        home: where environments and trees are made.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        to: folder of the report; another evaluation of the same dataset there goes on.
-        settings: schedule and sandbox.
-        jobs: gradings at once, at most one a core.
-        retries: times that a grading is begun anew after a fault of the machine.
-
-    Raises:
-        InputError: bad predictions, no such tasks, or `to` belongs to another dataset or protocol.
-        RunFailed: some predictions could not be graded here.
-    """
+    """Grade the patches of models: are they correct, and as fast as the expert's?"""
     place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.flows.evaluation import evaluate as grade_all
     from perfquarry.flows.options import settings_from
@@ -138,19 +114,7 @@ def analyse(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are.
-
-    Args:
-        home: keeps answers and costs.
-        dataset: what it was graded on.
-        llm: who is asked.
-        votes: answers of the hack judge a patch.
-        settings: for the client.
-
-    Raises:
-        InputError: no such report, tasks or model.
-        PerfquarryError: the model cannot be asked now; what it answered is in the report.
-    """
+    """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
     place = home_of(home)
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.patch_readings import analyse as read_all
@@ -165,11 +129,7 @@ def leaderboard(
     to: Annotated[Path | None, typer.Option(help="Folder for the merged report.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare models of several reports of the same dataset and protocol.
-
-    Raises:
-        InputError: a folder holds no report, or they differ in dataset or protocol.
-    """
+    """Compare models of several reports of the same dataset and protocol."""
     from perfquarry.flows.evaluation import leaderboard as compare
 
     compare(reports, to, as_json=as_json)

@@ -17,11 +17,7 @@ app.add_typer(exchange, name="exchange")
 
 @exchange.command()
 def status(folder: Folder, as_json: Json = False) -> None:
-    """Show how many requests are answered, by form and file, and how many wait.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-    """
+    """Show how many requests are answered, by form and file, and how many wait."""
     from perfquarry.flows.exchange import status as report
 
     report(folder, as_json=as_json)
@@ -41,12 +37,7 @@ def show_next(
 
 @exchange.command()
 def check(folder: Folder, as_json: Json = False) -> None:
-    """Check each answer against the form asked for; exit code 1 and the place of each that does not fit.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-        typer.Exit: with code 1, some do not fit.
-    """
+    """Check each answer against the form asked for; exit code 1 and the place of each that does not fit."""
     from perfquarry.flows.exchange import check as report
 
     report(folder, as_json=as_json)

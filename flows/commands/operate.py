@@ -47,11 +47,7 @@ def status(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Show each repository's stages, what runs now, the last run, and what it waits for.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-    """
+    """Show each repository's stages, what runs now, the last run, and what it waits for."""
     from perfquarry.flows.status import report
 
     report(home_of(home), once=once, as_json=as_json)

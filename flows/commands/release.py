@@ -123,10 +123,6 @@ def check(
     """Check a release: files, leaks, folders, images; every task passes with its patch and fails without.
 
     Exit code 0: all is well; 1: a check failed; 3: none failed, and some were not run.
-
-    Raises:
-        InputError: no such folder, or a line that cannot be read.
-        typer.Exit: with code 1, some do not fit.
     """
     from perfquarry.data.home import Home
     from perfquarry.flows.options import settings_from

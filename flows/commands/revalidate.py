@@ -25,12 +25,7 @@ def revalidate(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Measure published tasks again, here: how many still hold?
-
-    Raises:
-        InputError: no such tasks, or one clone for several repositories.
-        RunFailed: some tasks could not be tried.
-    """
+    """Measure published tasks again, here: how many still hold?"""
     place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.revalidation import revalidate as measure_again

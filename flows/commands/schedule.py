@@ -32,11 +32,7 @@ def show(home: HomeFolder = None, as_json: Json = False) -> None:
 
 @schedule.command()
 def apply(names: Names = None, home: HomeFolder = None, as_json: Json = False) -> None:
-    """Create or update the nightly deployments of repositories of the registry.
-
-    Raises:
-        ServerUnavailable: the server did not do it.
-    """
+    """Create or update the nightly deployments of repositories of the registry."""
     from perfquarry.flows.schedules import apply as apply_deployments
 
     apply_deployments(home_of(home), names or [], as_json=as_json)
@@ -49,11 +45,7 @@ def remove(
     home: HomeFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Remove nightly deployments; runs that are under way go on.
-
-    Raises:
-        ServerUnavailable: the server did not do it.
-    """
+    """Remove nightly deployments; runs that are under way go on."""
     from perfquarry.flows.schedules import remove as remove_deployments
 
     if bool(names) == everything:
