@@ -89,6 +89,9 @@ bench-cheats: setup-dev ## the corpus of cheats and honest changes, graded by pe
 bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
 	$(BIN)/python -m benchmarks.agreement $(ARGS)
 
+bench-wild: setup-dev ## curate on 33 repositories of a list that was written down first (ARGS: CLONES FOLDER --half opened)
+	$(BIN)/python -m benchmarks.wild $(ARGS)
+
 bench-intent: setup-dev ## classes of tasks by the heuristic and by a model, beside two readings
 	$(BIN)/python -m benchmarks.intent $(ARGS)
 

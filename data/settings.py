@@ -196,6 +196,15 @@ class GenerateSettings(StageSettings):
     """Where workloads come from, and how they are chosen."""
 
     source: str = Field(default="unit-test", description="Sources of workloads, separated by commas.")
+    then: str = Field(
+        default="asv,replay", description="Sources asked one after the other while none before them may show a gain."
+    )
+    enough_share: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="Share of a unit test's time in the changed functions that may show a gain.",
+    )
     repeats: int = Field(default=3, description="Times a test must pass on each side.")
     timeout: float = Field(default=300.0, description="Wall seconds of one run of test files.")
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
@@ -207,6 +216,14 @@ class GenerateSettings(StageSettings):
     replay: ReplaySettings = ReplaySettings()
     generated: GeneratedSettings = GeneratedSettings()
     ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay", "generated"})
+    UNHASHED: ClassVar[frozenset[str]] = frozenset({"then", "enough_share"})  # what was searched is not searched again
+
+    def config_hash(self, *upstream: str) -> str:
+        """As of every stage; how scripts are generated counts where they are asked for from the start."""
+        if "generated" in self.sources:
+            return super().config_hash(*upstream)
+        plain = self.model_copy(update={"generated": GeneratedSettings()})
+        return super(GenerateSettings, plain).config_hash(*upstream)
 
     @field_validator("source")
     @classmethod
@@ -220,6 +237,12 @@ class GenerateSettings(StageSettings):
     def sources(self) -> list[str]:
         """Names of the sources of workloads; not all need to exist."""
         return self.source.split(",")
+
+    @property
+    def further(self) -> list[str]:
+        """Names of the sources that are asked where those show nothing, in their order."""
+        names = dict.fromkeys(name.strip() for name in self.then.split(","))
+        return [name for name in names if name and name not in self.sources]
 
 
 class MeasureSettings(StageSettings):

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
 from perfquarry.data.registry import plain_address
-from perfquarry.data.settings import Settings
+from perfquarry.data.settings import GenerateSettings, Settings
 from perfquarry.llm.spec import ModelSpec
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
@@ -67,11 +67,14 @@ def as_given(address: str) -> str:
 def settings_from(
     path: Path | None,
     judge: str = "heuristic",
-    workloads: str = "unit-test",
+    workloads: str | None = None,
     budget_usd: float | None = None,
     llm: str | None = None,
 ) -> Settings:
     """Default settings, changed by a TOML file (`resources`, one table a stage) and by the command line's options.
+
+    Sources of workloads that are named are those that are asked, all of them. Where none is named, a model that is
+    named writes workloads for changes of which nothing else may show a gain.
 
     Raises:
         InputError: the file cannot be read, or names an unknown setting.
@@ -80,15 +83,20 @@ def settings_from(
         raise InputError(f"--budget-usd {budget_usd} is no amount: give one such as 2.50, or leave it out for no limit")
     tables = read_settings(path)
     tables.setdefault("judge", {})["judge"] = judge
-    tables.setdefault("generate", {})["source"] = workloads
+    generate = tables.setdefault("generate", {})
+    if workloads is not None:
+        generate |= {"source": workloads, "then": ""}
+    elif llm is not None:
+        generate.setdefault("then", f"{GenerateSettings().then},generated")
+    asked = f"{generate.get('source', '')},{generate.get('then', '')}"
     if llm is not None:
         spec = str(ModelSpec.parse(llm))
         if spec.startswith("exchange:") and Path(spec.removeprefix("exchange:")).is_file():
             raise InputError(f"--llm {llm}: that is a file; name a folder, such as exchange:answers")
         if judge == "cascade":
             tables["judge"]["model"] = spec
-        if "generated" in map(str.strip, workloads.split(",")):
-            tables["generate"].setdefault("generated", {})["model"] = spec
+        if "generated" in map(str.strip, asked.split(",")):
+            generate.setdefault("generated", {})["model"] = spec
     if budget_usd is not None:
         tables.setdefault("llm", {})["budget_usd"] = budget_usd
     try:

@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from perfquarry.data.claims import Claims
 from perfquarry.data.demo import build_demo
-from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.errors import GitFailed, InputError, PerfquarryError
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
@@ -77,6 +77,10 @@ TABLES: dict[str, type[Row]] = {
     "measure": Timing,
 }
 """Tables of the stages that take changes, in their order: each takes what the one before it kept."""
+
+
+class TimeIsOver(PerfquarryError):
+    """The time that the options give a run was over before a piece of its work began."""
 
 
 @dataclass(frozen=True)

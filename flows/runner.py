@@ -17,7 +17,7 @@ from perfquarry.data.funnel import funnel
 from perfquarry.flows.display import current
 from perfquarry.flows.logs import bound
 from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import Run, TimeIsOver
 from perfquarry.flows.spans import span, span_failed
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.waves import steps
@@ -120,6 +120,8 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         gained = tuple(retrying(run.claims.take, run.scope(stage.name), batch, since))
         if gained:
             _do(run, stage, gained, retrying)
+    except TimeIsOver:
+        return Outcome(batch)
     except WAITING as error:
         log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))

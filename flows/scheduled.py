@@ -66,7 +66,7 @@ def nightly(
     changes: str = "",
     limit: int | None = None,
     judge: str = "heuristic",
-    workloads: str = "unit-test",
+    workloads: str | None = None,
     llm: str | None = None,
     budget_usd: float | None = None,
     settings: str | None = None,

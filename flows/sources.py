@@ -33,8 +33,19 @@ def check_sources(names: Iterable[str]) -> None:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
+def further_sources(run: Run) -> list[WorkloadSource]:
+    """Those that are asked where the others show nothing.
+
+    Raises:
+        InputError: one of them is unknown.
+    """
+    names = run.options.settings.generate.further
+    check_sources(names)
+    return [SOURCES[name](run) for name in names]
+
+
 def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
-    """The sources that the run's settings name, and further ones that a change was sent back for.
+    """The sources that the run's settings name, and others that a change was sent back for.
 
     Raises:
         InputError: one of them is unknown.

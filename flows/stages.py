@@ -36,8 +36,8 @@ from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined
 from perfquarry.flows.judging import verdict_with_functions, verdicts
-from perfquarry.flows.run import Run
-from perfquarry.flows.sources import sources_of
+from perfquarry.flows.run import Run, TimeIsOver
+from perfquarry.flows.sources import further_sources, sources_of
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
@@ -206,7 +206,9 @@ def _generate(run: Run, keys: Batch) -> None:
         case = case_of(run, key)
         current().note(case.change.title)
         sources, known = sources_of(run, extra_sources(run.store, run.name, key)), again.workloads(run, key)
-        found = with_apis(case, try_again(case, known, sources) if known else gather(case, sources))
+        further = further_sources(run)
+        rows = try_again(case, known, [*sources, *further]) if known else gather(case, sources, further)
+        found = with_apis(case, rows)
         run.store.append([*(again.wishes(run, key, known, found) if known else []), *found])
         del case
         tidy(run)
@@ -229,10 +231,15 @@ def _measure(run: Run, keys: Batch) -> None:
         left = rows_of_run.undecided(run, run.begun).get(key)
         workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
 
+        def wait(waited: float) -> None:
+            if run.is_over:
+                raise TimeIsOver
+            waiting_for_core(waited)
+
         def advance(done: int, planned: int, title: str = change.title) -> None:
             current().note(f"pair {done} of at most {planned}: {title}")
 
-        with measurement_lock(on_wait=waiting_for_core) as core:
+        with measurement_lock(on_wait=wait) as core:
             timings = measure(
                 key,
                 workloads,

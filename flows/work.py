@@ -30,7 +30,7 @@ from perfquarry.flows.run import TABLES, Run
 from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
 from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import LocalServer, local_server, quiet
-from perfquarry.flows.sources import check_sources, sources_of
+from perfquarry.flows.sources import check_sources, further_sources, sources_of
 from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
 from perfquarry.miners.clone import is_local
@@ -173,10 +173,12 @@ def _check_names(run: Run, stages: Sequence[str]) -> None:
     Raises:
         InputError: a judge, a source of workloads or a local repository is none.
     """
-    check_sources(run.options.settings.generate.sources)
+    generate = run.options.settings.generate
+    check_sources([*generate.sources, *generate.further])
     spec_of(run.options.settings.judge)
     if "generate" in stages:
         sources_of(run)
+        further_sources(run)
     if run.name != "demo" and is_local(as_given(run.source)):
         run.newest_commit()  # takes milliseconds where nothing is fetched
 

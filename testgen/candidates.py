@@ -125,6 +125,15 @@ def without_slow(candidates: Sequence[Candidate], seconds: float) -> list[Candid
     return quick if len(quick) >= FEW else list(candidates)
 
 
+def within(candidates: Sequence[Candidate], seconds: float) -> list[Candidate]:
+    """The first, and of the others, in their order, those whose calls together fit into the time."""
+    kept = list(candidates[:1])
+    for candidate in candidates[1:]:
+        if sum(one.seconds for one in kept) + candidate.seconds <= seconds:
+            kept.append(candidate)
+    return kept
+
+
 def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
     """The best `limit` candidates, best first.
 

@@ -21,7 +21,8 @@ from perfquarry.testgen.files import files_below
 from perfquarry.testgen.imports import Import, defined_in, holds_tests, imports_of
 from perfquarry.testgen.pytest_config import may_hold_tests, python_files
 
-MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx")
+MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx", ".so")
+"""In the order in which they stand for a module that has several files."""
 _SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
 _BUILT = ("build", "dist")
 FAR = 1000
@@ -88,8 +89,8 @@ class ImportGraph:
     def __init__(self, files: dict[str, Path], source_roots: Sequence[str]) -> None:
         self._files = files
         self._modules: dict[str, str] = {}
-        for ending in reversed(MODULE_ENDINGS):  # the first ending wins where a module has several files
-            self._modules.update((path.removesuffix(ending), path) for path in files if path.endswith(ending))
+        for ending in reversed(MODULE_ENDINGS):
+            self._modules.update((_module(path), path) for path in files if path.endswith(ending))
         self._folders = {folder for path in files for folder in _folders_above(path)}
         self._roots = list(dict.fromkeys([*(_join(root.strip("/")) for root in source_roots), ""]))
         self._bases: dict[str, list[str]] = {}
@@ -100,6 +101,10 @@ class ImportGraph:
     def files(self) -> Iterable[str]:
         """All paths of the graph."""
         return self._files
+
+    def compiled(self) -> set[str]:
+        """Files that stand for the modules that the build compiled within the tree."""
+        return {self._modules[_module(path)] for path in self._files if path.endswith(".so")}
 
     def imported_by(self, path: str) -> set[str]:
         """Files executed when `path` is imported or collected, one step away."""
@@ -188,6 +193,12 @@ class ImportGraph:
                 yield path
 
 
+def _module(path: str) -> str:
+    """A file's path without its ending: 'a/b.cpython-311-x86_64-linux-gnu.so' gives 'a/b'."""
+    folder, _, name = path.rpartition("/")
+    return _join(folder, name.partition(".")[0] if name.endswith(".so") else name.rpartition(".")[0])
+
+
 def _join(*parts: str) -> str:
     return "/".join(part for part in parts if part and part != ".")
 
@@ -206,7 +217,8 @@ def _distances(graph: ImportGraph, goals: Sequence[str]) -> dict[str, int]:
     distances = dict.fromkeys((goal for goal in goals if goal in graph.files()), 0)
     for goal in goals:
         if not goal.endswith(".py") and not importers.get(goal):
-            distances.update((path, 1) for path in _neighbours(goal, graph.files()) if path not in distances)
+            around = dict.fromkeys(graph.compiled(), 1) or _neighbours(goal, graph.files())
+            distances.update((path, steps) for path, steps in around.items() if path not in distances)
     queue = deque(sorted(distances, key=lambda path: distances[path]))
     while queue:
         path = queue.popleft()
@@ -217,13 +229,11 @@ def _distances(graph: ImportGraph, goals: Sequence[str]) -> dict[str, int]:
     return distances
 
 
-def _neighbours(path: str, files: Iterable[str]) -> list[str]:
-    """Python files of the nearest folder above a native file that has any: who is likely to wrap it."""
-    by_folder: dict[str, list[str]] = {}
-    for file in files:
-        if file.endswith(".py"):
-            by_folder.setdefault(file.rpartition("/")[0], []).append(file)
-    return next((by_folder[folder] for folder in _folders_above(path) if folder and folder in by_folder), [])
+def _neighbours(path: str, files: Iterable[str]) -> dict[str, int]:
+    """Python files of the folders above a native file, but for the root, which are likely to wrap it: the nearest 1."""
+    holders = {file: file.rpartition("/")[0] for file in files if file.endswith(".py")}
+    folders = [folder for folder in _folders_above(path) if folder and folder in holders.values()]
+    return {file: folders.index(folder) + 1 for file, folder in holders.items() if folder in folders}
 
 
 def _words(names: Iterable[str], goals: Sequence[str]) -> set[str]:

@@ -30,8 +30,11 @@ class WorkloadSource(Protocol):
         """
 
 
-def gather(case: Case, sources: Sequence[WorkloadSource]) -> list[Workload]:
+def gather(case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource] = ()) -> list[Workload]:
     """Rows of all sources for a change; if none is kept, at least one of them has an empty `code` and says why.
+
+    The further sources are asked one after the other as long as no workload before them may show a gain: none was kept,
+    or only unit tests that spend too little of their time in the changed functions (`generate.enough_share`).
 
     Where a source has shown that the change alters behaviour (the summary row of unit tests that only
     the head fails), the sources after it are not asked: what the head saves may be work it no longer does.
@@ -43,13 +46,19 @@ def gather(case: Case, sources: Sequence[WorkloadSource]) -> list[Workload]:
     if edited := edited_expectations(case.change, case.base.tree, case.head.tree):
         return [case.row(sources[0].name, reason=Reason.EXPECTATIONS_CHANGED, detail="; ".join(edited[:_TOLD]))]
     rows: list[Workload] = []
-    for source in sources:
+    for source in (*sources, *further):
+        if source in further and any(_may_show(row, case.settings.enough_share) for row in rows):
+            break
         rows += source.workloads(case)
         if any(not row.code and row.reason == Reason.FAILS_ON_HEAD for row in rows):
             break
     if any(row.status == "kept" or not row.code for row in rows):
         return rows
     return [_summary(case, sources[0].name, rows), *rows]
+
+
+def _may_show(row: Workload, share: float) -> bool:
+    return row.status == "kept" and (row.source != "unit-test" or (row.share or 0.0) >= share)
 
 
 def _summary(case: Case, source: Source, rejected: Sequence[Workload]) -> Workload:

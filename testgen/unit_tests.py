@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfquarry.data.records import Reason, Side, Source, Workload
-from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, without_slow
+from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, within, without_slow
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId, definitions_of
 from perfquarry.testgen.executing import Executing
@@ -38,6 +38,8 @@ PROFILED = 64
 """Most candidates profiled."""
 UNLIKELY = 4
 """Workloads kept that spend less time in the changed functions than the smallest gain: the profile may err."""
+MOST_SECONDS = 1.5
+"""Of one call of all workloads kept together: measuring makes at least sixty of them on each side."""
 PROFILE_SEED, CHECK_SEED = 2, 3
 """Hash seeds: each process of a side has its own, the coverage run 1, further checks the next ones."""
 SPARE = 6
@@ -145,7 +147,7 @@ def _start_checks(runner: Runner, side: Side, candidates: Sequence[Candidate]) -
 
 def _best(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
     """The workloads to keep: few of those that hardly run the changed functions, because measuring takes minutes."""
-    chosen = choose(without_slow(candidates, LONG_SECONDS), limit)
+    chosen = within(choose(without_slow(candidates, LONG_SECONDS), limit), MOST_SECONDS)
     if not any(one.shares for one in candidates):
         return chosen
     return [one for one in chosen if one.may_gain] + [one for one in chosen if not one.may_gain][:UNLIKELY]
@@ -188,7 +190,8 @@ class _Rows:
     def kept(self, candidate: Candidate, calls: list[str]) -> Workload:
         """The row of a test that is a workload."""
         why = "" if self._case.trace else "no Python line changed: chosen by imports, without coverage"
-        figures = {"hits": candidate.hits, "seconds": candidate.seconds, "calls": calls}
+        share = max(candidate.shares.values(), default=None)
+        figures = {"hits": candidate.hits, "seconds": candidate.seconds, "share": share, "calls": calls}
         return self._case.row(SOURCE, candidate.node, **figures, detail=self._note + why)
 
     def rejected(self, candidate: Candidate) -> Workload:

@@ -38,6 +38,9 @@ class Workload(Row):
     code: str = Field(default="", description="Node id of a unit test, or the text of a script for other sources.")
     hits: list[Hit] = Field(default_factory=list)
     seconds: float | None = Field(default=None, description="One call on the base while it was selected, seconds.")
+    share: float | None = Field(
+        default=None, description="Largest share of a unit test's time on the base that a changed function took."
+    )
     calls: list[str] = Field(
         default_factory=list,
         description="Realistic targets: 'path::Class.method' of the package that the workload calls directly.",

@@ -58,9 +58,15 @@ Llm = Annotated[
     str | None,
     typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
 ]
-Workloads = Annotated[str, typer.Option(help="Sources, with commas: unit-test, asv, generated, replay.")]
+Workloads = Annotated[
+    str | None,
+    typer.Option(
+        help="Sources, with commas: unit-test, asv, generated, replay.",
+        show_default="unit-test; where it shows nothing asv, replay and, with --llm, generated",
+    ),
+]
 MadeWith = Annotated[
-    str, typer.Option("--workloads", help="The sources with which the tasks were made, as given to curate.")
+    str | None, typer.Option("--workloads", help="The sources with which the tasks were made, as given to curate.")
 ]
 Budget = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
 HomeFolder = Annotated[
@@ -135,7 +141,7 @@ def options_of(
     seconds: Seconds = None,
     tasks: Wanted = None,
     judge: Judge = "heuristic",
-    workloads: Workloads = "unit-test",
+    workloads: Workloads = None,
     llm: Llm = None,
     budget_usd: Budget = None,
     home: HomeFolder = None,

@@ -86,5 +86,6 @@ def _of_python_2(traceback: str, tree: Path) -> bool:
     missing = _MISSING.search(traceback)
     if missing:
         name, beside = missing[1].split(".")[0], Path(frames[-1]).parent
-        return name in _MODULES or (beside / f"{name}.py").is_file() or (beside / name / "__init__.py").is_file()
+        made = name.startswith("__") and name.endswith("__")  # by the package's own build: none is on any index
+        return name in _MODULES or made or any(beside.glob(f"{name}.*")) or (beside / name / "__init__.py").is_file()
     return _NAMES.search(traceback) is not None

@@ -120,7 +120,7 @@ RULES: tuple[Rule, ...] = (
     ),
     # what the machine lacks
     Rule("header", r"(?:fatal error|error): ([\w./+-]+\.h): No such file", packages=HEADERS),
-    Rule("library", r"cannot find -l([\w+]+)", packages=LIBRARIES),
+    Rule("library", r"cannot find -l([\w+]+)|Could not find lib(?:rary )?([\w+]+)", packages=LIBRARIES),
     Rule("shared object", r"\b(lib[\w.+-]+\.so[\d.]*): cannot open shared object file", packages=SHARED_OBJECTS),
     Rule("dependency of meson", r'Dependency "([\w+-]+)" not found', packages=LIBRARIES),
     Rule("Rust compiler", r"can't find Rust compiler", packages={"": "cargo"}),
@@ -128,7 +128,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "program",
         r"(?<![\w+-])([\w+-]+)(?: executable)?(?:: (?:command )?not found| not found\.)"
-        r"|(?:No such file or directory: |unable to execute )'([\w+-]+)'",
+        r"|(?:No such file or directory: |unable to execute )'([\w+-]+)'|Could not find ([\w+-]+) executable",
         packages=PROGRAMS,
     ),
 )

@@ -124,12 +124,12 @@ class Grading(object):
         """None, or (0, code, why): a test fails that passes on the base and on the expert's side."""
         if not self._task["tests"]:
             return None
-        base, gold = self._outcomes("base"), self._outcomes("gold")
+        base, gold = self._expected("base"), self._expected("gold")
         both = passed(base) & passed(gold)
         self._fail = {node for node, twin in self._twins.nodes.items() if failed(base, twin) and failed(gold, twin)}
         self._facts.update(tests=len(both), twins=len(self._fail))
         if not both:
-            if not all(one["script"] for one in self._task["workloads"]):
+            if not self._scripts_decide():
                 raise Trouble("no test passes on the base and on the expert's side")
             return None  # what scripts return is compared with the base: the tests were only chosen by their names
         left = both
@@ -148,6 +148,25 @@ class Grading(object):
             else:
                 return None
         return 0, "tests_fail", why
+
+    def _scripts_decide(self):
+        """Whether what workloads return says whether a candidate is right, whatever tests do."""
+        return all(one["script"] for one in self._task["workloads"])
+
+    def _expected(self, side):
+        """Outcomes on a side of ours; none where its tests never run and scripts decide.
+
+        A package that pytest itself imports can keep pytest from starting, on every side of the task.
+        """
+        for _ in range(TRIES):
+            try:
+                return self._outcomes(side)
+            except Trouble as trouble:
+                seen = trouble
+        if not self._scripts_decide():
+            raise seen
+        self._facts.setdefault("tests_do_not_run", {})[side] = str(seen)
+        return {}
 
     def _outcomes(self, side):
         """Outcomes of tests and twins by node, in a process of a side."""

@@ -228,6 +228,7 @@ def environment(home, hash_seed):
         LC_ALL="C.UTF-8",
         PYTHONHASHSEED=str(hash_seed),
         PYTHONDONTWRITEBYTECODE="1",
+        HYPOTHESIS_STORAGE_DIRECTORY=os.path.join(home, "hypothesis"),  # it would write into the tree
     )
 
 

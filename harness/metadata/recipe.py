@@ -26,11 +26,14 @@ from perfquarry.harness.metadata.test_requirements import (
 
 # versions that stand for those the probe works with; a range without any of them is too old
 _PROBED = ("3.10.1", "4.6.11", "5.4.3", "6.2.5", "7.4.4", "8.3.5", "9.0.0", "99.0")
-_OF_PYTEST = re.compile(r"(?:py|pluggy|pytest-[\w-]+)(?![\w-])")
+_OF_PYTEST = re.compile(r"(?:py|pluggy|pytest-[\w-]+|[\w-]+-pytest)(?![\w-])")
 SITE = ".perfquarry-site"
 """Folder in a tree into which inferred commands install; what is not in git moves from there beside the sources."""
 
 _INPLACE = "python setup.py build_ext --inplace"
+_CYTHON = "python -m cython"
+_OWN_CYTHON = re.compile(r"\b(?:from|import)\s+Cython\b|\bcythonize\(")
+_C_FILE = re.compile(r"[\"']([\w./-]+)(\.c|\.cpp|\.cc|\.cxx)[\"']")
 _INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
 # with a build folder that stays, and as many processes as the build may have
 _MESON = f"{_INSTALL} --config-settings=builddir=build --config-settings=compile-args=-j$JOBS"
@@ -171,12 +174,29 @@ def _build_commands(tree: Path, metadata: Metadata, notes: list[str]) -> list[st
     # in place, setuptools-rust builds without optimisation
     rust = "setuptools_rust" in read_text(tree / "setup.py") + " ".join(metadata.build_requires).replace("-", "_")
     inplace = _backend(metadata) == "setuptools" and (tree / "setup.py").exists() and not rust
-    return [_INPLACE if inplace else _INSTALL]
+    if not inplace:
+        return [_INSTALL]
+    script = read_text(tree / "setup.py")
+    libraries = "build_clib" in script and "numpy.distutils" not in script  # numpy's build_ext makes them itself
+    command = _INPLACE.replace("build_ext", "build_clib build_ext") if libraries else _INPLACE
+    return [*_cython_commands(tree, script), command]
+
+
+def _cython_commands(tree: Path, script: str) -> list[str]:
+    """Makes the C files that a setup.py without Cython takes from the release's archive: by a Makefile, otherwise."""
+    if _OWN_CYTHON.search(script):
+        return []
+    level = " -3" if "cython -3" in read_text(tree / "Makefile") else ""
+    named = dict.fromkeys(match.groups() for match in _C_FILE.finditer(script))
+    found = [one for one in named if not (tree / "".join(one)).exists() and (tree / f"{one[0]}.pyx").is_file()]
+    return [
+        f"{_CYTHON}{level}{' --cplus' if ending != '.c' else ''} -o {stem}{ending} {stem}.pyx" for stem, ending in found
+    ]
 
 
 def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
-    pip = ["pip"] if any("pip" in command.split() for command in build) else []
-    return ["setuptools", "wheel", *pip, *_ASKED_LATE.get(_backend(metadata), []), *metadata.build_requires]
+    tools = [name for name in ("pip", "cython") if any(name in command.split() for command in build)]
+    return ["setuptools", "wheel", *tools, *_ASKED_LATE.get(_backend(metadata), []), *metadata.build_requires]
 
 
 def _range(own: str | None, registered: str, notes: list[str]) -> str | None:

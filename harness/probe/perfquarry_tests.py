@@ -1,6 +1,7 @@
 """Runs tests of a tree under pytest 3.6 to 9."""
 
 import re
+import sys
 
 from perfquarry_items import OwnTime, name_of, readable
 
@@ -17,6 +18,8 @@ UNWANTED = (
 )
 
 
+TOO_LATE = "hypothesis.errors.DeadlineExceeded"
+"""In the text of a failure that is one of time alone."""
 _TEST = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.M)
 
 
@@ -52,10 +55,10 @@ def run_tests(loop, files):
     """Runs the tests that the request names, in these files, in one session; pytest's exit code."""
     import pytest
 
-    return int(pytest.main(pytest_arguments(loop.request, files), plugins=[make_plugin(loop)]))
+    return int(pytest.main(pytest_arguments(loop.request, files), plugins=[make_plugin(loop, files)]))
 
 
-def make_plugin(loop):
+def make_plugin(loop, files):
     """The pytest plugin; a function, since pytest is imported only after the clocks were taken."""
     import pytest
     from _pytest.runner import runtestprotocol
@@ -70,6 +73,11 @@ def make_plugin(loop):
 
         def __init__(self):
             self.extra_failure = None
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collection(self, session):  # the conftests above have set their profiles
+            if "hypothesis" in sys.modules or any(map(names_hypothesis, files)):
+                steady_hypothesis()
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtestloop(self, session):
@@ -104,6 +112,8 @@ def make_plugin(loop):
                 outcome, message = "failed", self.extra_failure
             if late:
                 outcome, message = "timeout", late
+            elif outcome == "failed" and TOO_LATE in message:
+                outcome = "timeout"
             return outcome, readable(message), watch.seconds or 0.0
 
         @pytest.hookimpl(tryfirst=True)
@@ -155,6 +165,30 @@ def make_plugin(loop):
                 journal.write(**{kind: {report.nodeid.replace("::()", ""): readable(text_of(report))}})
 
     return Probe()
+
+
+def names_hypothesis(path):
+    """Whether a test file speaks of it."""
+    with open(path, "rb") as file:
+        return b"hypothesis" in file.read()
+
+
+def steady_hypothesis():
+    """Property tests draw equal examples in each process and have no time limit of their own: noise is no failure."""
+    try:
+        import hypothesis
+
+        options = {}
+        for name, value in (("deadline", None), ("derandomize", True), ("database", None)):
+            try:
+                hypothesis.settings(**{name: value})
+            except Exception:  # not known to this version
+                continue
+            options[name] = value
+        hypothesis.settings.register_profile("perfquarry", hypothesis.settings(**options))
+        hypothesis.settings.load_profile("perfquarry")
+    except Exception:  # a version without profiles, or one that is broken: tests that need it say so
+        return
 
 
 def text_of(report):

@@ -6,7 +6,7 @@ import pytest
 
 from perfquarry.data.records import Hit, Reason
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.testgen.candidates import Candidate, choose, choose_dense, without_slow
+from perfquarry.testgen.candidates import Candidate, choose, choose_dense, within, without_slow
 
 FUNCTIONS = frozenset({"m.py::f", "m.py::g"})
 
@@ -72,6 +72,14 @@ def test_slow_tests_are_left_out_where_there_are_quick_ones() -> None:
     slow = candidate("a.py::test_stress", [1, 2], 3.0)
     assert without_slow([*quick, slow], 1.0) == quick
     assert without_slow([*quick[:2], slow], 1.0) == [*quick[:2], slow]
+
+
+def test_workloads_together_take_no_longer_than_measuring_them_may() -> None:
+    rows = [candidate(f"t.py::{number}", [1], seconds) for number, seconds in enumerate((2.0, 0.9, 0.6, 0.5, 0.1))]
+    assert names(within(rows, 1.5)) == ["t.py::0"]
+    assert names(within(rows[1:], 1.5)) == ["t.py::1", "t.py::2"]
+    assert names(within(rows[2:], 1.25)) == ["t.py::2", "t.py::3", "t.py::4"]
+    assert within([], 1.0) == []
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,33 @@ def test_native_code_is_reached_by_module_name_or_neighbourhood(tmp_path: Path) 
     )
     assert reached(tmp_path, "pkg/deep.pyx") == [("tests/test_fast.py", 2)]
     assert reached(tmp_path, "pkg/speedups.c") == [("tests/test_speed.py", 1)]
-    assert reached(tmp_path, "pkg/core/src/impl.cpp") == [("tests/test_wrap.py", 2)]
+    assert reached(tmp_path, "pkg/core/src/impl.cpp") == [
+        ("tests/test_wrap.py", 2),
+        ("tests/test_fast.py", 3),
+        ("tests/test_speed.py", 3),
+    ]
+
+
+def test_native_sources_without_a_package_are_reached_by_what_the_build_compiled(tmp_path: Path) -> None:
+    """ujson: C in lib/ and python/, the module at the root; bottleneck: templates that become other modules."""
+    write(
+        tmp_path,
+        {
+            "lib/encode.c": "int x;\n",
+            "quick.cpython-311-x86_64-linux-gnu.so": "",
+            "pkg/__init__.py": "from .reduce import total\n",
+            "pkg/src/reduce_template.c": "int y;\n",
+            "pkg/reduce.abi3.so": "",
+            "tests/test_quick.py": "import quick\n" + TEST,
+            "tests/test_pkg.py": "import pkg\n" + TEST,
+            "tests/test_other.py": "import os\n" + TEST,
+        },
+    )
+    assert reached(tmp_path, "lib/encode.c") == [("tests/test_quick.py", 2), ("tests/test_pkg.py", 3)]
+    assert {path for path, _ in reached(tmp_path, "pkg/src/reduce_template.c")} == {
+        "tests/test_quick.py",
+        "tests/test_pkg.py",
+    }
 
 
 def test_circles_and_missing_files_end(tmp_path: Path) -> None:

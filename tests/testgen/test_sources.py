@@ -23,6 +23,7 @@ class Given:
     name: Source
     rows: dict[str, Reason | None]
     asked: list[str] = field(default_factory=list)
+    share: float | None = None
 
     def workloads(self, case: Case) -> list[Workload]:
         change_id = case.change.change_id
@@ -31,7 +32,7 @@ class Given:
             Workload(
                 **STAMP.fields(), workload_id=workload_id_of(change_id, self.name, code), change_id=change_id,
                 source=self.name, code=code,
-                status="rejected" if reason else "kept", reason=reason, detail=f"why {code}",
+                status="rejected" if reason else "kept", reason=reason, detail=f"why {code}", share=self.share,
             )
             for code, reason in self.rows.items()
         ]  # fmt: skip
@@ -81,3 +82,27 @@ def test_of_a_change_that_breaks_unit_tests_no_script_is_made(case: Case) -> Non
     assert later.asked == []
     unclear = Given("unit-test", {"": Reason.FLAKY, "test": Reason.FAILS_ON_HEAD})
     assert len(gather(case, [unclear, later])) == 3
+
+
+@pytest.mark.parametrize(
+    ("share", "asked"), [(0.5, []), (0.2, []), (0.1, ["asv", "replay"]), (None, ["asv", "replay"])]
+)
+def test_further_sources_are_asked_where_unit_tests_are_hardly_about_the_change(
+    case: Case, share: float | None, asked: list[str]
+) -> None:
+    first = Given("unit-test", {"test": None}, share=share)
+    further = [Given("asv", {}), Given("replay", {"one": None}), Given("generated", {"two": None})]
+    rows = gather(case, [first], further)
+    assert [one.name for one in further if one.asked] == asked
+    assert ("unit-test", "test", None) in seen(rows)
+    assert (("replay", "one", None) in seen(rows)) == bool(asked)
+
+
+def test_further_sources_are_asked_where_there_is_no_test_and_not_where_tests_break(case: Case) -> None:
+    further = Given("replay", {"": Reason.NOT_RECORDED})
+    assert seen(gather(case, [Given("unit-test", {"": Reason.NO_TESTS})], [further])) == [
+        ("unit-test", "", "no_tests"),
+        ("replay", "", "not_recorded"),
+    ]
+    gather(case, [Given("unit-test", {"": Reason.FAILS_ON_HEAD})], [further])
+    assert len(further.asked) == 1

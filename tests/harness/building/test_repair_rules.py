@@ -125,6 +125,8 @@ def test_the_table_and_its_lines_are_of_the_same_rules() -> None:
         ("collect2\n/usr/bin/ld: cannot find -lxml2\n/usr/bin/ld: cannot find -lz\n", ["libxml2-dev", "zlib1g-dev"]),
         ("Error: pg_config executable not found.", ["libpq-dev"]),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'curl-config'", ["libcurl4-openssl-dev"]),
+        ("Could not find geos-config executable. Either append the path to", ["libgeos-dev"]),
+        ("OSError: Could not find library geos_c or load any of its variants", ["libgeos-dev"]),
         ("a.c:1:10: fatal error: of_their_own.h: No such file or directory", None),
         ("error: command 'gcc' failed with exit status 1", None),
         ("bash: their-tool: not found", None),

@@ -179,6 +179,30 @@ def test_named_tests_that_pass_nowhere_decide_nothing_where_scripts_do(part: Any
             grading._correctness()
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_tests_that_never_start_on_our_own_sides_decide_nothing_where_scripts_do(part: Any, script: bool) -> None:
+    """A package that pytest imports, at a commit that this pytest does not work with: more-itertools, attrs."""
+    grade = part("grade")
+    facts: dict[str, Any] = {}
+    workload = {"node": "w", "script": script, "hidden": False}
+    grading = grade.Grading({"work": "", "tests": ["tests/test_x.py"], "workloads": [workload]}, "", facts)
+    asked: list[str] = []
+
+    class NoPytest:
+        def run(self, side: str, request: object) -> Any:
+            asked.append(side)
+            return SimpleNamespace(why="ended early: ImportError", items={})
+
+    grading._twins, grading._launcher = SimpleNamespace(nodes={}), NoPytest()
+    if script:
+        assert grading._correctness() is None
+        assert asked == ["base", "base", "gold", "gold"]
+        assert facts["tests_do_not_run"].keys() == {"base", "gold"}
+    else:
+        with pytest.raises(grade.Trouble, match="ImportError"):
+            grading._correctness()
+
+
 def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "pack" / "__pycache__").mkdir(parents=True)

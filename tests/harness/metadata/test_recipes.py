@@ -144,6 +144,29 @@ def test_native_code_is_seen(recipe: Any, files: dict[str, str], expected: str |
     assert ("ninja" in made.requirements) == ("mesonpy" in str(files) or "scikit_build_core" in str(files))
 
 
+def test_c_files_that_a_makefile_would_make_are_made_first(recipe: Any) -> None:
+    """aio-libs: `make cythonize`, then a setup.py that knows of the C files only."""
+    script = "setup(ext_modules=[Extension('lib.fast', ['lib/fast.c']), Extension('lib.own', ['lib/own.cpp'])])"
+    files = {"lib/__init__.py": "", "lib/fast.pyx": "", "lib/own.cpp": "", "lib/own.pyx": "", "setup.py": script}
+    inplace = "python setup.py build_ext --inplace"
+    made = recipe(files)
+    assert made.build == ["python -m cython -o lib/fast.c lib/fast.pyx", inplace]
+    assert "cython" in made.requirements
+    assert (
+        recipe({"Makefile": "lib/%.c: lib/%.pyx\n\tcython -3 -o $@ $<\n"}).build[0].startswith("python -m cython -3 ")
+    )
+    assert recipe({"setup.py": f"from Cython.Build import cythonize\n{script}"}).build == [inplace]
+
+
+def test_static_libraries_of_a_setup_script_are_made_before_its_extensions(recipe: Any) -> None:
+    script = "setup(libraries=[c], ext_modules=[Extension('a', ['a.c'])])  # after python setup.py build_clib"
+    made = recipe({"setup.py": script, "lib/__init__.py": "", "a.c": ""})
+    assert made.build == ["python setup.py build_clib build_ext --inplace"]
+    assert recipe({"setup.py": f"from numpy.distutils.core import setup\n{script}"}).build == [
+        "python setup.py build_ext --inplace"
+    ]
+
+
 @pytest.mark.parametrize("backend", ["mesonpy", "maturin", "setuptools.build_meta"])
 def test_commands_of_the_registry_end_with_their_era(recipe: Any, backend: str) -> None:
     command = "python setup.py build_ext --inplace -j 2"
@@ -242,9 +265,9 @@ def test_pytest_is_never_older_than_the_probe_can(recipe: Any, wanted: str, kept
 
 
 def test_what_was_pinned_with_an_old_pytest_does_not_keep_it(recipe: Any) -> None:
-    pins = "pytest==2.9.2\npluggy==0.3.1\npy==1.4.31\npytest-cov==2.3.0\npytz==2016.1\n"
+    pins = "pytest==2.9.2\nhypothesis-pytest==0.18.1\npluggy==0.3.1\npy==1.4.31\npytest-cov==2.3.0\npytz==2016.1\n"
     made = recipe({"requirements-test.txt": pins, "lib/__init__.py": ""})
-    assert made.test_requirements == ["pluggy", "py", "pytest", "pytest-cov", "pytz==2016.1"]
+    assert made.test_requirements == ["hypothesis-pytest", "pluggy", "py", "pytest", "pytest-cov", "pytz==2016.1"]
 
 
 def test_the_registry_says_it_better(recipe: Any) -> None:

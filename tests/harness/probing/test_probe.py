@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 from probed import Probe, by_name
 
@@ -317,3 +318,34 @@ def test_our_own_part_is_compiled_once_for_an_interpreter(tmp_path: Path, monkey
     assert not (ours / "__pycache__").exists(), "an interpreter of a container is not here"
     prober.compile_probe(Path(sys.executable).resolve())
     assert all(Path(importlib.util.cache_from_source(str(one))).exists() for one in ours.glob("*.py"))
+
+
+PROPERTIES = """
+    import time
+    from hypothesis import given, settings, strategies
+    @given(strategies.integers())
+    @settings(max_examples=2)
+    def test_slow(number): time.sleep(0.3)
+    @given(strategies.integers())
+    @settings(max_examples=2, deadline=10)
+    def test_own_limit(number): time.sleep(0.1)
+    @given(strategies.integers())
+    def test_wrong(number): assert number != 0
+    @given(strategies.lists(strategies.integers()))
+    def test_drawn(numbers):
+        drawn.append(numbers)
+    drawn = []
+    def test_shown(): raise ValueError("drawn %s" % drawn[:20])
+"""
+
+
+def test_properties_draw_the_same_and_fail_by_no_time_of_theirs(probe: Probe) -> None:
+    ours = f"import sys; sys.path.append({str(Path(hypothesis.__file__).parents[1])!r})"
+    reports = [by_name(probe("test_properties.py", PROPERTIES, "conftest.py", ours)) for _ in range(2)]
+    for items in reports:
+        assert {name: item.outcome for name, item in items.items()} == {
+            "test_slow": "passed", "test_own_limit": "timeout", "test_wrong": "failed", "test_drawn": "passed",
+            "test_shown": "failed",
+        }  # fmt: skip
+    shown = [items["test_shown"].message for items in reports]
+    assert shown[0] == shown[1] and "drawn [[" in shown[0]
