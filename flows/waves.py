@@ -20,10 +20,8 @@ from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES, Stage
 from perfquarry.miners.blobs import tree_files
 
-FIRST = 2
-"""Changes of the first wave for each that is worked on at once."""
-LEAST = 4
-"""Changes of the first wave at least."""
+LEAST = 2
+"""Changes of the first wave at least: as many as are worked on at once, or these."""
 LONGEST = 1200.0
 """Seconds that a wave may take by the pace of the one before it."""
 
@@ -63,7 +61,7 @@ class _Waves:
 
     def steps(self) -> Iterator[Step]:
         known = self._accepted()
-        at_once = max(LEAST, FIRST * self.run.options.jobs)
+        at_once = max(LEAST, self.run.options.jobs)
         waiting = self._waiting()
         if waiting:
             current().tell("plan", self._plan(len(waiting)))

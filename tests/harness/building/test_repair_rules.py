@@ -57,6 +57,7 @@ SEEN = {
     "flask 2.3": "ImportError: cannot import name 'JSONEncoder' from 'flask.json' (/x/flask/json/__init__.py)",
     "flask 3": "ImportError: cannot import name 'Markup' from 'flask' (/x/flask/__init__.py)",
     "werkzeug 3": "ImportError: cannot import name 'parse_authorization_header' from 'werkzeug.http' (/x/http.py)",
+    "Cython": "ImportError: Building msgpack from VCS needs Cython. Install Cython or use sdist package.",
     "header": "c.c:1:10: fatal error: sasl/sasl.h: No such file or directory",
     "library": "/usr/bin/ld: cannot find -lxml2: No such file or directory",
     "program": "sh: 1: pg_config: not found",
