@@ -93,7 +93,7 @@ def _error(message: str) -> PerfquarryError:
 
 
 def _stage_flow(stage: Stage) -> Flow[[str, list[str] | None], list[Failure]]:
-    @flow(name=stage.name, flow_run_name=stage.name, persist_result=False, validate_parameters=False)
+    @flow(name=stage.name, persist_result=False, validate_parameters=False)
     def stage_flow(options: str, among: list[str] | None) -> list[Failure]:
         return run_stage(Run.open(options), stage, submit_all, among)
 
@@ -119,7 +119,8 @@ def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
     with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         for stage, among in steps(run, stages):
             workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=stage.workers(run))
-            does = STAGE_FLOWS[stage.name].with_options(task_runner=workers)
+            named = f"{stage.name}-{run.name}"
+            does = STAGE_FLOWS[stage.name].with_options(task_runner=workers, flow_run_name=named)
             failures += does(run.options.model_dump_json(), None if among is None else sorted(among))
             if any(failure.halts for failure in failures):
                 break

@@ -50,3 +50,5 @@ def test_a_killed_run_is_marked_as_crashed_by_the_next(tmp_path: Path, perfquarr
     after = states(tmp_path)
     assert after["RUNNING"] == after["PENDING"] == 0
     assert after["CRASHED"] >= 1 and after["COMPLETED"] >= 1
+    runs = httpx.post(f"{address(Home(tmp_path))}/flow_runs/filter", json={}, timeout=10, trust_env=False).json()
+    assert {"curate-demo", "mine-demo"} <= {run["name"] for run in runs}
