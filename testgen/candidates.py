@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,11 @@ FEW = 3
 """As many quick tests make slow ones unnecessary."""
 SHARES = (0.5, 0.2, 0.05)
 """Shares of a test's time that make a difference to what a change can gain; the smallest gain is the last."""
+
+
+_PURE = r"[Pp]y|[Pp]ython|[Pp]ure|[Ff]allback"
+_PURE_PARAMETER = re.compile(rf"\[(?:.*[-_.])?(?:{_PURE})(?:[-_.].*)?\]$|\[(?:.*-)?Py[A-Z].*\]$")
+_PURE_CLASS = re.compile(r"::(Test)?(?:PurePython|Pure|Python|Py|Fallback)_?(?=[A-Z])")
 
 
 @dataclass(eq=False)
@@ -123,6 +129,23 @@ def without_slow(candidates: Sequence[Candidate], seconds: float) -> list[Candid
     """Leaves out the tests that take longer, unless hardly any would be left."""
     quick = [candidate for candidate in candidates if candidate.seconds <= seconds]
     return quick if len(quick) >= FEW else list(candidates)
+
+
+def without_twins(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Leaves out tests of a pure Python implementation that are there for a compiled one, too.
+
+    For changes of native code, of which no line is traced. Such tests have parameters or classes for each:
+    `test_add[py]` beside `test_add[c]`, `TestPyIStr` beside `TestIStr`.
+    """
+    nodes = {candidate.node for candidate in candidates}
+    functions = {NodeId.parse(node) for node in nodes if not _PURE_PARAMETER.search(node)}
+
+    def is_twin(node: str) -> bool:
+        if _PURE_PARAMETER.search(node) and NodeId.parse(node) in functions:
+            return True
+        return _PURE_CLASS.sub(r"::\1", node) in nodes - {node}
+
+    return [candidate for candidate in candidates if not is_twin(candidate.node)]
 
 
 def within(candidates: Sequence[Candidate], seconds: float) -> list[Candidate]:

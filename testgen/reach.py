@@ -23,7 +23,8 @@ from perfquarry.testgen.pytest_config import may_hold_tests, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx", ".so")
 """In the order in which they stand for a module that has several files."""
-_SLOW_WORDS = ("stress", "slow", "bench", "fuzz")
+_SLOW_WORDS = ("stress", "slow", "fuzz")
+_MADE_TO_BE_TIMED = "bench"
 _BUILT = ("build", "dist")
 FAR = 1000
 """Imports to a test file that no import leads to."""
@@ -251,15 +252,16 @@ def _said(texts: Mapping[str, bytes], words: set[str]) -> dict[str, float]:
     return {path: sum(1 / common[word] for word in some) for path, some in found.items()}
 
 
-def _rank(test: TestFile, goals: Sequence[str], said: float) -> tuple[bool, float, int, bool, int, float, str]:
-    """Sort key: named after a changed file, speaking of the change, nearest, not slow by name, near, of a like name."""
+def _rank(test: TestFile, goals: Sequence[str], said: float) -> tuple[bool, float, int, bool, bool, int, float, str]:
+    """Sort key: named after a changed file, speaking of the change, nearest, a benchmark, not slow, near, like it."""
     name = _bare(test.path)
     others = [_bare(goal) for goal in goals]
     apart = min((_apart(test.path, goal) for goal in goals), default=0)
     likeness = max((_likeness(name, other) for other in others), default=0.0)
     slow = any(word in name for word in _SLOW_WORDS)
     named = name in others or not {*others}.isdisjoint(part.strip("_") for part in test.path.split("/")[:-1])
-    return (not named, -said, test.distance, slow, apart, -likeness, test.path)
+    timed = _MADE_TO_BE_TIMED in name
+    return (not named, -said, test.distance, not timed, slow, apart, -likeness, test.path)
 
 
 def _bare(path: str) -> str:

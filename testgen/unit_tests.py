@@ -16,7 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfquarry.data.records import Reason, Side, Source, Workload
-from perfquarry.testgen.candidates import LONG_SECONDS, Candidate, choose, choose_dense, within, without_slow
+from perfquarry.testgen.candidates import (
+    LONG_SECONDS,
+    Candidate,
+    choose,
+    choose_dense,
+    within,
+    without_slow,
+    without_twins,
+)
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId, definitions_of
 from perfquarry.testgen.executing import Executing
@@ -116,6 +124,7 @@ def _check(candidates: Sequence[Candidate], runner: Runner, functions: frozenset
     """
     wanted = runner.settings.max_workloads
     passing = [one for one in candidates if one.reason is None]
+    passing = passing if functions else without_twins(passing)
     usable = choose_dense(without_slow(passing, TRACED * LONG_SECONDS), PROFILED)
     doubtful = choose_dense((one for one in candidates if one.may_be_better(len(usable) < wanted)), wanted)
     for candidate in doubtful:

@@ -46,7 +46,10 @@ class Reason(StrEnum):
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base", "a changed source file does not parse at the base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head", "a changed source file does not parse at the head"
-    NEEDS_PYTHON_2 = "needs_python_2", "the code is Python 2's: no interpreter from 3.6 on runs it"
+    NEEDS_PYTHON_2 = (
+        "needs_python_2",
+        "the code is Python 2's, or made for 2to3: no interpreter from 3.6 on runs it as it stands",
+    )
     NO_INTERPRETER = "no_interpreter", "no installed interpreter fits the commit's range of Python versions"
     RESOLUTION_FAILED = "dependencies_not_resolvable", "the dependencies of that date cannot be installed together"
     BUILD_FAILED = "build_failed", "a build command ended with an error"

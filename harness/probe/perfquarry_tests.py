@@ -2,6 +2,7 @@
 
 import re
 import sys
+from importlib.util import find_spec
 
 from perfquarry_items import OwnTime, name_of, readable
 
@@ -255,6 +256,8 @@ def pytest_arguments(request, files):
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
     for name in UNWANTED:
         options += ["-p", "no:" + name]
+    if find_spec("pytest_benchmark"):
+        options.append("--benchmark-disable")  # it would call a function for a second, however fast it is
     if any(map(has_examples, files)):
         options.append("--doctest-modules")
     return options + request.get("test_arguments", []) + files

@@ -6,7 +6,7 @@ import pytest
 
 from perfquarry.data.records import Hit, Reason
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.testgen.candidates import Candidate, choose, choose_dense, within, without_slow
+from perfquarry.testgen.candidates import Candidate, choose, choose_dense, within, without_slow, without_twins
 
 FUNCTIONS = frozenset({"m.py::f", "m.py::g"})
 
@@ -80,6 +80,25 @@ def test_workloads_together_take_no_longer_than_measuring_them_may() -> None:
     assert names(within(rows[1:], 1.5)) == ["t.py::1", "t.py::2"]
     assert names(within(rows[2:], 1.25)) == ["t.py::2", "t.py::3", "t.py::4"]
     assert within([], 1.0) == []
+
+
+def test_of_native_changes_the_tests_of_the_python_twin_are_left_out() -> None:
+    native = [
+        "t.py::test_add[cs-c]",
+        "t.py::TestIStr::test_upper",
+        "t.py::test_copy[CIMultiDict]",
+        "t.py::test_q[c_quoter]",
+    ]
+    pure = [
+        "t.py::test_add[cs-py]",
+        "t.py::TestPyIStr::test_upper",
+        "t.py::test_copy[PyCIMultiDict]",
+        "t.py::test_q[py_quoter]",
+        "t.py::test_add[pure-python-module]",
+    ]
+    others = ["t.py::test_only[py]", "t.py::TestPyOther::test_a", "t.py::test_sizes[pyramid-3]", "t.py::test_sizes[1]"]
+    rows = [candidate(node, [], 1e-4) for node in (*pure, *native, *others)]
+    assert names(without_twins(rows)) == [*native, *others]
 
 
 @pytest.mark.parametrize(

@@ -257,3 +257,18 @@ def test_paths_of_a_recipe_hold_tests_whatever_their_names(tmp_path: Path) -> No
     for paths in (["checks"], ["checks/*.py"]):
         found = reachable_tests(tmp_path, [""], ["pkg/heap.py"], test_paths=paths)
         assert [test.path for test in found] == ["checks/heap.py"]
+
+
+def test_benchmarks_among_equally_near_tests_come_first(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pkg/__init__.py": "",
+            **{f"tests/test_{name}.py": "import pkg\n" + TEST for name in ("a", "b_benchmarks", "stress")},
+        },
+    )
+    assert [path for path, _ in reached(tmp_path, "pkg/__init__.py")] == [
+        "tests/test_b_benchmarks.py",
+        "tests/test_a.py",
+        "tests/test_stress.py",
+    ]
