@@ -209,13 +209,16 @@ class GenerateSettings(StageSettings):
     timeout: float = Field(default=300.0, description="Wall seconds of one run of test files.")
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
     max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
+    search_seconds: float = Field(
+        default=90.0, gt=0, description="CPU seconds of running test files after which one usable test is enough."
+    )
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
     scripts: ScriptSettings = ScriptSettings()
     asv: AsvSettings = AsvSettings()
     replay: ReplaySettings = ReplaySettings()
     generated: GeneratedSettings = GeneratedSettings()
-    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay", "generated"})
+    ADDED: ClassVar[frozenset[str]] = frozenset({"scripts", "asv", "replay", "generated", "search_seconds"})
     UNHASHED: ClassVar[frozenset[str]] = frozenset({"then", "enough_share"})  # what was searched is not searched again
 
     def config_hash(self, *upstream: str) -> str:

@@ -42,6 +42,12 @@ class Executing:
             self._reports[side].append(report)
             self._items[side].update((item.node, item) for item in report.items)
 
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of all runs, of the slower side each."""
+        pairs = zip(self._reports["base"], self._reports["head"], strict=True)
+        return sum(max(base.cpu_seconds, head.cpu_seconds) for base, head in pairs)
+
     def candidates(self) -> list[Candidate]:
         """Tests that execute a changed line and are not skipped, with what speaks against each so far."""
         found = []

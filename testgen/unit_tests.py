@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfquarry.data.records import Reason, Side, Source, Workload
+from perfquarry.data.settings import GenerateSettings
 from perfquarry.testgen.candidates import (
     LONG_SECONDS,
     Candidate,
@@ -87,17 +88,17 @@ class UnitTests:
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:
             runner = Runner(case.prober, case.sides, case.tools, settings, pool)
             executing = Executing(runner, case.trace)
-            candidates = _search(executing, files, settings.max_workloads)
+            candidates = _search(executing, files, settings)
             if not candidates:
                 return [rows.none(*executing.nothing())]
             _check(candidates, runner, case.trace.functions)
         return rows.all(candidates)
 
 
-def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> list[Candidate]:
+def _search(executing: Executing, files: Sequence[TestFile], settings: GenerateSettings) -> list[Candidate]:
     """Runs ever more test files until enough tests execute the change, and each changed function is executed.
 
-    Fewer tests are enough before going farther.
+    Fewer tests are enough before going farther, and one after `settings.search_seconds`.
     """
     nearest = min(test.distance for test in files)
     near = max(index for index, test in enumerate(files) if test.distance == nearest) + 1
@@ -105,8 +106,10 @@ def _search(executing: Executing, files: Sequence[TestFile], wanted: int) -> lis
     candidates: list[Candidate] = []
     while start < len(files):
         usable = sum(one.reason is None for one in candidates)
-        enough = usable >= min(wanted, FAR_FROM if start >= near else NEAR_FROM)
+        enough = usable >= min(settings.max_workloads, FAR_FROM if start >= near else NEAR_FROM)
         if start and enough and not executing.missed(candidates):
+            break
+        if usable and executing.seconds > settings.search_seconds:
             break
         end = min(start + size, near if start < near else len(files))
         executing.run([test.path for test in files[start:end]])

@@ -276,6 +276,14 @@ def test_farther_files_are_not_run_where_nearer_tests_suffice(tmp_path: Path, pr
     assert sorted(reasons(rows)) == [f"test_near.py::test_it[{number}]" for number in range(3)]
 
 
+def test_once_much_was_run_one_usable_test_is_enough(tmp_path: Path, prober: Prober) -> None:
+    test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
+    base = {"heap.py": HEAP, **{f"test_{number}.py": test for number in range(8)}}
+    trial = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober)
+    assert len(kept(trial.select())) == 8
+    assert len(kept(trial.select(SETTINGS.model_copy(update={"search_seconds": 1e-3})))) == 3
+
+
 def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: Prober) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     slots = HEAP.replace("class Heap:\n", 'class Heap:\n        __slots__ = ("items",)\n\n')
