@@ -1,6 +1,6 @@
 """Yield in the wild: `perfquarry curate` on repositories that nobody has tuned it on, each for a few minutes.
 
-    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened] [--minutes 4] [--lanes 2] [--workloads NAMES]
+    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened] [--only NAMES] [--minutes 3] [--lanes 2]
 
 `LIST` was written down before any result was seen. A third of it, drawn by a hash of the names, is the `unopened`
 half: it is run once, at the end, and reported as it is. CLONES holds a clone of each, named as in the list
@@ -171,13 +171,16 @@ def main() -> None:
     parser.add_argument("clones", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", choices=("opened", "unopened", "both"), default="opened")
-    parser.add_argument("--minutes", type=float, default=4.0)
+    parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--lanes", type=int, default=2, help="repositories at the same time")
+    parser.add_argument("--only", default="", help="only these repositories of the half, with commas")
     parser.add_argument("--workloads", default="", help="sources of workloads; the command's own where left out")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     chosen = {half: halves(half) for half in ("opened", "unopened") if options.half in (half, "both")}
+    if options.only:
+        chosen = {half: [name for name in names if name in options.only.split(",")] for half, names in chosen.items()}
     lock = threading.Lock()
 
     def one(repository: str) -> Run | None:
