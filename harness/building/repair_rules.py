@@ -97,7 +97,11 @@ RULES: tuple[Rule, ...] = (
         r"|Cannot assign type .*(?:noexcept|except))",
         requirements=("cython<3",),
     ),
-    Rule("Cython", r"(?i)\b(?:needs|requires|install) cython\b", requirements=("cython",)),
+    Rule(
+        "Cython",
+        r"(?i:\b(?:needs|requires|install) cython\b)|fatal error: [\w./-]+\.(?:c|cc|cpp|cxx): No such file",
+        requirements=("cython",),
+    ),
     Rule(
         "pytest 4",
         r"yield tests were removed in pytest 4\.0|\[pytest\] section in setup\.cfg files is no longer supported"
