@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
@@ -93,8 +94,8 @@ class Repository:
         return len(next(stage for stage in STAGES if stage.name == name).todo(self.run))
 
     def tests(self) -> dict[str, tuple[str | None, int]]:
-        """Reason and tries of each test."""
-        rows = self.run.store.records(Workload, self.run.name)
+        """Reason and tries of each unit test."""
+        rows = self.run.store.records(Workload, self.run.name, where=pc.field("source") == "unit-test")
         return {row.code.rpartition("::")[2]: (row.reason, row.tries) for row in rows}
 
 

@@ -37,7 +37,7 @@ def test_no_word_is_broken_at_80_columns(curated: Curated, name: str, tmp_path: 
     home = curated.home
     if name == "gc":  # what tests beside this one use meanwhile is listed with another time
         home = tmp_path / "home"
-        shutil.copytree(curated.home, home, symlinks=True, ignore=shutil.ignore_patterns("server", "locks"))
+        shutil.copytree(curated.home, home, symlinks=True, ignore=shutil.ignore_patterns("server", "locks", "scratch"))
     task = curated.printed["tasks"][0]["task_id"]
     arguments = {"show": ["show", task], "problems": ["problems", task], "gc": ["gc", "--all", "--dry-run"]}
     asked = arguments.get(name, [name, "demo"])

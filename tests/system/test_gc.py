@@ -16,7 +16,7 @@ from perfquarry.data.demo import expected
 from perfquarry.data.records import Build, Row, Workload
 from perfquarry.data.store import TableStore
 
-VOLATILE = {"created_at", "seconds", "bytes", "log", "detail"}
+VOLATILE = {"created_at", "seconds", "share", "bytes", "log", "detail"}
 """Columns that tell of the clock, not of the work."""
 HOLD = """
 import sys, time

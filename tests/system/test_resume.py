@@ -31,7 +31,20 @@ from perfquarry.flows.rows_of_run import MOST_ROUNDS
 from tests.system.commands import command
 from tests.system.conftest import Curated
 
-VOLATILE = {"created_at", "seconds", "bytes", "log", "detail", "sessions", "speedup", "low", "high", "delta", "p_value"}
+VOLATILE = {
+    "created_at",
+    "seconds",
+    "share",
+    "bytes",
+    "log",
+    "detail",
+    "sessions",
+    "speedup",
+    "low",
+    "high",
+    "delta",
+    "p_value",
+}
 """Columns that tell of the clock, not of the work."""
 
 

@@ -59,7 +59,7 @@ def raw(tables: Path | str, model: type[Row]) -> Counter[tuple[str, str]]:
 
 def rows(tables: Path | str) -> list[str]:
     """The builds without what tells of the clock."""
-    volatile = {"created_at", "seconds", "bytes", "log"}
+    volatile = {"created_at", "seconds", "share", "bytes", "log"}
     return sorted(
         json.dumps(row.model_dump(mode="json", exclude=volatile), sort_keys=True)
         for row in TableStore(tables).records(Build, "demo")
