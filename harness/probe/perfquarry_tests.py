@@ -256,7 +256,7 @@ def pytest_arguments(request, files):
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
     for name in UNWANTED:
         options += ["-p", "no:" + name]
-    if find_spec("pytest_benchmark"):
+    if find_spec("pytest_benchmark") and "no:benchmark" not in request.get("test_arguments", []):
         options.append("--benchmark-disable")  # it would call a function for a second, however fast it is
     if any(map(has_examples, files)):
         options.append("--doctest-modules")
