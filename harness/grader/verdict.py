@@ -10,6 +10,8 @@ FIRST_PART = 0.5
 AA_LIMIT = 0.02
 """Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
 CLOCKS = WALLS + ("cpu",)
+ACCUSING = 12
+"""Pairs after which a single workload may accuse: of many that are looked at, one differs by chance with fewer."""
 
 
 class RewardRules(object):
@@ -44,7 +46,10 @@ class RewardRules(object):
         if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
             return False
         seen = self._saved()
-        return any(high < 0 for _, _, high in seen.values()) or all(seen[clock][0] > 0 for clock in WALLS)
+        if any(high < 0 for _, _, high in seen.values()):
+            return True
+        accused = len(session.pairs) < ACCUSING and (lies(session) or disagrees(session, self._threshold))
+        return not accused and all(seen[clock][0] > 0 for clock in WALLS)
 
     def shortfall(self):
         """(code, why) where there is no reward; None where there is one.

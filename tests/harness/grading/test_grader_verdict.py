@@ -223,7 +223,18 @@ def test_processor_time_must_fall_unless_the_base_waits(part: Any) -> None:
 def test_one_workload_among_many_may_not_lie(part: Any) -> None:
     cand = {"a": around(0.04), "b": around(0.0001, outside=0.010)}
     sides = {"base": {"a": around(0.1), "b": BASE}, "gold": {"a": around(0.04), "b": GOLD}, "cand": cand}
-    assert "from outside at b" in (graded(part, Session(part, sides))[0] or "")
+    why, _, pairs = graded(part, Session(part, sides))
+    assert "from outside at b" in (why or "")
+    assert pairs == part("verdict").ACCUSING, "of many workloads one differs by chance with fewer"
+
+
+def test_what_the_clocks_say_of_the_expert_too_is_no_lie(part: Any) -> None:
+    """Seen beside a busy loop: outside, the expert's own patch saves less than half of what it says at one workload."""
+    slow = around(0.004, outside=0.009)
+    sides = {"base": {"a": around(0.1), "b": BASE}, "gold": {"a": around(0.04), "b": slow}}
+    for cand, said in ((slow, None), (around(0.0001, outside=0.0195), "from outside at b")):
+        why = graded(part, Session(part, {**sides, "cand": {"a": around(0.04), "b": cand}}))[0]
+        assert (why is None) if said is None else said in (why or ""), why
 
 
 def test_there_is_always_a_verdict(part: Any) -> None:
