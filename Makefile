@@ -3,11 +3,13 @@ PYTHON  ?= python3
 REPO    ?= demo
 ARGS    ?=
 WORKERS ?= 3
+# AGAIN=1: of the tests only those that failed last time
+AGAIN   ?=
 HOSTILE := tests/system/hostile
 
 VENV := .venv
 BIN  := $(VENV)/bin
-TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
+TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE) $(if $(AGAIN),--last-failed)
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help

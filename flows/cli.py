@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import importlib
@@ -107,8 +108,33 @@ def _show_example(one: CommandInfo | TyperInfo, path: str) -> None:
 _grouped()
 
 
+def entry() -> NoReturn:
+    """The whole process, which ends once all is written and all handlers have run.
+
+    What the interpreter does after them is left out: threads of libraries that still give their memory back then
+    abort a command whose work is done ("terminate called without an active exception", exit code -6; apache/arrow
+    34314 and 50482).
+    """
+    ends = [FAILED]
+
+    def leave() -> None:
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(ends[0])
+
+    atexit.register(leave)  # the handlers of what is imported later run before it
+    try:
+        main()
+    except SystemExit as end:
+        ends[0] = end.code if isinstance(end.code, int) else FAILED if end.code else 0
+        raise
+    sys.exit()
+
+
 def main() -> None:
-    """Entry point: whatever goes wrong on purpose becomes one sentence on stderr and an exit code."""
+    """The command: whatever goes wrong on purpose becomes one sentence on stderr and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files and terminals that are not UTF-8

@@ -1,6 +1,6 @@
 """`python -m perfquarry`: the command."""
 
-from perfquarry.flows.cli import main
+from perfquarry.flows.cli import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

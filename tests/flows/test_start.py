@@ -39,3 +39,26 @@ def test_tasks_imports_only_what_reads_tables(tmp_path: Path) -> None:
     assert "perfquarry.flows.facts" in found and not found & SLOW
     assert not {name for name in found if name.startswith(("perfquarry.harness", "perfquarry.miners"))}
     assert "perfquarry.flows.options" not in found
+
+
+ENDS = """
+import atexit, json, os, sys
+class Aborts:
+    def __del__(self, abort=os.abort):
+        abort()
+json.aborts = Aborts()  # as a library's thread does that is still at work while the interpreter is taken down
+sys.argv[1:] = {arguments}
+from perfquarry.flows.cli import entry
+atexit.register(print, "handlers run")
+entry()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--version"], 0), (["tasks", "no-such", "--home", "missing"], 2), (["wrong"], 2)]
+)
+def test_the_interpreters_own_end_changes_no_exit_code(tmp_path: Path, arguments: list[str], code: int) -> None:
+    program = ENDS.format(arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert ("perfquarry 0." in done.stdout) == (code == 0) and bool(done.stderr) == bool(code)
