@@ -112,8 +112,13 @@ defined_in = ByContent(_defined, 5_000)
 """Names bound by `def`, `class` and `=` at the left margin of a file's content."""
 
 
+def names_tests(content: bytes) -> bool:
+    """Whether a file's text looks as if it had tests, for whatever Python they are."""
+    return _TESTS.search(content) is not None
+
+
 def _holds_tests(content: bytes) -> bool:
-    return _TESTS.search(content) is not None and parse(content) is not None
+    return names_tests(content) and parse(content) is not None
 
 
 holds_tests = ByContent(_holds_tests, 20_000)

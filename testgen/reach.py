@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from perfquarry.testgen.files import files_below
-from perfquarry.testgen.imports import Import, defined_in, holds_tests, imports_of
+from perfquarry.testgen.imports import Import, defined_in, holds_tests, imports_of, names_tests
 from perfquarry.testgen.pytest_config import may_hold_tests, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx", ".so")
@@ -76,6 +76,14 @@ def reachable_tests(
         if holds_tests(files[test.path].read_bytes()):
             found.append(test)
     return found
+
+
+def unparsable_tests(tree: Path, test_paths: Sequence[str] = ()) -> list[str]:
+    """Test files that this Python cannot parse, as those of Python 2."""
+    patterns = python_files(tree)
+    paths = [path for path in module_files(tree) if may_hold_tests(path, patterns, test_paths)]
+    contents = ((path, (tree / path).read_bytes()) for path in paths)
+    return [path for path, content in contents if names_tests(content) and not holds_tests(content)]
 
 
 def module_files(tree: Path) -> Iterator[str]:

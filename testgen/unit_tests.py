@@ -17,6 +17,7 @@ from typing import Final
 
 from perfquarry.data.records import Reason, Side, Source, Workload
 from perfquarry.data.settings import GenerateSettings
+from perfquarry.harness.contracts import BuiltSide
 from perfquarry.testgen.candidates import (
     LONG_SECONDS,
     Candidate,
@@ -31,7 +32,7 @@ from perfquarry.testgen.definitions import NodeId, definitions_of
 from perfquarry.testgen.executing import Executing
 from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.pytest_config import is_test_path, python_files
-from perfquarry.testgen.reach import TestFile
+from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.targets import realistic_targets
 from perfquarry.testgen.traced import candidate_files, content_of
@@ -84,7 +85,7 @@ class UnitTests:
             return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
         files = candidate_files(case.change, case.sides, settings.max_test_files)
         if not files:
-            return [rows.none(Reason.NO_TESTS, "no test file imports the changed modules")]
+            return [rows.none(Reason.NO_TESTS, _why_no_tests(case.sides["base"]))]
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:
             runner = Runner(case.prober, case.sides, case.tools, settings, pool)
             executing = Executing(runner, case.trace)
@@ -93,6 +94,14 @@ class UnitTests:
                 return [rows.none(*executing.nothing())]
             _check(candidates, runner, case.trace.functions)
         return rows.all(candidates)
+
+
+def _why_no_tests(base: BuiltSide) -> str:
+    unparsable = unparsable_tests(base.tree, base.test_paths)
+    if unparsable:
+        more = f" and {len(unparsable) - 1} more" if len(unparsable) > 1 else ""
+        return f"test files are not of Python 3: {unparsable[0]}{more}; no other one imports the changed modules"
+    return "no test file imports the changed modules"
 
 
 def _search(executing: Executing, files: Sequence[TestFile], settings: GenerateSettings) -> list[Candidate]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WIDTH, NARROW = 640, 340
 """Pixels of a plot beside others, and of one on a telephone."""
 MANY_TICKS = 7
+EXTREME = 1e9
+"""Ratios beyond it (or its inverse) are drawn at it, and no measurement: a broken clock says anything."""
 _LOCK = threading.Lock()
 """matplotlib's settings are those of the whole process."""
 _STYLE: dict[str, Any] = {
@@ -158,6 +160,8 @@ def times(value: float | None) -> str:
     """A ratio for people: '1.42×'."""
     if value is None:
         return "–"
+    if value >= 1e6:
+        return f"{value:.2g}×"
     return f"{value:.2f}×" if value < 10 else f"{value:.1f}×" if value < 100 else f"{value:,.0f}×"
 
 
@@ -172,10 +176,15 @@ def ratio_ticks(low: float, high: float, most: int = MANY_TICKS) -> list[float]:
 
 
 def ratio_range(values: Sequence[float], room: float = 0.05, least: float = 0.02) -> tuple[float, float]:
-    """Ends of an axis that shows 1× and all values, with some room."""
-    logs = [0.0, *(math.log(value) for value in values if value > 0)]
+    """Ends of an axis that shows 1× and all values up to `EXTREME`, with some room."""
+    logs = [0.0, *(math.log(drawable(value)) for value in values if value > 0)]
     margin = max(room * (max(logs) - min(logs)), least)
     return math.exp(min(logs) - margin), math.exp(max(logs) + margin)
+
+
+def drawable(ratio: float) -> float:
+    """The ratio, or the farthest that is drawn."""
+    return min(max(ratio, 1 / EXTREME), EXTREME)
 
 
 def ratio_axis(

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfquarry.curation.blocks import Block, Session
-from perfquarry.curation.plots.canvas import NARROW, WIDTH, Drawing, drawing, ratio_axis, ratio_range, short, times
+from perfquarry.curation.plots.canvas import (
+    NARROW,
+    WIDTH,
+    Drawing,
+    drawable,
+    drawing,
+    ratio_axis,
+    ratio_range,
+    short,
+    times,
+)
 from perfquarry.curation.plots.palette import AA, HEAD, NOISE, SOFT, Colour
 from perfquarry.data.records import SessionStatistics
 
@@ -180,7 +190,16 @@ def graded_plot(title: str, workloads: Mapping[str, Mapping[str, Sequence[float]
             for (name, ratios), colour, fill in zip(series.items(), (HEAD, AA), (HEAD.light, "none"), strict=True):
                 tips = [f"{name}: {times(ratio)}" for ratio in ratios]
                 places = range(1, len(ratios) + 1)
-                plot.marks(axis, places, ratios, colour, name.split()[-1], tips, label=name, markerfacecolor=fill)
+                plot.marks(
+                    axis,
+                    places,
+                    [drawable(one) for one in ratios],
+                    colour,
+                    name.split()[-1],
+                    tips,
+                    label=name,
+                    markerfacecolor=fill,
+                )
         axis.set_xlabel("pair of processes")
         plot.legend()
         return plot.svg()

@@ -9,12 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfquarry.curation.plots.canvas import ratio_range, ratio_ticks
+from perfquarry.curation.plots.canvas import EXTREME, ratio_range, ratio_ticks
 
 _ROOM = 24.0
 """Per cent of the width that the text of a tick needs."""
-MOST = 1e9
-"""Ratios, and seconds, beyond are no measurement."""
 
 
 @dataclass(frozen=True)
@@ -54,4 +52,4 @@ def strips(speedups: Sequence[tuple[float | None, float | None, float | None]]) 
 
 def are_ratios(values: Sequence[float | None]) -> bool:
     """Whether all are what somebody may have measured: a stranger's table may hold anything."""
-    return all(value is not None and 1 / MOST <= value <= MOST for value in values)
+    return all(value is not None and 1 / EXTREME <= value <= EXTREME for value in values)

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from perfquarry.curation.plots.canvas import drawing, short
+from perfquarry.curation.plots.canvas import EXTREME, drawing, short
 from perfquarry.curation.plots.forest import ForestRow, forest_plot, speedups
 from perfquarry.curation.plots.funnel import funnel_plot
 from perfquarry.curation.plots.palette import GREY, SERIES
-from perfquarry.curation.plots.strips import MOST, are_ratios
+from perfquarry.curation.plots.strips import are_ratios
 from perfquarry.curation.release.manifest import Source
 from perfquarry.data.records import ReleasedTask
 
@@ -31,7 +31,7 @@ def release_plots(
 ) -> list[ReleasePlot]:
     """Those with anything in them; figures that no measurement gives, as a stranger's table may hold, are left out."""
     shown = [task for task in tasks if are_ratios((task.low, task.speedup, task.high))]
-    funnels = [one.funnel for one in sources if all(0 <= stage.kept <= MOST for stage in one.funnel.stages)]
+    funnels = [one.funnel for one in sources if all(0 <= stage.kept <= EXTREME for stage in one.funnel.stages)]
     found = []
     if shown:
         title = "Speedups of the experts"

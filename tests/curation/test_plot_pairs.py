@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from perfquarry.curation.blocks import Block, Session
-from perfquarry.curation.plots.pairs import BUSY, pair_sessions, pairs_plot
+from perfquarry.curation.plots.pairs import BUSY, graded_plot, pair_sessions, pairs_plot
 from perfquarry.data.records import SessionStatistics
 from tests.drawn import Drawn
 
@@ -67,3 +67,9 @@ def test_without_times_the_order_is_shown_and_a_telephone_gets_one_column() -> N
 def test_no_pairs_no_marks() -> None:
     assert not pair_sessions([session(1, [], [])])
     assert "No whole pair" in pairs_plot("words", [])
+
+
+def test_a_clock_that_was_broken_does_not_break_the_report() -> None:
+    """Seen: a cheat's time of 1e-297 s, whose ratio as a log axis had no end."""
+    drawn = Drawn(graded_plot("Pairs", {"test_it": {"candidate": [2.0, 1e295, 1e-300], "expert": [2.0, 2.1, 2.0]}}))
+    assert len(drawn.marks("candidate")) == 3 and "1e+295×" in drawn.tips("candidate")[1]

@@ -201,6 +201,13 @@ def test_no_test_file_reaches_the_change(tmp_path: Path, prober: Prober) -> None
     assert [(row.code, row.status, row.reason) for row in rows] == [("", "rejected", Reason.NO_TESTS)]
 
 
+def test_tests_of_python_2_are_named(tmp_path: Path, prober: Prober) -> None:
+    of_2 = "import heap\ndef test_it():\n    print heap.smallest([1])\n"
+    base = {"heap.py": HEAP, "test_heap.py": of_2, "test_other.py": "def test_it(): ...\n"}
+    (row,) = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert row.reason == Reason.NO_TESTS and "not of Python 3: test_heap.py;" in row.detail
+
+
 def test_no_test_executes_the_change(tmp_path: Path, prober: Prober) -> None:
     base = {"heap.py": HEAP, "test_heap.py": "import heap\ndef test_it():\n    heap.Heap()\n"}
     assert reasons(Trial(tmp_path / "a", base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()) == {
