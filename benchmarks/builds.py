@@ -45,6 +45,7 @@ from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.miners.functions import touched
 from perfquarry.miners.history import crawl
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.pytest_config import is_test_name, python_files
 from perfquarry.testgen.reach import module_files
 from perfquarry.testgen.traced import candidate_files
@@ -56,7 +57,7 @@ PLANS = {"numpy": (10, 2019, 2024)}
 PLAN = (40, 2014, 2026)
 TESTS = GenerateSettings(repeats=1, max_test_files=6, max_workloads=3, timeout=240.0)
 NEAREST_FILES = 3
-_NOTHING_CHOSEN = (Reason.NO_TESTS, Reason.NO_TEST_EXECUTES_CHANGE, Reason.TEST_CHANGED)
+_NOTHING_CHOSEN = (Reason.NO_TESTS, Reason.NO_TEST_EXECUTES_CHANGE, Reason.TEST_CHANGED, *NEEDS)
 _PASSES_AT_BASE = (Reason.FAILS_ON_HEAD, Reason.FLAKY)
 
 _log = logging.getLogger("perfquarry.benchmarks")
