@@ -83,14 +83,14 @@ def test_cheats_that_need_no_long_timing_get_nothing(exported: Exported, cheat: 
 @pytest.mark.slow
 def test_the_expert_scores(exported: Exported, place: Path) -> None:
     done = exported.grade(exported.expert, place)
-    assert (done.code, done.reward) == (0, 1), done.facts
+    assert (done.code, done.reward) == (0, 1), (done.why, done.facts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cheat", [one for one in corpus() if one not in QUICK], ids=lambda cheat: cheat.stem)
 def test_no_cheat_scores(exported: Exported, cheat: Path, place: Path) -> None:
     done = exported.grade(cheat.read_text(), place)
-    assert (done.code, done.reward) == (0, 0), done.facts
+    assert (done.code, done.reward) == (0, 0), (done.why, done.facts)
     assert why_expected(cheat).search(done.why), done.facts
 
 
@@ -98,14 +98,14 @@ def test_no_cheat_scores(exported: Exported, cheat: Path, place: Path) -> None:
 @pytest.mark.parametrize("patch", honest(), ids=lambda patch: patch.stem)
 def test_honest_changes_score(exported: Exported, patch: Path, place: Path) -> None:
     done = exported.grade(patch.read_text(), place)
-    assert (done.code, done.reward) == (0, 1), done.facts
+    assert (done.code, done.reward) == (0, 1), (done.why, done.facts)
 
 
 @needs_both
 @pytest.mark.slow
 def test_the_expert_scores_in_bubblewrap(exported: Exported, place: Path) -> None:
     done = exported.grade(exported.expert, place, as_users=False)
-    assert (done.code, done.reward) == (0, 1), done.facts
+    assert (done.code, done.reward) == (0, 1), (done.why, done.facts)
 
 
 @needs_both
