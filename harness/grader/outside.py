@@ -20,10 +20,25 @@ STRICT = 0.8
 WALLS = ("run", "whole")
 
 
-def saved(session, clock):
+def saved(session, clock, role="cand", part=PART):
     """(low, middle, high) over pairs of the seconds saved, less a part of what is claimed, all workloads together."""
     value = of_cpu if clock == "cpu" else of_wall
-    return session.over_pairs(lambda pair: sum(value(pair, node, clock, PART) for node in session.nodes))
+    return session.over_pairs(lambda pair: sum(value(pair, node, clock, part, role) for node in session.nodes))
+
+
+def short_of_claim(session, clock, seen):
+    """Seconds that a clock lacks of half of the claim; None where it bears the claim out, or cannot tell.
+
+    A wall clock that sees the expert's gain, and for certain less than all that is claimed, is believed by its middle.
+    One too coarse for that, of calls of microseconds say, and that of the processor have to lack something for certain,
+    and more than half of what they differ by for the expert's change, which claims nothing that is not so.
+    """
+    _, middle, high = seen
+    if clock in WALLS and saved(session, clock, "gold")[0] > 0 and saved(session, clock, part=1.0)[2] < 0:
+        return -middle if middle < 0 else None
+    value = of_cpu if clock == "cpu" else of_wall
+    differ = [abs(sum(value(pair, node, clock, 1.0, "gold") for node in session.nodes)) for pair in session.pairs]
+    return -middle if high < -median(differ) / 2 else None
 
 
 def of_wall(pair, node, clock, part, role="cand"):
@@ -33,13 +48,13 @@ def of_wall(pair, node, clock, part, role="cand"):
     return hodges_lehmann([b - c - part * (inner - claim) for b, c, inner, claim in rows])
 
 
-def of_cpu(pair, node, _, part):
+def of_cpu(pair, node, _, part, role="cand"):
     """The same for processor time.
 
     One core cannot use more of it in a call than the call lasts; so a claim means that it falls, too, but for
     the share of the base's call that was spent waiting. Calls that are not timed count.
     """
-    base, cand = (pair.turns[role][node] for role in ("base", "cand"))
+    base, cand = (pair.turns[one][node] for one in ("base", role))
     calls = 1 + base.untimed
     share = min(1.0, median(base.cpu) / (median(base.whole) * calls))
     rows = zip(base.cpu, cand.cpu, base.inside, cand.inside)

@@ -2,7 +2,7 @@
 
 import math
 
-from outside import WALLS, disagrees, falls_short, lies, of_first, saved
+from outside import WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim
 from users import Trouble
 
 FIRST_GAIN = 0.02
@@ -11,7 +11,9 @@ AA_LIMIT = 0.02
 """Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
 CLOCKS = WALLS + ("cpu",)
 ACCUSING = 12
-"""Pairs after which a single workload may accuse: of many that are looked at, one differs by chance with fewer."""
+"""Pairs after which a clock or a single workload may accuse: of many that are looked at, one differs by chance with
+fewer.
+"""
 
 
 class RewardRules(object):
@@ -46,10 +48,10 @@ class RewardRules(object):
         if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
             return False
         seen = self._saved()
-        if any(high < 0 for _, _, high in seen.values()):
-            return True
-        accused = len(session.pairs) < ACCUSING and (lies(session) or disagrees(session, self._threshold))
-        return not accused and all(seen[clock][0] > 0 for clock in WALLS)
+        accusing = any(short_of_claim(session, clock, seen[clock]) is not None for clock in CLOCKS)
+        if accusing or lies(session) or disagrees(session, self._threshold):
+            return len(session.pairs) >= ACCUSING
+        return all(seen[clock][0] > 0 for clock in WALLS)
 
     def shortfall(self):
         """(code, why) where there is no reward; None where there is one.
@@ -108,12 +110,13 @@ class RewardRules(object):
         self._facts.update(saved_outside=dict(seen, first=first), short_of_expert_outside=short, contradicted=lied)
         self._facts["in_process_doubted"] = apart
         for clock in CLOCKS:
-            low, middle, high = seen[clock]
+            low, _, high = seen[clock]
             if clock in WALLS and low <= 0 <= high:
                 self._facts["undecided_at_95"] = True
-            if (high if clock == "cpu" else middle) < 0:
+            lacks = short_of_claim(self._session, clock, seen[clock])
+            if lacks is not None:
                 said = "the clock inside says more than is seen from outside"
-                return "%s: %s %.3g s short of half of it" % (said, clock, -middle)
+                return "%s: %s %.3g s short of half of it" % (said, clock, lacks)
         if lied:
             node, figures = sorted(lied.items())[0]
             return "the clock inside says more than is seen from outside at %s: %s" % (node, figures)

@@ -114,7 +114,22 @@ BASE, GOLD = around(0.010), around(0.004)
 def test_what_the_turns_say(part: Any, cand: Seconds, said: str | None) -> None:
     why, facts, pairs = graded(part, Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": cand}}))
     assert (why is None) if said is None else said in (why or ""), why
-    assert pairs == 6 and not facts["undecided_at_95"]
+    assert pairs == (12 if said and said.startswith("the clock inside") else 6) and not facts["undecided_at_95"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_clock_too_coarse_for_the_experts_gain_accuses_nobody(part: Any, seed: int) -> None:
+    """Calls of microseconds, seen through a pipe that takes a thousand of them, give or take ten."""
+    gold = around(18.5e-6)
+    session = Session(part, {"base": {"a": around(20e-6)}, "gold": {"a": gold}, "cand": {"a": gold}}, seed=seed)
+    assert graded(part, session)[0] is None
+
+
+def test_where_the_walls_are_too_coarse_turns_of_more_calls_speak(part: Any) -> None:
+    sides = {"base": {"a": around(20e-6)}, "gold": {"a": around(18.5e-6)}, "cand": {"a": around(5e-6)}}
+    session = Session(part, sides)
+    session.slopes = {"base": (20e-6, 20e-6), "gold": (18.5e-6, 18.5e-6), "cand": (5e-6, 20e-6)}
+    assert "turns of more calls" in (graded(part, session)[0] or "")
 
 
 def test_hidden_workloads_have_to_pass_alone(part: Any) -> None:
