@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
@@ -41,17 +42,21 @@ from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading.host import Graded, grade, patched_copy
-from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER
+from perfquarry.harness.grading.host import Graded, build_patched, grade, patched_copy
+from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER, compiled_files
 from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
 from perfquarry.harness.probing.prober import PROBE
+from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.sandbox import BubblewrapSandbox
 
 STAGE_VERSION = "1"
 TABLES = "tables"
 """Folder of a report in which grades are kept as they come."""
-_COMPILED = (".so", ".pyd", ".dylib")
+_COMPILED_FROM = re.compile(
+    r"^(?:\+\+\+|---) [ab]/.+\.(?:pyx|pxd|pxi|c|cc|cpp|cxx|h|hh|hpp|hxx|inc|src|rs|f|f90|tp|in)$", re.M
+)
+"""In a patch: files that native builds read."""
 
 
 def evaluate(
@@ -168,6 +173,21 @@ def _same_kind(to: Path, ours: dict[str, str]) -> None:
             raise InputError(f"{to} holds grades of another {name} ({theirs.get(name)}): give another --to")
 
 
+@dataclass(frozen=True)
+class ReadyTask:
+    """What grades a task."""
+
+    made: MadeTask
+    tests: Path
+    """Folder of what grades it."""
+    native: bool
+    """Whether base and expert have other compiled files: all patches are built then."""
+
+    def needs_build(self, patch: str) -> bool:
+        """Whether a patch has to be built: it can change what is compiled."""
+        return self.native or bool(_COMPILED_FROM.search(patch) and compiled_files(self.made.base.tree))
+
+
 @dataclass
 class Gradings:
     """The gradings of one evaluation; each prediction gets a row when it is graded."""
@@ -187,8 +207,7 @@ class Gradings:
 
     def __post_init__(self) -> None:
         self._tasks = {task.task_id: task for task in self.published.tasks}
-        self._ready: dict[str, tuple[BuiltSide, Path]] = {}
-        """By task the base, and the folder of what grades it."""
+        self._ready: dict[str, ReadyTask] = {}
         self._locks = {name: threading.Lock() for name in self._tasks}
         self._writing = threading.Lock()
         self.left_out = {name: why for name, task in self._tasks.items() if (why := not_gradable(task))}
@@ -244,22 +263,29 @@ class Gradings:
         ready = self._made_ready(task)
         if ready is None:
             return None
-        base, tests = ready
+        base = ready.made.base
         done = Graded({}, "nothing was tried")
         with tempfile.TemporaryDirectory(dir=self._work) as place:
             testbed = Path(place) / "testbed"
             if not patched_copy(base.tree, prediction.patch, testbed):
                 return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_APPLIED)
+            built: tuple[str, ...] | Rejection = ()
+            if ready.needs_build(prediction.patch):
+                made = ready.made
+                built = build_patched(made.builder, made.build, ready.tests, base.tree, testbed, Path(place))
+            if isinstance(built, Rejection):
+                return ungraded(task, prediction, self.dataset, stamp, built.reason, built.log)
             for number in range(1, self.retries + 2):
                 with measurement_lock(on_wait=self._waits) as core:
                     done = grade(
-                        tests,
+                        ready.tests,
                         testbed,
                         base.python,
                         work=Path(place),
                         private=self.private,
                         core=core,
                         seconds=time_limit(task, self.settings.measure),
+                        built=built,
                     )
                 if not done.fault:
                     machine = machine_facts(BubblewrapSandbox.name)
@@ -268,8 +294,8 @@ class Gradings:
                 self._say(f"{task.task_id} {prediction.model}#{prediction.attempt}: try {number}: {why}")
         return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_GRADED, done.fault, tries=self.retries + 1)
 
-    def _made_ready(self, task: Task) -> tuple[BuiltSide, Path] | None:
-        """What grades a task, made once."""
+    def _made_ready(self, task: Task) -> ReadyTask | None:
+        """What grades a task, made once; None where it cannot be graded here."""
         with self._locks[task.task_id]:
             if task.task_id in self._ready or task.task_id in self.left_out:
                 return self._ready.get(task.task_id)
@@ -278,12 +304,10 @@ class Gradings:
             except (EnvironmentFailed, GitFailed) as error:
                 self.left_out[task.task_id] = str(error)
                 return None
-            if why := _needs_build(made):
-                self.left_out[task.task_id] = why
-                return None
             place = self._work / task.task_id
-            write_grader(task, made.base, place / "tests", place / "files", self.settings.measure)
-            self._ready[task.task_id] = made.base, place / "tests"
+            head = made.head.tree if _compiled(made.base) != _compiled(made.head) else None
+            write_grader(task, made.base, place / "tests", place / "files", self.settings.measure, head)
+            self._ready[task.task_id] = ReadyTask(made, place / "tests", native=head is not None)
             return self._ready[task.task_id]
 
     def _waits(self, waited: float) -> None:
@@ -298,13 +322,9 @@ def _key(one: Prediction | Grade) -> tuple[str, str]:
     return one.task_id, one.patch_id
 
 
-def _needs_build(made: MadeTask) -> str:
-    """Why the grader, which does not build, cannot grade a task; empty where both sides' compiled files are equal."""
-    found = []
-    for side in (made.base, made.head):
-        files = sorted(path for path in side.tree.rglob("*") if path.suffix in _COMPILED and path.is_file())
-        found.append({str(path.relative_to(side.tree)): path.read_bytes() for path in files})
-    return "" if found[0] == found[1] else "its change needs a native build of its own, which the grader cannot do"
+def _compiled(side: BuiltSide) -> dict[Path, bytes]:
+    """The compiled files of a side, by path."""
+    return {path: (side.tree / path).read_bytes() for path in compiled_files(side.tree)}
 
 
 def in_words(row: Grade) -> str:

@@ -80,6 +80,16 @@ class ExpertRuns:
             EnvironmentFailed: one cannot be made here, or the patch does not apply.
             InputError: the release's sources are damaged.
         """
+        builder, rows = self.builds(task)
+        return builder.reopen(rows)
+
+    def builds(self, task: ReleasedTask) -> tuple[Builder, list[Build]]:
+        """What makes both sides, and their rows, the base's first.
+
+        Raises:
+            EnvironmentFailed: the patch does not apply.
+            InputError: the release's sources are damaged.
+        """
         clone, recipe = self.home.repositories / f"{task.repo}.git", task.recipe
         unpack(pack_of(self.folder, task.repo), clone)
         head = patched(clone, recipe.tree, task.patch)
@@ -109,7 +119,7 @@ class ExpertRuns:
             )
             for side, tree in trees.items()
         ]
-        return builder.reopen(rows)
+        return builder, rows
 
     def failures(self, task: ReleasedTask, base: BuiltSide, head: BuiltSide) -> str:
         """What fails at the head, or at the base already; empty when all tests pass and scripts agree on results."""

@@ -164,7 +164,7 @@ class PublishedFolders:
 def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide | None, str]:
     """The base of a task, made again; or why the grader cannot grade it.
 
-    It cannot where the two sides need different native builds (the grader does not build), where a workload is a
+    It cannot where the two sides need different native builds (containers have no compilers), where a workload is a
     docstring of a file to be changed, and where tests need a recipe's variables or options.
 
     Raises:
@@ -172,7 +172,7 @@ def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide 
     """
     why = not_gradable(task)
     if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
-        why = "its change needs a native build of its own, which the grader cannot do"
+        why = "its change needs a native build of its own, which is not made in containers: perfquarry evaluate does"
     if why:
         return None, why
     base, _ = reopen(home, store, task)
@@ -222,12 +222,16 @@ def write_task(
 
 
 def write_grader(
-    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings
+    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings, head: Path | None = None
 ) -> tuple[harbor.RunnableTask, ExpertFiles]:
-    """Writes all that grades a task into `tests`, and the expert's files, as they are, into `files`."""
+    """Writes all that grades a task into `tests`, and the expert's files, as they are, into `files`.
+
+    Args:
+        head: the expert's tree, built, where its compiled files are others than the base's.
+    """
     for folder in (tests, files):
         folder.mkdir(parents=True)
-    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", files)
+    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", files, head)
     runnable = harbor.RunnableTask(
         python=str(base.python),
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],

@@ -13,14 +13,14 @@ from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.revalidation import read_tasks
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import Machine, ReleasedTask, Stamp, Task
+from perfquarry.data.records import Build, Machine, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.harness.building.builder import STAGE_VERSION
+from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.building.from_recipe import builds_of_recipe
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
@@ -32,6 +32,9 @@ class MadeTask:
 
     base: BuiltSide
     head: BuiltSide
+    builder: Builder
+    build: Build
+    """The base's row, from which the builder makes it."""
     prober: Prober
     machine: Machine
     python: str
@@ -89,7 +92,8 @@ class PublishedTasks:
     def _of_release(self, row: ReleasedTask) -> MadeTask:
         """From the release alone, as its gate makes it."""
         run = self._gold.run
-        return MadeTask(*self._gold.sides(row), run.prober, run.machine, row.recipe.python)
+        builder, rows = self._gold.builds(row)
+        return MadeTask(*builder.reopen(rows), builder, rows[0], run.prober, run.machine, row.recipe.python)
 
     def _of_recipe(self, task: Task) -> MadeTask:
         """From a clone of the repository and the recipe in the task."""
@@ -112,7 +116,8 @@ class PublishedTasks:
             task.python,
             task.requirements,
         )
-        return MadeTask(*run.builder.reopen(builds), run.prober, run.machine, builds[0].python)
+        sides = run.builder.reopen(builds)
+        return MadeTask(*sides, run.builder, builds[0], run.prober, run.machine, builds[0].python)
 
 
 def place_of(task: Task, clone_from: str | None) -> str:

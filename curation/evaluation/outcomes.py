@@ -22,13 +22,13 @@ UNTRUE = frozenset({Reason.CONTRADICTED, Reason.LATER_CALLS_ONLY})
 def ungraded(
     task: Task, prediction: Prediction, dataset: str, stamp: Stamp, reason: Reason, why: str = "", tries: int = 1
 ) -> Grade:
-    """The row of a patch that was not timed: none, one that does not apply, or one that could not be graded."""
+    """The row of a patch that was not timed: none, or it does not apply or build, or could not be graded."""
     return Grade(
         **stamp.fields(),
         **_what(task, prediction, dataset),
         status="rejected",
         reason=reason,
-        applied=False,
+        applied=reason in (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT),
         correct=None if reason == Reason.NOT_GRADED else False,
         against_expert="undecided" if reason == Reason.NOT_GRADED else "worse",
         why=why,
@@ -112,7 +112,8 @@ def _workloads(task: Task, facts: Mapping[str, Any]) -> list[GradedWorkload]:
     pairs = facts.get("pair_values") or []
     found = []
     for one in task.workloads if pairs else []:
-        how = facts["workloads"][one.node]
+        if (how := facts["workloads"].get(one.node)) is None:  # its test does not pass on both of our own sides
+            continue
         base, cand, gold = (seconds_of(pairs, one.node, role) for role in ("base", "cand", "gold"))
         found.append(
             GradedWorkload(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from perfquarry.harness.building.collection import Collection
 from perfquarry.harness.building.debian import install
 from perfquarry.harness.building.distributions import own_names
 from perfquarry.harness.building.known_good import KnownGood
-from perfquarry.harness.building.native import NativeBuilds
+from perfquarry.harness.building.native import Artifacts, NativeBuilds
 from perfquarry.harness.building.pending import PendingSide, changed_python_files
 from perfquarry.harness.building.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
 from perfquarry.harness.building.repair_rules import Situation
@@ -34,7 +35,7 @@ from perfquarry.harness.leases.leases import leases_held
 from perfquarry.harness.metadata.recipe import read_recipe
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.rejections import Rejection, tail
-from perfquarry.harness.trees.checkouts import Checkouts
+from perfquarry.harness.trees.checkouts import Checkouts, settle
 
 STAGE_VERSION = "3"
 _SIDES: tuple[Side, Side] = ("base", "head")
@@ -195,7 +196,35 @@ class Builder:
                 ) from error
         return self._reopen(by_side["base"]), self._reopen(by_side["head"])
 
-    def _reopen(self, row: Build) -> BuiltSide:
+    @leases_held()
+    def build_patched(self, row: Build, lay: Callable[[Path], bool], home: Home) -> Artifacts | Rejection | None:
+        """What the build of a side makes of its tree with a solver's changes; the commands are the side's own.
+
+        Args:
+            row: a kept row.
+            lay: puts the changes into a copy of the checkout; whether there are any.
+            home: where it is built, for this patch alone: no other build meets what a stranger's leaves there. The
+                compiler cache of the builder's home is read, and not written.
+
+        Returns:
+            What the build added, or why it failed; None where there are no changes.
+
+        Raises:
+            EnvironmentFailed: the side cannot be made again here.
+        """
+        pending = self._restored(row)
+        assert pending.tree is not None and pending.environment is not None
+        tree = home.scratch / "patched"
+        shutil.copytree(pending.tree, tree, symlinks=True)
+        if not lay(tree):
+            return None
+        settle(tree)
+        native = replace(self._native, home=home, read_caches=self.home)
+        version = self.version or self._checkouts.version(row.sha)
+        return native.ensure("patched", tree, pending.recipe, pending.environment, version)
+
+    def _restored(self, row: Build) -> PendingSide:
+        """The side of a row as it was before its native build."""
         pending = PendingSide(row.side, row.sha, [], build_id=row.build_id)
         python = next((i for i in find_interpreters() if str(i.version) == row.python), None)
         if python is None:
@@ -210,10 +239,15 @@ class Builder:
         assert isinstance(environment, Environment) and isinstance(tree, Path)
         pending.tree, pending.environment = tree, environment
         pending.recipe = read_recipe(tree, self.repository).model_copy(update={"source_roots": row.source_roots})
+        return pending
+
+    def _reopen(self, row: Build) -> BuiltSide:
+        pending = self._restored(row)
+        assert pending.tree is not None and pending.environment is not None
         self._add_native(pending)
         if pending.rejection:
             raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{pending.rejection.log}")
-        self._checker(environment).compile_bytecode(pending.tree, _tag(environment))
+        self._checker(pending.environment).compile_bytecode(pending.tree, _tag(pending.environment))
         return pending.built()
 
     def _check_out(self, sides: Sequence[PendingSide]) -> None:

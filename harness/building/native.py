@@ -51,6 +51,8 @@ class NativeBuilds:
     settings: BuildSettings
     repo: str = "repository"
     """Builds of one repository share a compiler cache and build trees; no others do."""
+    read_caches: Home | None = None
+    """Home whose compiler cache is read, and not written; None: that of `home`, which is written."""
 
     def ensure(
         self, build_id: str, tree: Path, recipe: Recipe, environment: Environment, version: str
@@ -110,7 +112,8 @@ class NativeBuilds:
         self, build_folder: BuildFolder, recipe: Recipe, environment: Environment, version: str
     ) -> tuple[str, Reason | None]:
         """Runs the commands in the build tree; the log, and the reason if one fails."""
-        toolchain = Toolchain.find(self.home, self.repo, build_folder.tree, self.settings.jobs)
+        caches, read_only = self.read_caches or self.home, self.read_caches is not None
+        toolchain = Toolchain.find(caches, self.repo, build_folder.tree, self.settings.jobs, read_only=read_only)
         env = environment_variables(environment.python)
         own, system = env["PATH"].split(":", 1)
         env |= {

@@ -34,10 +34,11 @@ class Toolchain:
     writable: tuple[Path, ...]
 
     @classmethod
-    def find(cls, home: Home, repo: str, work: Path, jobs: int) -> Toolchain:
+    def find(cls, home: Home, repo: str, work: Path, jobs: int, *, read_only: bool = False) -> Toolchain:
         """The toolchain for builds of a repository in the folder `work`, with at most `jobs` processes each.
 
-        A repository has caches of its own: what a hostile build puts there reaches no other's.
+        A repository has caches of its own: what a hostile build puts there reaches no other's. Read only, a build puts
+        nothing there; of Rust there is then no cache.
         """
         env = {
             "JOBS": str(jobs),
@@ -67,7 +68,7 @@ class Toolchain:
         if rust:
             path.append(rust)
             readable.append(rust.parent)
-            if sccache:
+            if sccache and not read_only:
                 readable.append(Path(sccache))
                 writable.append(cache / "sccache")
                 env |= {
@@ -77,6 +78,10 @@ class Toolchain:
                 }
         for folder in writable:
             folder.mkdir(parents=True, exist_ok=True)
+        if read_only:
+            own = str(work / "build" / "ccache")
+            env |= {"CCACHE_READONLY": "true", "CCACHE_NOSTATS": "true", "CCACHE_TEMPDIR": own}
+            readable, writable = [*readable, *writable], []
         return cls(env, tuple(path), tuple(readable), tuple(writable))
 
 

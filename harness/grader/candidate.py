@@ -3,7 +3,8 @@
 Nothing of the solver's folder is run or followed to get there: its regular files are compared, byte
 by byte, with the base's. Taken are files below the package's source roots alone. Tests, configuration of tests,
 metadata of distributions (they name plugins), compiled files and modules that would stand before those of the
-standard library or of the environment stay the base's.
+standard library or of the environment stay the base's. Of compiled files those are taken that the harness itself has
+built of the solver's sources (`built` in task.json).
 """
 
 import errno
@@ -75,13 +76,14 @@ def apply_changes(task, base, cand):
     """Puts into `cand` what the solver's folder has otherwise than the base, where that is allowed."""
     testbed = task["testbed"]
     protected = re.compile(task["protected"])
-    taken = foreign_modules(task["python"])
+    taken, built = foreign_modules(task["python"]), frozenset(task.get("built", ()))
     ours, theirs = regular_files(base), regular_files(testbed)
     changed, left_out = [], {}
     for path in sorted(set(ours) | set(theirs), key=lambda path: (path in theirs, path)):  # deletions make room
         if path in ours and path in theirs and same(os.path.join(base, path), os.path.join(testbed, path)):
             continue
-        why = refusal(path, path in ours, theirs.get(path), protected, task["source_roots"], taken)
+        why = COMPILED.search(path) and path not in built and "compiled files are made, not taken"
+        why = why or refusal(path, path in ours, theirs.get(path), protected, task["source_roots"], taken)
         if not why:
             if len(changed) >= MOST:
                 raise ValueError("more than %d files were changed" % MOST)
@@ -97,8 +99,6 @@ def apply_changes(task, base, cand):
 
 def refusal(path, known, size, protected, roots, taken):
     """Why a changed file is not taken over; None when it is."""
-    if COMPILED.search(path):
-        return "compiled files are made, not taken"
     if protected.search(path) or CONFIGURATION.search(path):
         return "tests and their configuration stay the base's"
     if METADATA.search(path):

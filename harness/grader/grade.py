@@ -132,6 +132,7 @@ class Grading(object):
             if not self._scripts_decide():
                 raise Trouble("no test passes on the base and on the expert's side")
             return None  # what scripts return is compared with the base: the tests were only chosen by their names
+        self._leave_out_unless(both)
         left = both
         for _ in range(TRIES):  # a test that fails now and then is not the candidate's fault
             try:
@@ -148,6 +149,20 @@ class Grading(object):
             else:
                 return None
         return 0, "tests_fail", why
+
+    def _leave_out_unless(self, both):
+        """Times no test that does not pass on the base and on the expert's side: it asks for what only one of them has.
+
+        Raises:
+            Trouble: no workload is left.
+        """
+        workloads = self._task["workloads"]
+        left = [one for one in workloads if one["script"] or one["node"] in both]
+        if not left:
+            raise Trouble("none of the timed tests passes on the base and on the expert's side")
+        if len(left) < len(workloads):
+            self._facts["not_timed"] = sorted(one["node"] for one in workloads if one not in left)
+            self._task = dict(self._task, workloads=left)
 
     def _scripts_decide(self):
         """Whether what workloads return says whether a candidate is right, whatever tests do."""

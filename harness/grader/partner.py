@@ -229,7 +229,7 @@ class SideProcess(object):
             answer, outside = self._channel.ask(limit, verb, node, *(rest + ({"token": token},)))
         except ChannelFailed as error:
             gone = error.late or not self._alive()
-            raise self._stumbled("%s: %s" % (node, error), final=not gone)
+            raise self._stumbled("%s: %s%s" % (node, error, self._end()), final=not gone)
         if answer.get("token") != token:
             raise self._stumbled("%s: an answer to another question" % node, final=True)
         self._lasted = outside
@@ -254,6 +254,14 @@ class SideProcess(object):
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         except ChildProcessError:
             raise Trouble("a process of %s is gone" % self.role)
+
+    def _end(self):
+        """How it has ended, and its last words; empty while it is alive."""
+        ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return ""
+        how = "exit status" if ended.si_code == os.CLD_EXITED else "signal"
+        return " (%s %d)\n%s" % (how, ended.si_status, self._said())
 
     def _said(self):
         with open(os.path.join(self.folder, "log"), "rb") as file:

@@ -18,7 +18,13 @@ from typing import Any
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import git_in_tree
+from perfquarry.data.home import Home
+from perfquarry.data.records import Build, Reason
+from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import Command, Completed, Limits
+from perfquarry.harness.grader import candidate
+from perfquarry.harness.grading.task_folder import compiled_files, replace_compiled
+from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.sandbox.bubblewrap import prefix
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup
@@ -75,8 +81,57 @@ def patched_copy(base: Path, patch: str, to: Path) -> bool:
     return applied
 
 
+def build_patched(
+    builder: Builder, base: Build, tests: Path, tree: Path, testbed: Path, work: Path
+) -> tuple[str, ...] | Rejection:
+    """Builds a solver's sources as the base is built, and puts what it compiles into the solver's tree.
+
+    Sources are taken by the grader's own rules, but from the whole tree; scripts and settings of the build stay the
+    base's. It is built from a plain checkout: compiled files that a patch brings along go nowhere.
+
+    Args:
+        builder: of the task's repository.
+        base: the base's row, kept.
+        tests: what grades the task.
+        tree: the base, built.
+        testbed: the solver's tree.
+        work: folder in which it is built.
+
+    Returns:
+        Paths of compiled files that are our own now, or are gone (`grade` takes them); or why the build failed.
+
+    Raises:
+        EnvironmentFailed: the base cannot be made again here.
+    """
+    told = json.loads((tests / "task.json").read_text(encoding="utf-8"))
+    told |= {"testbed": str(testbed), "source_roots": ["."]}
+    checked_in: set[Path] = set()
+
+    def lay(copy: Path) -> bool:
+        checked_in.update(compiled_files(copy))
+        changed, _ = candidate.apply_changes(told, str(tree), str(copy))
+        return bool(changed)
+
+    with _folder(work) as place:
+        try:
+            made = builder.build_patched(base, lay, Home(place))
+            if isinstance(made, Rejection) or made is None:
+                return made or ()
+            return tuple(sorted(map(str, replace_compiled(testbed, made.path, checked_in))))
+        except (OSError, ValueError) as error:
+            return Rejection(Reason.BUILD_FAILED, f"its files cannot be laid out for a build: {error}")
+
+
 def grade(
-    tests: Path, testbed: Path, python: Path, *, work: Path, private: Sequence[Path], core: int | None, seconds: float
+    tests: Path,
+    testbed: Path,
+    python: Path,
+    *,
+    work: Path,
+    private: Sequence[Path],
+    core: int | None,
+    seconds: float,
+    built: Sequence[str] = (),
 ) -> Graded:
     """Grades the tree of a solver.
 
@@ -88,6 +143,7 @@ def grade(
         private: folders and files whose contents no side may see: the home, the release, other models' patches.
         core: the core to time on; None: the least busy.
         seconds: wall time after which the grading is given up.
+        built: compiled files that are our own (`build_patched`); all others stay the base's.
 
     Raises:
         SandboxUnavailable: bubblewrap is missing.
@@ -101,6 +157,8 @@ def grade(
         told |= {"testbed": str(testbed), "work": str(inner), "logs": str(logs), "prefix": isolated}
         if core is not None:
             told["cores"] = [core]
+        if built:
+            told["built"] = list(built)
         copy = place / "tests"
         shutil.copytree(tests, copy)
         (copy / "task.json").write_text(json.dumps(told), encoding="utf-8")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from perfquarry.data.git import git_in_tree
+from perfquarry.harness.grader import candidate
 from perfquarry.harness.probing.prober import PROBE
 from perfquarry.harness.trees.checkouts import MTIME
 
@@ -24,6 +26,7 @@ TESTBED = "/testbed"
 """Where the solver works on the repository."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
 """Of the solver's repository; ours names files of this machine."""
+COMPILED = re.compile(r"\.(so(\.[\d.]+)?|pyd|dylib)$")
 _LEFT_OUT = frozenset({".git", "__pycache__"})
 
 
@@ -70,8 +73,22 @@ def pack_base(tree: Path, to: Path) -> None:
     _pack(tree, _files(tree), to)
 
 
-def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFiles:
+def compiled_files(tree: Path) -> set[Path]:
+    """Compiled modules and libraries of a tree, relative to it; links are left out."""
+    return {
+        path.relative_to(tree) for path in _files(tree) if not path.is_symlink() and COMPILED.search(path.name.lower())
+    }
+
+
+def pack_expert(tree: Path, patch: str, archive: Path, folder: Path, head: Path | None = None) -> ExpertFiles:
     """Writes the files that a patch adds or changes to a tar.gz archive and, as they are, into a folder.
+
+    Args:
+        tree: the base, built.
+        patch: the expert's.
+        archive: the archive to write.
+        folder: where the files go as they are.
+        head: the expert's tree, built, where its compiled files are others than the base's: they belong to it.
 
     Raises:
         GitFailed: the patch does not apply to the tree.
@@ -83,6 +100,8 @@ def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFi
         patched = str(Path(place) / "expert.patch")
         git_in_tree(copy).output("apply", "--whitespace=nowarn", patched, doing="exporting a task: git apply")
         shutil.rmtree(copy / ".git")
+        if head:
+            replace_compiled(copy, head)
         before, after = ({path.relative_to(top) for path in _files(top)} for top in (tree, copy))
         written = sorted(path for path in after if not _same(tree / path, copy / path))
         for path in written:
@@ -90,6 +109,23 @@ def pack_expert(tree: Path, patch: str, archive: Path, folder: Path) -> ExpertFi
             shutil.copy2(copy / path, folder / path, follow_symlinks=False)
         _pack(copy, [copy / path for path in written], archive)
     return ExpertFiles(tuple(map(str, written)), tuple(sorted(map(str, before - after))))
+
+
+def replace_compiled(tree: Path, built: Path, keep: Set[Path] = frozenset()) -> set[Path]:
+    """Gives a tree the compiled files of another in place of its own, but for `keep`; the paths of both.
+
+    No link is followed.
+
+    Raises:
+        OSError: one cannot be there.
+    """
+    old, new = compiled_files(tree) - keep, compiled_files(built)
+    for path in old - new:
+        candidate.put(None, str(tree), str(path))
+    for path in new:
+        if path not in old or not candidate.same(tree / path, built / path):
+            candidate.put(str(built / path), str(tree), str(path))
+    return old | new
 
 
 def pack_grader(folder: Path) -> None:

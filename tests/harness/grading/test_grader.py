@@ -179,6 +179,29 @@ def test_named_tests_that_pass_nowhere_decide_nothing_where_scripts_do(part: Any
             grading._correctness()
 
 
+@pytest.mark.parametrize("others", [True, False], ids=["beside another", "alone"])
+def test_a_test_that_does_not_run_on_the_experts_side_is_not_timed(part: Any, others: bool) -> None:
+    """The base's test imports what the expert has removed: that is nobody's failure, the expert's least of all."""
+    grade = part("grade")
+    facts: dict[str, Any] = {}
+    nodes = ["t.py::lost", *(["t.py::kept"] if others else [])]
+    workloads = [{"node": node, "script": False, "hidden": False} for node in nodes]
+    grading = grade.Grading({"work": "", "tests": ["t.py"], "workloads": workloads}, "", facts)
+
+    class Sides:
+        def run(self, side: str, request: object) -> Any:
+            found = {"t.py::kept", "t.py::other"} | ({"t.py::lost"} if side == "base" else set())
+            return SimpleNamespace(why="", items={node: {"outcome": "passed"} for node in found})
+
+    grading._twins, grading._launcher = SimpleNamespace(nodes={}), Sides()
+    if others:
+        assert grading._correctness() is None and facts["not_timed"] == ["t.py::lost"]
+        assert [one["node"] for one in grading._task["workloads"]] == ["t.py::kept"]
+    else:
+        with pytest.raises(grade.Trouble, match="none of the timed tests"):
+            grading._correctness()
+
+
 @pytest.mark.parametrize("script", [True, False])
 def test_tests_that_never_start_on_our_own_sides_decide_nothing_where_scripts_do(part: Any, script: bool) -> None:
     """A package that pytest imports, at a commit that this pytest does not work with: more-itertools, attrs."""

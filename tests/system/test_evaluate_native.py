@@ -1,0 +1,164 @@
+"""`perfquarry evaluate` where the change is in C: what solvers write is built as the base is, and graded."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import platform
+import shutil
+import subprocess
+import sysconfig
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from perfquarry.curation.evaluation.report import read_grades
+from perfquarry.data.records import Task, workload_id_of
+from perfquarry.data.records.task import TaskWorkload
+from perfquarry.data.schema import to_table
+from tests.harness.building.test_native import needs_compiler
+from tests.miners.git_repository import Repository
+from tests.system.commands import command
+
+pytestmark = [
+    needs_compiler,
+    pytest.mark.skipif(
+        shutil.which("bwrap") is None,
+        reason="bubblewrap is not installed: nothing can be graded (apt-get install bubblewrap)",
+    ),
+]
+SETUP = """
+from setuptools import Extension, setup
+setup(name="lib", version="1.0", packages=["lib"], ext_modules=[Extension("lib._pairs", ["lib/pairs.c"])])
+"""
+PAIRS = """
+#include <Python.h>
+/* How many pairs of numbers are equal. */
+static PyObject *pairs(PyObject *self, PyObject *values) {
+    Py_ssize_t n = PyList_Size(values), i, j;
+    long found = 0;
+    for (i = 0; i < n; i++)
+        for (j = 0; j < n; j++)
+            if (PyLong_AsLong(PyList_GetItem(values, i)) == PyLong_AsLong(PyList_GetItem(values, j)))
+                found += 1;
+    return PyLong_FromLong((found - n) / 2);
+}
+static PyMethodDef methods[] = {{"pairs", pairs, METH_O, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pairs", "", -1, methods};
+PyMODINIT_FUNC PyInit__pairs(void) { return PyModule_Create(&module); }
+"""
+HALF = PAIRS.replace("j = 0; j < n", "j = i + 1; j < n").replace("(found - n) / 2", "found")
+OTHER = PAIRS.replace("j = 0; j < n", "j = 0; j < i").replace("(found - n) / 2", "found")
+MEMO = PAIRS.replace("long found = 0;", "static long found = 0; if (found) return PyLong_FromLong((found - n) / 2);")
+WRONG = HALF.replace("PyLong_FromLong(found)", "PyLong_FromLong(found + 1)")
+SCRIPT = """
+import random
+from lib import pairs
+
+def setup():
+    drawn = random.Random(7)
+    return [drawn.randrange(400) for _ in range(1500)]
+
+def experiment(values):
+    return pairs(values)
+
+def store_result(result, filename):
+    import json
+    with open(filename, "w") as file:
+        json.dump(result, file)
+
+def load_result(filename):
+    import json
+    with open(filename) as file:
+        return json.load(file)
+
+def check_equivalence(reference, current):
+    assert reference == current
+"""
+WHOLE = "[measure]\npairs = 6\nmax_pairs = 12\nturn_seconds = 0.05\nmost_turns = 24\n"
+
+
+def _patch(before: str, after: str, path: str = "lib/pairs.c") -> str:
+    lines = [text.splitlines(keepends=True) for text in (before, after)]
+    return "".join(difflib.unified_diff(*lines, f"a/{path}", f"b/{path}"))
+
+
+def test_patches_in_c_are_built_and_graded(tmp_path: Path) -> None:
+    clone = Repository(tmp_path / "lib")
+    files: dict[str, str | bytes] = {
+        "pyproject.toml": 'build-system.requires = ["setuptools"]\n',
+        "setup.py": SETUP,
+        "lib/__init__.py": "from lib._pairs import pairs\n",
+        "lib/pairs.c": PAIRS,
+        "tests/test_pairs.py": "from lib import pairs\n\ndef test_pairs():\n    assert pairs([1, 2, 1, 1]) == 3\n",
+    }
+    base = clone.commit("Base", files)
+    head = clone.commit("Half of the pairs", {"lib/pairs.c": HALF})
+    tasks = tmp_path / "tasks.parquet"
+    pq.write_table(to_table([_task(base, head)], Task), tasks)
+    library = f"lib/_other{sysconfig.get_config_var('EXT_SUFFIX')}"
+    clone.git("checkout", "-q", "-b", "library", base)
+    clone.commit("A compiled module that was brought along", {library: b"no library\0"})
+    binary = clone.git("diff", "--binary", base, "HEAD").decode()
+    patches = {
+        "same in C": _patch(PAIRS, OTHER),
+        "memo": _patch(PAIRS, MEMO),
+        "wrong": _patch(PAIRS, WRONG),
+        "breaks": _patch(PAIRS, PAIRS.replace("long found = 0;", "long found")),
+        "library": binary,
+    }
+    predictions = tmp_path / "predictions.jsonl"
+    rows = [{"instance_id": "lib-1", "model_name_or_path": name, "model_patch": text} for name, text in patches.items()]
+    predictions.write_text("\n".join(map(json.dumps, rows)))
+    settings = tmp_path / "settings.toml"
+    settings.write_text(WHOLE)
+    words = ["evaluate", str(predictions), "expert", "--dataset", str(tasks), "--source", str(clone.folder)]
+    words += ["--to", str(tmp_path / "report"), "--settings", str(settings)]
+    done = subprocess.run(command(tmp_path / "home", *words), capture_output=True, text=True, check=False)
+    found = {row.model: row for row in read_grades(tmp_path / "report")}
+    assert found.keys() == {*patches, "expert"}, done.stderr
+    said = {name: (row.status, row.reason, row.why[:200]) for name, row in found.items()}
+    assert (found["expert"].status, found["same in C"].status) == ("kept", "kept"), said
+    assert found["breaks"].reason == "build_failed" and found["breaks"].applied, said
+    assert "error: expected" in found["breaks"].why, said
+    assert found["wrong"].reason == "tests_fail", said
+    assert found["library"].reason == "nothing_changed", said
+    assert found["memo"].status == "rejected", said
+    compiled = [path for path in (tmp_path / "home").rglob("*_pairs*.so") if "scratch" in path.parts]
+    assert compiled == [], "what is built of a patch goes with its grading"
+
+
+def _task(base: str, head: str) -> Task:
+    figures = {"base_seconds": 0.01, "head_seconds": 0.005, "speedup": 2.0, "low": 1.9, "high": 2.1, "delta": 0.5}
+    figures |= {"p_value": 0.001, "q_value": 0.001}
+    script = TaskWorkload(
+        workload_id=workload_id_of("c", "generated", SCRIPT), source="generated", code=SCRIPT, role="hidden", **figures
+    )
+    test = TaskWorkload(
+        workload_id=workload_id_of("c", "unit-test", "tests/test_pairs.py::test_pairs"),
+        source="unit-test",
+        code="tests/test_pairs.py::test_pairs",
+        **figures,
+    )
+    packages = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "setuptools")
+    return Task(
+        repo="lib",
+        stage_version="0",
+        config_hash="0",
+        task_id="lib-1",
+        change_id="c",
+        codebase="lib",
+        base_sha=base,
+        head_sha=head,
+        created_at_commit=datetime(2024, 2, 15, tzinfo=UTC),
+        title="Half of the pairs",
+        message="",
+        patch=_patch(PAIRS, HALF),
+        python=platform.python_version(),
+        requirements=[f"{name}=={version(name)}" for name in packages],
+        oracle_targets=["lib/pairs.c::pairs"],
+        workloads=[script, test],
+    )
