@@ -22,8 +22,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Reason
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import Command, Completed, Limits
-from perfquarry.harness.grader import candidate
-from perfquarry.harness.grading.task_folder import compiled_files, replace_compiled
+from perfquarry.harness.grading.task_folder import CANDIDATE, compiled_files, replace_compiled
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.sandbox.bubblewrap import prefix
 from perfquarry.harness.sandbox.supervise import supervise
@@ -109,7 +108,7 @@ def build_patched(
 
     def lay(copy: Path) -> bool:
         checked_in.update(compiled_files(copy))
-        changed, _ = candidate.apply_changes(told, str(tree), str(copy))
+        changed, _ = CANDIDATE.apply_changes(told, str(tree), str(copy))
         return bool(changed)
 
     with _folder(work) as place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import os
 import re
 import shutil
@@ -12,16 +13,28 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from perfquarry.data.git import git_in_tree
-from perfquarry.harness.grader import candidate
 from perfquarry.harness.probing.prober import PROBE
 from perfquarry.harness.trees.checkouts import MTIME
+
+
+def _loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"perfquarry_{path.stem}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 GRADER = Path(__file__).parents[1] / "grader"
 """The programs that grade; `grade.py` is the one to start."""
 ALTERNATION = Path(__file__).parents[1] / "alternation"
 """The measuring core, which the grader uses too."""
+CANDIDATE: Any = _loaded(GRADER / "candidate.py")
+"""Which changes of a solver count, as the grader has it: the grader is no package, and written for old interpreters."""
 TESTBED = "/testbed"
 """Where the solver works on the repository."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
@@ -121,10 +134,10 @@ def replace_compiled(tree: Path, built: Path, keep: Set[Path] = frozenset()) -> 
     """
     old, new = compiled_files(tree) - keep, compiled_files(built)
     for path in old - new:
-        candidate.put(None, str(tree), str(path))
+        CANDIDATE.put(None, str(tree), str(path))
     for path in new:
-        if path not in old or not candidate.same(tree / path, built / path):
-            candidate.put(str(built / path), str(tree), str(path))
+        if path not in old or not CANDIDATE.same(tree / path, built / path):
+            CANDIDATE.put(str(built / path), str(tree), str(path))
     return old | new
 
 
