@@ -38,11 +38,11 @@ from perfquarry.flows.harbor import not_gradable, write_grader
 from perfquarry.flows.jobs import Job, do_all
 from perfquarry.flows.output import Listing
 from perfquarry.flows.output import show as output
-from perfquarry.flows.published import MadeTask, PublishedTasks
+from perfquarry.flows.published import PublishedTasks
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading.host import Graded, build_patched, grade, patched_copy
+from perfquarry.harness.grading.host import Graded, PatchBuilds, grade, patched_copy
 from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER, compiled_files
 from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
@@ -177,15 +177,16 @@ def _same_kind(to: Path, ours: dict[str, str]) -> None:
 class ReadyTask:
     """What grades a task."""
 
-    made: MadeTask
+    base: BuiltSide
     tests: Path
     """Folder of what grades it."""
+    builds: PatchBuilds
     native: bool
     """Whether base and expert have other compiled files: all patches are built then."""
 
     def needs_build(self, patch: str) -> bool:
         """Whether a patch has to be built: it can change what is compiled."""
-        return self.native or bool(_COMPILED_FROM.search(patch) and compiled_files(self.made.base.tree))
+        return self.native or bool(_COMPILED_FROM.search(patch) and compiled_files(self.base.tree))
 
 
 @dataclass
@@ -263,7 +264,7 @@ class Gradings:
         ready = self._made_ready(task)
         if ready is None:
             return None
-        base = ready.made.base
+        base = ready.base
         done = Graded({}, "nothing was tried")
         with tempfile.TemporaryDirectory(dir=self._work) as place:
             testbed = Path(place) / "testbed"
@@ -271,8 +272,7 @@ class Gradings:
                 return ungraded(task, prediction, self.dataset, stamp, Reason.NOT_APPLIED)
             built: tuple[str, ...] | Rejection = ()
             if ready.needs_build(prediction.patch):
-                made = ready.made
-                built = build_patched(made.builder, made.build, ready.tests, base.tree, testbed, Path(place))
+                built = ready.builds.build(testbed, Path(place))
             if isinstance(built, Rejection):
                 return ungraded(task, prediction, self.dataset, stamp, built.reason, built.log)
             for number in range(1, self.retries + 2):
@@ -307,7 +307,12 @@ class Gradings:
             place = self._work / task.task_id
             head = made.head.tree if _compiled(made.base) != _compiled(made.head) else None
             write_grader(task, made.base, place / "tests", place / "files", self.settings.measure, head)
-            self._ready[task.task_id] = ReadyTask(made, place / "tests", native=head is not None)
+            caches = Home(place / "caches")
+            builds = PatchBuilds(made.builder, made.build, made.base.tree, place / "tests", caches, self.private)
+            if head and (failed := builds.fill_caches()):
+                self.left_out[task.task_id] = f"its base cannot be built again: {failed.log}"
+                return None
+            self._ready[task.task_id] = ReadyTask(made.base, place / "tests", builds, native=head is not None)
             return self._ready[task.task_id]
 
     def _waits(self, waited: float) -> None:

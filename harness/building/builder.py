@@ -197,31 +197,34 @@ class Builder:
         return self._reopen(by_side["base"]), self._reopen(by_side["head"])
 
     @leases_held()
-    def build_patched(self, row: Build, lay: Callable[[Path], bool], home: Home) -> Artifacts | Rejection | None:
-        """What the build of a side makes of its tree with a solver's changes; the commands are the side's own.
+    def build_elsewhere(
+        self, row: Build, lay: Callable[[Path], bool], home: Home, sandbox: Sandbox, read_caches: Home | None = None
+    ) -> Artifacts | Rejection | None:
+        """What the build of a side makes of its tree with changes, a solver's say; the commands are the side's own.
 
         Args:
             row: a kept row.
-            lay: puts the changes into a copy of the checkout; whether there are any.
-            home: where it is built, for this patch alone: no other build meets what a stranger's leaves there. The
-                compiler cache of the builder's home is read, and not written.
+            lay: puts the changes into a copy of the checkout; whether it is to be built.
+            home: where it is built, and nothing else: no other build meets what a stranger's leaves there.
+            sandbox: hides all that the build may not see.
+            read_caches: home of which the compiler cache is read, and not written; None: `home` has its own.
 
         Returns:
-            What the build added, or why it failed; None where there are no changes.
+            What the build added, or why it failed; None where it was not to be built.
 
         Raises:
             EnvironmentFailed: the side cannot be made again here.
         """
         pending = self._restored(row)
         assert pending.tree is not None and pending.environment is not None
-        tree = home.scratch / "patched"
+        tree = home.scratch / "elsewhere"
         shutil.copytree(pending.tree, tree, symlinks=True)
         if not lay(tree):
             return None
         settle(tree)
-        native = replace(self._native, home=home, read_caches=self.home)
+        native = replace(self._native, home=home, sandbox=sandbox, read_caches=read_caches)
         version = self.version or self._checkouts.version(row.sha)
-        return native.ensure("patched", tree, pending.recipe, pending.environment, version)
+        return native.ensure("elsewhere", tree, pending.recipe, pending.environment, version)
 
     def _restored(self, row: Build) -> PendingSide:
         """The side of a row as it was before its native build."""

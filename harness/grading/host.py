@@ -24,7 +24,7 @@ from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import Command, Completed, Limits
 from perfquarry.harness.grading.task_folder import CANDIDATE, compiled_files, replace_compiled
 from perfquarry.harness.rejections import Rejection
-from perfquarry.harness.sandbox.bubblewrap import prefix
+from perfquarry.harness.sandbox.bubblewrap import BubblewrapSandbox, prefix
 from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup
 
@@ -80,45 +80,67 @@ def patched_copy(base: Path, patch: str, to: Path) -> bool:
     return applied
 
 
-def build_patched(
-    builder: Builder, base: Build, tests: Path, tree: Path, testbed: Path, work: Path
-) -> tuple[str, ...] | Rejection:
-    """Builds a solver's sources as the base is built, and puts what it compiles into the solver's tree.
+@dataclass(frozen=True)
+class PatchBuilds:
+    """Builds what solvers write for a task in the way its base is built."""
 
-    Sources are taken by the grader's own rules, but from the whole tree; scripts and settings of the build stay the
-    base's. It is built from a plain checkout: compiled files that a patch brings along go nowhere.
+    builder: Builder
+    base: Build
+    """The base's row, kept."""
+    tree: Path
+    """The base, built."""
+    tests: Path
+    """What grades the task."""
+    caches: Home
+    """Of the base's build alone: the compiler cache of another home knows the expert's."""
+    private: Sequence[Path]
+    """Folders and files whose contents no build may see."""
 
-    Args:
-        builder: of the task's repository.
-        base: the base's row, kept.
-        tests: what grades the task.
-        tree: the base, built.
-        testbed: the solver's tree.
-        work: folder in which it is built.
+    def fill_caches(self) -> Rejection | None:
+        """Builds the base, for its compiler cache; why that failed.
 
-    Returns:
-        Paths of compiled files that are our own now, or are gone (`grade` takes them); or why the build failed.
+        Raises:
+            EnvironmentFailed: the base cannot be made again here.
+        """
+        made = self.builder.build_elsewhere(self.base, lambda tree: True, self.caches, self._sandbox())
+        return made if isinstance(made, Rejection) else None
 
-    Raises:
-        EnvironmentFailed: the base cannot be made again here.
-    """
-    told = json.loads((tests / "task.json").read_text(encoding="utf-8"))
-    told |= {"testbed": str(testbed), "source_roots": ["."]}
-    checked_in: set[Path] = set()
+    def build(self, testbed: Path, work: Path) -> tuple[str, ...] | Rejection:
+        """Builds a solver's sources, and puts what is compiled into the solver's tree.
 
-    def lay(copy: Path) -> bool:
-        checked_in.update(compiled_files(copy))
-        changed, _ = CANDIDATE.apply_changes(told, str(tree), str(copy))
-        return bool(changed)
+        Sources are taken by the grader's own rules, but from the whole tree; scripts and settings of the build stay
+        the base's. It is built from a plain checkout: compiled files that a patch brings along go nowhere.
 
-    with _folder(work) as place:
-        try:
-            made = builder.build_patched(base, lay, Home(place))
-            if isinstance(made, Rejection) or made is None:
-                return made or ()
-            return tuple(sorted(map(str, replace_compiled(testbed, made.path, checked_in))))
-        except (OSError, ValueError) as error:
-            return Rejection(Reason.BUILD_FAILED, f"its files cannot be laid out for a build: {error}")
+        Args:
+            testbed: the solver's tree.
+            work: folder in which it is built.
+
+        Returns:
+            Paths of compiled files that are our own now, or are gone (`grade` takes them); or why the build failed.
+
+        Raises:
+            EnvironmentFailed: the base cannot be made again here.
+        """
+        told = json.loads((self.tests / "task.json").read_text(encoding="utf-8"))
+        told |= {"testbed": str(testbed), "source_roots": ["."]}
+        checked_in: set[Path] = set()
+
+        def lay(copy: Path) -> bool:
+            checked_in.update(compiled_files(copy))
+            changed, _ = CANDIDATE.apply_changes(told, str(self.tree), str(copy))
+            return bool(changed)
+
+        with _folder(work) as place:
+            try:
+                made = self.builder.build_elsewhere(self.base, lay, Home(place), self._sandbox(), self.caches)
+                if isinstance(made, Rejection) or made is None:
+                    return made or ()
+                return tuple(sorted(map(str, replace_compiled(testbed, made.path, checked_in))))
+            except (OSError, ValueError) as error:
+                return Rejection(Reason.BUILD_FAILED, f"its files cannot be laid out for a build: {error}")
+
+    def _sandbox(self) -> BubblewrapSandbox:
+        return BubblewrapSandbox(private=tuple(self.private))
 
 
 def grade(
@@ -142,7 +164,7 @@ def grade(
         private: folders and files whose contents no side may see: the home, the release, other models' patches.
         core: the core to time on; None: the least busy.
         seconds: wall time after which the grading is given up.
-        built: compiled files that are our own (`build_patched`); all others stay the base's.
+        built: compiled files that are our own (`PatchBuilds`); all others stay the base's.
 
     Raises:
         SandboxUnavailable: bubblewrap is missing.

@@ -8,6 +8,8 @@ import platform
 import shutil
 import subprocess
 import sysconfig
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,7 @@ from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.schema import to_table
 from tests.harness.building.test_native import needs_compiler
 from tests.miners.git_repository import Repository
+from tests.outside_tmp import outside_tmp
 from tests.system.commands import command
 
 pytestmark = [
@@ -32,8 +35,11 @@ pytestmark = [
 ]
 SETUP = """
 from setuptools import Extension, setup
-setup(name="lib", version="1.0", packages=["lib"], ext_modules=[Extension("lib._pairs", ["lib/pairs.c"])])
+about = {}
+exec(open("lib/version.py").read(), about)
+setup(name="lib", version=about["version"], packages=["lib"], ext_modules=[Extension("lib._pairs", ["lib/pairs.c"])])
 """
+VERSION = 'version = "1.0"\n'
 PAIRS = """
 #include <Python.h>
 /* How many pairs of numbers are equal. */
@@ -78,6 +84,20 @@ def load_result(filename):
 def check_equivalence(reference, current):
     assert reference == current
 """
+THIEF = """
+import os
+version = "1.0"
+home = os.getcwd().partition(".pq-home-")
+home = home[0] + home[1] + home[2].split(os.sep)[0]
+for place, _, names in os.walk(home):
+    for name in names:
+        path = os.path.join(place, name)
+        if name.endswith((".c", ".patch", ".jsonl")) and os.access(path, os.R_OK) and os.path.isfile(path):
+            with open(path, errors="replace") as file:
+                text = file.read()
+            if "j = i + 1; j < n" in text or "j = 0; j < i" in text:
+                raise SystemExit("found " + path)
+"""
 WHOLE = "[measure]\npairs = 6\nmax_pairs = 12\nturn_seconds = 0.05\nmost_turns = 24\n"
 
 
@@ -86,13 +106,21 @@ def _patch(before: str, after: str, path: str = "lib/pairs.c") -> str:
     return "".join(difflib.unified_diff(*lines, f"a/{path}", f"b/{path}"))
 
 
-def test_patches_in_c_are_built_and_graded(tmp_path: Path) -> None:
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Not below /tmp, of which sandboxes have their own: what is hidden here is hidden because it is private."""
+    with tempfile.TemporaryDirectory(dir=outside_tmp(), prefix=".pq-home-") as folder:
+        yield Path(folder)
+
+
+def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path) -> None:
     clone = Repository(tmp_path / "lib")
     files: dict[str, str | bytes] = {
         "pyproject.toml": 'build-system.requires = ["setuptools"]\n',
         "setup.py": SETUP,
         "lib/__init__.py": "from lib._pairs import pairs\n",
         "lib/pairs.c": PAIRS,
+        "lib/version.py": VERSION,
         "tests/test_pairs.py": "from lib import pairs\n\ndef test_pairs():\n    assert pairs([1, 2, 1, 1]) == 3\n",
     }
     base = clone.commit("Base", files)
@@ -109,6 +137,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path) -> None:
         "wrong": _patch(PAIRS, WRONG),
         "breaks": _patch(PAIRS, PAIRS.replace("long found = 0;", "long found")),
         "library": binary,
+        "thief": _patch(VERSION, THIEF, "lib/version.py"),
     }
     predictions = tmp_path / "predictions.jsonl"
     rows = [{"instance_id": "lib-1", "model_name_or_path": name, "model_patch": text} for name, text in patches.items()]
@@ -117,7 +146,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path) -> None:
     settings.write_text(WHOLE)
     words = ["evaluate", str(predictions), "expert", "--dataset", str(tasks), "--source", str(clone.folder)]
     words += ["--to", str(tmp_path / "report"), "--settings", str(settings)]
-    done = subprocess.run(command(tmp_path / "home", *words), capture_output=True, text=True, check=False)
+    done = subprocess.run(command(home, *words), capture_output=True, text=True, check=False)
     found = {row.model: row for row in read_grades(tmp_path / "report")}
     assert found.keys() == {*patches, "expert"}, done.stderr
     said = {name: (row.status, row.reason, row.why[:200]) for name, row in found.items()}
@@ -126,8 +155,9 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path) -> None:
     assert "error: expected" in found["breaks"].why, said
     assert found["wrong"].reason == "tests_fail", said
     assert found["library"].reason == "nothing_changed", said
+    assert found["thief"].reason == "not_faster", said
     assert found["memo"].status == "rejected", said
-    compiled = [path for path in (tmp_path / "home").rglob("*_pairs*.so") if "scratch" in path.parts]
+    compiled = [path for path in home.rglob("*_pairs*.so") if "scratch" in path.parts]
     assert compiled == [], "what is built of a patch goes with its grading"
 
 
