@@ -6,6 +6,7 @@ Harbor runs the same programs in a container (docs/harbor.md); rules and report 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -36,6 +37,8 @@ DISK_BYTES = 8 * 1024**3
 _GREEDY = frozenset({"memory", "processes", "disk"})
 WAYS = (("apply", "--whitespace=nowarn"), ("apply", "--whitespace=nowarn", "--ignore-whitespace", "-C1"))
 """How a patch is applied; the next is tried where one fails (GSO and SWE-bench try `patch --fuzz=5` last)."""
+_IN_THE_WAY = frozenset({errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EPERM})
+"""What a link, folder or file in the place of another gives; all else is the machine's fault."""
 _SKIPPED = shutil.ignore_patterns(".git", "__pycache__")
 _NAME = "pq-grading-"
 
@@ -127,17 +130,22 @@ class PatchBuilds:
 
         def lay(copy: Path) -> bool:
             checked_in.update(compiled_files(copy))
-            changed, _ = CANDIDATE.apply_changes(told, str(self.tree), str(copy))
+            try:
+                changed, _ = CANDIDATE.apply_changes(told, str(self.tree), str(copy))
+            except ValueError:  # too many: the grader says so
+                return False
             return bool(changed)
 
         with _folder(work) as place:
+            made = self.builder.build_elsewhere(self.base, lay, Home(place), self._sandbox(), self.caches)
+            if isinstance(made, Rejection) or made is None:
+                return made or ()
             try:
-                made = self.builder.build_elsewhere(self.base, lay, Home(place), self._sandbox(), self.caches)
-                if isinstance(made, Rejection) or made is None:
-                    return made or ()
                 return tuple(sorted(map(str, replace_compiled(testbed, made.path, checked_in))))
-            except (OSError, ValueError) as error:
-                return Rejection(Reason.BUILD_FAILED, f"its files cannot be laid out for a build: {error}")
+            except OSError as error:
+                if error.errno not in _IN_THE_WAY:
+                    raise
+                return Rejection(Reason.BUILD_FAILED, f"the patch is in the way of what the build makes: {error}")
 
     def _sandbox(self) -> BubblewrapSandbox:
         return BubblewrapSandbox(private=tuple(self.private))

@@ -131,7 +131,14 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path) -> None:
     clone.git("checkout", "-q", "-b", "library", base)
     clone.commit("A compiled module that was brought along", {library: b"no library\0"})
     binary = clone.git("diff", "--binary", base, "HEAD").decode()
+    clone.git("checkout", "-q", "-b", "linked", base)
+    (clone.folder / "lib" / "pairs.c").unlink()
+    (clone.folder / "lib").rename(clone.folder / "elsewhere")
+    (clone.folder / "lib").symlink_to("/etc")
+    clone.commit("The package is a link that leads out")
+    linked = clone.git("diff", "--binary", base, "HEAD").decode()
     patches = {
+        "link": linked,
         "same in C": _patch(PAIRS, OTHER),
         "memo": _patch(PAIRS, MEMO),
         "wrong": _patch(PAIRS, WRONG),
@@ -155,6 +162,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path) -> None:
     assert "error: expected" in found["breaks"].why, said
     assert found["wrong"].reason == "tests_fail", said
     assert found["library"].reason == "nothing_changed", said
+    assert found["link"].status == "rejected" and not list(Path("/etc").glob("_pairs*")), said
     assert found["thief"].reason == "not_faster", said
     assert found["memo"].status == "rejected", said
     compiled = [path for path in home.rglob("*_pairs*.so") if "scratch" in path.parts]
