@@ -9,6 +9,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -124,6 +125,9 @@ def entry() -> NoReturn:
                 stream.flush()
         os._exit(ends[0])
 
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what runs is ended, and what is done is kept
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     atexit.register(leave)  # the handlers of what is imported later run before it
     try:
         main()

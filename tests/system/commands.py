@@ -13,5 +13,6 @@ def command(home: Path | None, *arguments: str) -> list[str]:
 
 
 def heed_interrupts() -> None:
-    """For `preexec_fn`: Ctrl-C ends the program also where a shell with "&" has told it to ignore that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """For `preexec_fn`: Ctrl-C and the like end the program also where a shell with "&" or nohup made them ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

@@ -119,9 +119,11 @@ def test_predictions_are_graded_kept_and_compared(
     assert "holds grades of another protocol" in said.stderr
 
 
-def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(
-    curated: Curated, settings: Path, tmp_path: Path, perfquarry: Callable[..., Any]
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda end: end.name)
+def test_an_end_from_outside_leaves_no_process_and_the_same_command_goes_on(
+    curated: Curated, settings: Path, tmp_path: Path, end: signal.Signals
 ) -> None:
+    """Ctrl-C, the end that a scheduler sends, and that of a terminal which is closed."""
     words = ("evaluate", "expert", "--dataset", "demo", "--settings", str(settings), "--to", str(tmp_path / "report"))
     begun = subprocess.Popen(
         command(curated.home, *words),
@@ -138,7 +140,7 @@ def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(
         graders = [one for one in children if any("grade.py" in word for word in _words(one))]
     assert graders, begun.communicate(timeout=60)[0]
     below = [*graders, *graders[0].children(recursive=True)]
-    begun.send_signal(signal.SIGINT)
+    begun.send_signal(end)
     said = begun.communicate(timeout=60)[0]
     assert begun.returncode == 130 and "Traceback" not in said, said
     gone, left = psutil.wait_procs(below, timeout=20)
