@@ -61,13 +61,22 @@ def of_cpu(pair, node, _, part, role="cand"):
     return hodges_lehmann([b - c - part * max(0.0, calls * (share * inner - claim)) for b, c, inner, claim in rows])
 
 
-def of_first(pair, nodes):
+def of_first(pair, nodes, part=PART, role="cand"):
     """The same for first calls by the wall clock, all workloads together."""
-    base, cand = (pair.turns[role] for role in ("base", "cand"))
+    base, cand = (pair.turns[one] for one in ("base", role))
     return sum(
-        base[node].first_outside - cand[node].first_outside - PART * (base[node].first - cand[node].first)
+        base[node].first_outside - cand[node].first_outside - part * (base[node].first - cand[node].first)
         for node in nodes
     )
+
+
+def short_of_first(session, first):
+    """Seconds that the wall clock lacks for certain of half of what first calls claim; None where it cannot tell.
+
+    There is one first call a pair; what lacks has to be more than half of what the clocks differ by for the expert's.
+    """
+    differ = median([abs(of_first(pair, session.nodes, 1.0, "gold")) for pair in session.pairs])
+    return -first[1] if first[2] < -differ / 2 else None
 
 
 def lies(session):

@@ -2,7 +2,7 @@
 
 import math
 
-from outside import WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim
+from outside import WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim, short_of_first
 from users import Trouble
 
 FIRST_GAIN = 0.02
@@ -48,8 +48,9 @@ class RewardRules(object):
         if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
             return False
         seen = self._saved()
-        accusing = any(short_of_claim(session, clock, seen[clock]) is not None for clock in CLOCKS)
-        if accusing or lies(session) or disagrees(session, self._threshold):
+        accusing = [short_of_claim(session, clock, seen[clock]) for clock in CLOCKS]
+        accusing.append(short_of_first(session, self._first()))
+        if any(one is not None for one in accusing) or lies(session) or disagrees(session, self._threshold):
             return len(session.pairs) >= ACCUSING
         return all(seen[clock][0] > 0 for clock in WALLS)
 
@@ -106,7 +107,7 @@ class RewardRules(object):
         short = falls_short(self._session, self._threshold)
         lied = lies(self._session)
         apart = disagrees(self._session, self._threshold)
-        first = self._session.over_pairs(lambda pair: of_first(pair, self._session.nodes))
+        first = self._first()
         self._facts.update(saved_outside=dict(seen, first=first), short_of_expert_outside=short, contradicted=lied)
         self._facts["in_process_doubted"] = apart
         for clock in CLOCKS:
@@ -127,12 +128,16 @@ class RewardRules(object):
             if low > 0:
                 said = "from outside it is slower than the clock inside says"
                 return "%s: %s %.3g s more than the expert's allows" % (said, clock, middle)
-        if first[2] < 0:
-            return "the clock inside says more of first calls than is seen from outside: %.3g s short" % -first[1]
+        lacks = short_of_first(self._session, first)
+        if lacks is not None:
+            return "the clock inside says more of first calls than is seen from outside: %.3g s short" % lacks
         return None
 
     def _of_expert(self, nodes):
         return self._session.over_pairs(lambda pair: pair.of_expert(nodes))
+
+    def _first(self):
+        return self._session.over_pairs(lambda pair: of_first(pair, self._session.nodes))
 
     def _saved(self):
         return {clock: saved(self._session, clock) for clock in CLOCKS}
