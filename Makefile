@@ -15,7 +15,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-gradings bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -87,6 +87,9 @@ bench-aa: setup-dev ## false acceptance, power and spread, really measured (ARGS
 
 bench-cheats: setup-dev ## the corpus of cheats and honest changes, graded by perfquarry evaluate
 	$(BIN)/python -m benchmarks.cheats $(ARGS)
+
+bench-gradings: setup-dev ## four models that are written by hand, graded twice on real tasks (ARGS: FOLDER NAME=HOME=CLONE ...)
+	$(BIN)/python -m benchmarks.gradings $(ARGS)
 
 bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
 	$(BIN)/python -m benchmarks.agreement $(ARGS)

@@ -107,10 +107,10 @@ def section(
     rows = [[model, *(_scored(look, model) for look in (ones, twos))] for model in models]
     equal = [key for key in both if ones[key].status == twos[key].status]
     same = [key for key in both if ones[key].against_expert == twos[key].against_expert]
-    tasks = {task for task, _ in both}
+    tasks, again = ({task for task, _ in keys} for keys in (ones, both))
     lines = [
-        f"{machine_facts()}. {len(tasks)} tasks of {len(first)} repositories, two gradings at a time. The cheat's "
-        "patches remember the answers of the functions that the expert changed.",
+        f"{machine_facts()}. {len(tasks)} tasks of {len(first)} repositories, {len(again)} of them twice, two "
+        "gradings at a time. The cheat's patches remember the answers of the functions that the expert changed.",
         "",
         table(("model", "first look (scored of graded)", "second look"), rows),
         "",
@@ -124,6 +124,11 @@ def section(
         f"- {task}, {model}: {_told(ones[task, model])}; then {_told(twos[task, model])}"
         for task, model in both
         if {ones[task, model].status == "kept", twos[task, model].status == "kept"} != {model == EXPERT}
+    ]
+    lines += [
+        f"- {task}, {model}, once: {_told(row)}"
+        for (task, model), row in sorted(ones.items())
+        if (task, model) not in twos and (row.status == "kept") != (model == EXPERT)
     ]
     lines += [f"- not graded: {task}: {why}" for task, why in sorted(left.items())]
     return "\n".join(lines) + "\n"
