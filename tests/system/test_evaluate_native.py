@@ -24,6 +24,7 @@ from perfquarry.data.schema import to_table
 from tests.harness.building.test_native import needs_compiler
 from tests.miners.git_repository import Repository
 from tests.outside_tmp import outside_tmp
+from tests.six_functions import REST
 from tests.system.commands import command
 
 pytestmark = [
@@ -60,29 +61,18 @@ HALF = PAIRS.replace("j = 0; j < n", "j = i + 1; j < n").replace("(found - n) / 
 OTHER = PAIRS.replace("j = 0; j < n", "j = 0; j < i").replace("(found - n) / 2", "found")
 MEMO = PAIRS.replace("long found = 0;", "static long found = 0; if (found) return PyLong_FromLong((found - n) / 2);")
 WRONG = HALF.replace("PyLong_FromLong(found)", "PyLong_FromLong(found + 1)")
-SCRIPT = """
+SCRIPT = f"""
 import random
 from lib import pairs
+{REST}
 
 def setup():
     drawn = random.Random(7)
     return [drawn.randrange(400) for _ in range(1500)]
 
+
 def experiment(values):
     return pairs(values)
-
-def store_result(result, filename):
-    import json
-    with open(filename, "w") as file:
-        json.dump(result, file)
-
-def load_result(filename):
-    import json
-    with open(filename) as file:
-        return json.load(file)
-
-def check_equivalence(reference, current):
-    assert reference == current
 """
 THIEF = """
 import os
