@@ -47,12 +47,14 @@ class RewardRules(object):
             return True
         if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
             return False
+        many = len(session.pairs) >= ACCUSING
         seen = self._saved()
         accusing = [short_of_claim(session, clock, seen[clock]) for clock in CLOCKS]
         accusing.append(short_of_first(session, self._first()))
         if any(one is not None for one in accusing) or lies(session) or disagrees(session, self._threshold):
-            return len(session.pairs) >= ACCUSING
-        return all(seen[clock][0] > 0 for clock in WALLS)
+            return many
+        # a wall that does not see the expert's gain either says no more with more pairs
+        return all(seen[clock][0] > 0 or many and saved(session, clock, "gold")[0] <= 0 for clock in WALLS)
 
     def shortfall(self):
         """(code, why) where there is no reward; None where there is one.
