@@ -15,7 +15,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-gradings bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test test-rooms test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-gradings bench-cheats bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -29,7 +29,9 @@ curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)
 
 test: setup-dev ## format, lint, types, import rules, and the tests of the rooms
-	$(MAKE) --no-print-directory --jobs 2 --output-sync check hostile
+	$(MAKE) --no-print-directory --jobs 3 --keep-going check hostile test-rooms
+
+test-rooms: setup-dev
 	$(TESTS) -m "not slow and not system"
 
 test-unit: setup-dev ## the tests that run no program of a repository
@@ -41,8 +43,8 @@ test-sandbox: setup-dev ## the tests that build, run, time or grade programs
 test-system: setup-dev ## the tests of whole commands, pages, servers and workers
 	$(TESTS) -m "not slow and system"
 
-hostile: setup-dev  # by themselves: which other programs they meet is not theirs
-	$(BIN)/python -m pytest -m "not slow" $(HOSTILE)
+hostile: setup-dev  # in a process of their own, which they look at; most of them wait for their limits
+	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/hostile -m "not slow" $(HOSTILE) $(if $(AGAIN),--last-failed --last-failed-no-failures none || [ $$? = 5 ])
 
 test-all: setup-dev check ## all tests, the slow ones too
 	$(BIN)/python -m pytest

@@ -164,6 +164,9 @@ class Claims:
     def close(self) -> None:
         """Frees what this process holds and ends its heartbeat."""
         self._closed.set()
+        with self._starting:
+            if self._heart is not None:
+                self._heart.join()  # a connection that it uses would outlive the engine
         try:
             with self._connected() as connection:
                 connection.execute(delete(_claims).where(_held, _claims.c.holder == self.holder))
