@@ -19,6 +19,20 @@ def test_threads_may_parse_at_once() -> None:
     assert {len(tree.body) for tree in trees} == {40}
 
 
+def test_what_a_librarys_thread_disturbs_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ast.parse("x = 1")
+    answers: list[ast.Module | SystemError] = [SystemError("AST constructor recursion depth mismatch"), found]
+
+    def disturbed(_: object) -> ast.Module:
+        answer = answers.pop(0)
+        if isinstance(answer, SystemError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert parse("x = 1") is found and not answers
+
+
 def test_what_is_wrong_is_told_as_ever() -> None:
     with pytest.raises(SyntaxError):
         parse("def :")
