@@ -54,7 +54,8 @@ def task_toml(
     """`task.toml`; nothing of it is shown to the solver.
 
     The verifier's container is a fresh one of the same image, and the folder the solver worked in is brought into it as
-    an artifact: no program of the solver's container has a part in that. `image` has the base at `TESTBED`, and is
+    an artifact: no program of the solver's container has a part in that. (With `exclude`, that container's tar would
+    pack it.) `image` has the base at `TESTBED`, and is
     named by digest where others are to pull it.
     """
     published = {"speedup": task.speedup, "low": task.low, "high": task.high, "delta": task.delta}
@@ -126,7 +127,7 @@ their speedup."""
 
 def dockerfile(image: str) -> str:
     """The environment for programs that build it: the image, and nothing more."""
-    return f"FROM {image}\n"
+    return f"FROM {image}\nWORKDIR {TESTBED}\n"
 
 
 def test_script(runnable: RunnableTask) -> str:
@@ -139,12 +140,15 @@ def solution(files: ExpertFiles) -> str:
     """`solution/solve.sh`: the expert's files put in place."""
     lines = [f"rm -f {shlex.quote(path)}" for path in files.deleted]
     if files.written:
-        lines.append('cp -R "$here/files/." .')
+        parts = " ".join(f'"$here/{name}"' for name in files.archive)
+        lines.append(f"cat {parts} | base64 -d | tar -xz --no-same-owner")
     return "\n".join(["#!/bin/sh", "set -e", 'here=$(cd "$(dirname "$0")" && pwd)', f"cd {TESTBED}", *lines]) + "\n"
 
 
-def grading(task: Task, runnable: RunnableTask, deleted: Sequence[str], settings: MeasureSettings) -> dict[str, Any]:
-    """`tests/task.json`: all that the grader (`harness/grader`) is told."""
+def grading(
+    task: Task, runnable: RunnableTask, base: Sequence[str], expert: ExpertFiles, settings: MeasureSettings
+) -> dict[str, Any]:
+    """`tests/task.json`: all that the grader (`harness/grader`) is told; `base` names the files that hold the base."""
     workloads = [
         {
             "node": one.node,
@@ -159,9 +163,9 @@ def grading(task: Task, runnable: RunnableTask, deleted: Sequence[str], settings
         "testbed": TESTBED,
         "work": WORK,
         "logs": ARTIFACT,
-        "base": "base.tar.gz",
-        "gold": "gold.tar.gz",
-        "gold_deleted": list(deleted),
+        "base": list(base),
+        "gold": list(expert.archive),
+        "gold_deleted": list(expert.deleted),
         "python": runnable.python,
         "source_roots": runnable.source_roots,
         "protected": runnable.protected,

@@ -1,8 +1,8 @@
 """Python's syntax, one text at a time.
 
 CPython up to 3.12.1 counts the depth of nested syntax for all threads together: where two parse at once, a good text
-ends in `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905). Libraries parse, too, in threads
-of their own: what they disturb is read again.
+ends in `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905). Libraries parse, too, in
+threads of their own: what they disturb is read again.
 """
 
 from __future__ import annotations

@@ -213,6 +213,7 @@ class Gradings:
         self._writing = threading.Lock()
         self.left_out = {name: why for name, task in self._tasks.items() if (why := not_gradable(task))}
         """By task why it cannot be graded at all: no model's failure."""
+        self._named = set[str]()
 
     def rows(self) -> list[Grade]:
         """All grades of tasks that can be graded, in order."""
@@ -247,8 +248,10 @@ class Gradings:
         with self._writing:
             self._left -= len(group)
             if row is None:
-                why = self.left_out[task.task_id].splitlines()[0]
-                self._say(f"{task.task_id}: cannot be graded here: {why}")
+                if task.task_id not in self._named:
+                    self._named.add(task.task_id)
+                    why = self.left_out[task.task_id].splitlines()[0]
+                    self._say(f"{task.task_id}: cannot be graded here: {why}")
                 return
             self.store.append([row.model_copy(update={"model": one.model, "attempt": one.attempt}) for one in group])
             for one in group:
@@ -306,7 +309,7 @@ class Gradings:
                 return None
             place = self._work / task.task_id
             head = made.head.tree if _compiled(made.base) != _compiled(made.head) else None
-            write_grader(task, made.base, place / "tests", place / "files", self.settings.measure, head)
+            write_grader(task, made.base, place / "tests", self.settings.measure, head)
             caches = Home(place / "caches")
             builds = PatchBuilds(made.builder, made.build, made.base.tree, place / "tests", caches, self.private)
             if head and (failed := builds.fill_caches()):

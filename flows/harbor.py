@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -206,7 +207,10 @@ def write_task(
     """Writes the folder of one task from its built base and the image that holds the base at `TESTBED`."""
     (folder / "environment").mkdir(parents=True)
     tests = folder / "tests"
-    runnable, expert = write_grader(task, base, tests, folder / "solution" / "files", MeasureSettings())
+    runnable, expert = write_grader(task, base, tests, MeasureSettings())
+    (folder / "solution").mkdir()
+    for name in expert.archive:
+        shutil.copyfile(tests / name, folder / "solution" / name)
     texts = {
         "task.toml": harbor.task_toml(task, image, network, version("perfquarry"), MeasureSettings(), org),
         "instruction.md": harbor.instruction(task, problem, setting),
@@ -222,25 +226,23 @@ def write_task(
 
 
 def write_grader(
-    task: Task, base: BuiltSide, tests: Path, files: Path, settings: MeasureSettings, head: Path | None = None
+    task: Task, base: BuiltSide, tests: Path, settings: MeasureSettings, head: Path | None = None
 ) -> tuple[harbor.RunnableTask, ExpertFiles]:
-    """Writes all that grades a task into `tests`, and the expert's files, as they are, into `files`.
+    """Writes all that grades a task into `tests`.
 
     Args:
         head: the expert's tree, built, where its compiled files are others than the base's.
     """
-    for folder in (tests, files):
-        folder.mkdir(parents=True)
-    expert = pack_expert(base.tree, task.patch, tests / "gold.tar.gz", files, head)
+    tests.mkdir(parents=True)
+    expert = pack_expert(base.tree, task.patch, tests, head)
     runnable = harbor.RunnableTask(
         python=str(base.python),
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
         tests=tests_of(task, base.tree),
         protected=TESTS.pattern,
     )
-    pack_base(base.tree, tests / "base.tar.gz")
     pack_grader(tests)
-    told = harbor.grading(task, runnable, expert.deleted, settings)
+    told = harbor.grading(task, runnable, pack_base(base.tree, tests), expert, settings)
     (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
     return runnable, expert
 

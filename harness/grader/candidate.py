@@ -7,7 +7,9 @@ standard library or of the environment stay the base's. Of compiled files those 
 built of the solver's sources (`built` in task.json).
 """
 
+import base64
 import errno
+import io
 import os
 import re
 import shutil
@@ -28,9 +30,13 @@ LARGEST = 32 * 1024**2
 MOST = 5000
 
 
-def extract(archive, folder):
-    """Unpacks an archive of ours; the names of what is in it."""
-    with tarfile.open(archive) as tar:
+def extract(parts, folder):
+    """Unpacks an archive of ours, which is text (base64) in several files; the names of what is in it."""
+    packed = b""
+    for part in parts:
+        with open(part, "rb") as file:
+            packed += base64.b64decode(file.read())
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
         if sys.version_info >= (3, 12):
             tar.extractall(folder, filter="tar")
         else:
@@ -42,11 +48,11 @@ def make_sides(task, here, work):
     """Fills work/base, its copy work/same, work/gold and work/cand; the changed files, and those left out with why."""
     base, gold, cand = (os.path.join(work, name) for name in ("base", "gold", "cand"))
     os.makedirs(base)
-    extract(os.path.join(here, task["base"]), base)
+    extract([os.path.join(here, part) for part in task["base"]], base)
     compile_trees([base])
     for other in (gold, cand, os.path.join(work, "same")):
         shutil.copytree(base, other, symlinks=True)
-    for path in extract(os.path.join(here, task["gold"]), gold):
+    for path in extract([os.path.join(here, part) for part in task["gold"]], gold):
         forget_bytecode(os.path.join(gold, path))
     for path in task["gold_deleted"]:
         os.remove(os.path.join(gold, path))

@@ -1,7 +1,7 @@
 """Grades the change of a solver: `python -E -s -S grade.py task.json`; standard library, Python 3.6 to 3.14.
 
-Writes `reward.json` ({"reward": 0 or 1}) and `grading.json` (why) into the folder of logs. Where the
-machine or we failed, no reward is written and the exit code is 1: nobody is graded by an accident.
+Writes `reward.json` ({"reward": 0 or 1}), `reward.txt` (0 or 1) and `grading.json` (why) into the folder of logs. Where
+the machine or we failed, no reward is written and the exit code is 1: nobody is graded by an accident.
 
 1 when all of this holds:
 - tests that pass on the base and on the expert's side pass, and workloads' results equal the base's;
@@ -63,6 +63,8 @@ def main(path):
         return 1
     with open(os.path.join(logs, "reward.json"), "w") as file:
         json.dump({"reward": facts["reward"]}, file)
+    with open(os.path.join(logs, "reward.txt"), "w") as file:
+        file.write("%d\n" % facts["reward"])
     return 0
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import importlib.util
+import io
 import os
 import re
 import shutil
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 from perfquarry.data.git import git_in_tree
 from perfquarry.harness.probing.prober import PROBE
@@ -41,6 +43,8 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = fa
 """Of the solver's repository; ours names files of this machine."""
 COMPILED = re.compile(r"\.(so(\.[\d.]+)?|pyd|dylib)$")
 _LEFT_OUT = frozenset({".git", "__pycache__"})
+PART_BYTES = 57 * 100_000
+"""Of an archive, what one text file of it holds: 7.4 MiB as base64, in lines of 76 characters."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class ExpertFiles:
 
     written: tuple[str, ...]
     deleted: tuple[str, ...]
+    archive: tuple[str, ...]
+    """Names of the text files that hold what was written."""
 
 
 def pack_repository(tree: Path, made: datetime, to: Path) -> None:
@@ -78,12 +84,13 @@ def pack_repository(tree: Path, made: datetime, to: Path) -> None:
             extra = copy / ".git" / name
             shutil.rmtree(extra) if extra.is_dir() else extra.unlink(missing_ok=True)
         (copy / ".git" / "config").write_text(_CONFIG, encoding="utf-8")
-        _pack(copy, sorted(copy.rglob("*")), to)
+        with to.open("wb") as file:
+            _pack(copy, sorted(copy.rglob("*")), file)
 
 
-def pack_base(tree: Path, to: Path) -> None:
-    """Writes the tree alone to a tar.gz archive."""
-    _pack(tree, _files(tree), to)
+def pack_base(tree: Path, folder: Path) -> tuple[str, ...]:
+    """Writes the tree alone to an archive in text files of a folder; their names."""
+    return _pack_as_text(tree, _files(tree), folder, "base")
 
 
 def compiled_files(tree: Path) -> set[Path]:
@@ -93,14 +100,13 @@ def compiled_files(tree: Path) -> set[Path]:
     }
 
 
-def pack_expert(tree: Path, patch: str, archive: Path, folder: Path, head: Path | None = None) -> ExpertFiles:
-    """Writes the files that a patch adds or changes to a tar.gz archive and, as they are, into a folder.
+def pack_expert(tree: Path, patch: str, folder: Path, head: Path | None = None) -> ExpertFiles:
+    """Writes the files that a patch adds or changes to an archive in text files of a folder.
 
     Args:
         tree: the base, built.
         patch: the expert's.
-        archive: the archive to write.
-        folder: where the files go as they are.
+        folder: of the archive.
         head: the expert's tree, built, where its compiled files are others than the base's: they belong to it.
 
     Raises:
@@ -117,11 +123,8 @@ def pack_expert(tree: Path, patch: str, archive: Path, folder: Path, head: Path 
             replace_compiled(copy, head)
         before, after = ({path.relative_to(top) for path in _files(top)} for top in (tree, copy))
         written = sorted(path for path in after if not _same(tree / path, copy / path))
-        for path in written:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(copy / path, folder / path, follow_symlinks=False)
-        _pack(copy, [copy / path for path in written], archive)
-    return ExpertFiles(tuple(map(str, written)), tuple(sorted(map(str, before - after))))
+        parts = _pack_as_text(copy, [copy / path for path in written], folder, "expert")
+    return ExpertFiles(tuple(map(str, written)), tuple(sorted(map(str, before - after))), parts)
 
 
 def replace_compiled(tree: Path, built: Path, keep: Set[Path] = frozenset()) -> set[Path]:
@@ -163,7 +166,18 @@ def _files(tree: Path) -> list[Path]:
     return sorted(found)
 
 
-def _pack(top: Path, paths: Iterable[Path], to: Path) -> None:
+def _pack_as_text(top: Path, paths: Iterable[Path], folder: Path, name: str) -> tuple[str, ...]:
+    """An archive as base64: of files that are no text, and of large ones, git hosts keep pointers in a repository."""
+    packed, names = io.BytesIO(), list[str]()
+    _pack(top, paths, packed)
+    packed.seek(0)
+    while part := packed.read(PART_BYTES):
+        names.append(f"{name}.{len(names)}.b64")
+        (folder / names[-1]).write_bytes(base64.encodebytes(part))
+    return tuple(names)
+
+
+def _pack(top: Path, paths: Iterable[Path], to: IO[bytes]) -> None:
     """The same bytes for the same files: no times, no owners."""
 
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -174,8 +188,7 @@ def _pack(top: Path, paths: Iterable[Path], to: Path) -> None:
         return info
 
     with (
-        to.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=MTIME) as packed,
+        gzip.GzipFile(filename="", mode="wb", fileobj=to, mtime=MTIME) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):
         for path in paths:

@@ -61,7 +61,9 @@ def test_the_toml_says_what_harbor_reads() -> None:
     assert read["schema_version"] == "1.4" and read["artifacts"] == ["/testbed"]
     assert read["task"]["name"] == "perfquarry/a__b-0123456789"
     assert read["verifier"]["environment_mode"] == "separate" and "environment" not in read["verifier"]
-    assert read["environment"]["docker_image"] == IMAGE and harbor.dockerfile(IMAGE) == f"FROM {IMAGE}\n"
+    assert (
+        read["environment"]["docker_image"] == IMAGE and harbor.dockerfile(IMAGE) == f"FROM {IMAGE}\nWORKDIR /testbed\n"
+    )
     assert read["environment"]["network_mode"] == "no-network" and read["environment"]["workdir"] == "/testbed"
     assert read["metadata"]["licence"] == 'Odd "licence" \\ \x7f\nof two lines'
     assert read["metadata"]["hidden_workloads"] == 0
@@ -81,17 +83,20 @@ def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
 
 def test_the_grader_is_told_all_workloads_and_times_many_of_them_shorter() -> None:
     whole = task(workload("unit-test", "t.py::a"), workload("generated", HIDDEN, "hidden"))
-    told = harbor.grading(whole, RUNNABLE, ["old.py"], MeasureSettings())
+    expert = ExpertFiles(("new.py",), ("old.py",), ("expert.0.b64",))
+    told = harbor.grading(whole, RUNNABLE, ["base.0.b64"], expert, MeasureSettings())
     test, script = told["workloads"]
     assert (test["node"], test["script"], test["hidden"]) == ("t.py::a", False, False)
     assert (script["code"], script["script"], script["hidden"]) == (HIDDEN, True, True)
-    assert told["gold_deleted"] == ["old.py"] and told["schedule"]["pairs"] == 6
+    assert (told["base"], told["gold"], told["gold_deleted"]) == (["base.0.b64"], ["expert.0.b64"], ["old.py"])
+    assert told["schedule"]["pairs"] == 6
     assert told["schedule"]["turn_seconds"] == 0.25
     many = whole.model_copy(update={"workloads": whole.workloads * 4})
-    assert harbor.grading(many, RUNNABLE, [], MeasureSettings())["schedule"]["turn_seconds"] == 0.125
+    shorter = harbor.grading(many, RUNNABLE, ["base.0.b64"], expert, MeasureSettings())
+    assert shorter["schedule"]["turn_seconds"] == 0.125
 
 
 def test_the_scripts_quote_what_they_name() -> None:
     assert "exec '/envs/it'\"'\"'s/bin/python' -E -s -S" in harbor.test_script(RUNNABLE)
-    script = harbor.solution(ExpertFiles(written=("a.py",), deleted=("b c.py",)))
-    assert "rm -f 'b c.py'" in script and 'cp -R "$here/files/." .' in script
+    script = harbor.solution(ExpertFiles(written=("a.py",), deleted=("b c.py",), archive=("expert.0.b64",)))
+    assert "rm -f 'b c.py'" in script and 'cat "$here/expert.0.b64" | base64 -d | tar -xz' in script

@@ -182,6 +182,7 @@ FAULTS: dict[str, tuple[str, Callable[[Published], object]]] = {
     "a folder nobody names": ("task folders", sums(lambda one: shutil.copytree(one.task, one.folder / "tasks" / "b"))),
     "another patch in the folder": ("task contents", within_task("solution/expert.patch", "+other")),
     "another image in the Dockerfile": ("task contents", within_task("environment/Dockerfile", "FROM debian\n")),
+    "a file that is no text": ("task contents", within_task("tests/base.0.b64", "\0")),
     "no script of tests": ("task contents", sealed(lambda one: (one.task / "tests" / "test.sh").unlink())),
     "an image that is not there": ("images", lost),
     "an image without the base": ("images", lambda one: one.image(base=False)),

@@ -253,7 +253,7 @@ def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -
     assert sorted(kinds) == ["blob"] * 3 + ["commit"] + ["tree"] * 2
 
 
-def test_the_experts_files_are_those_of_the_patch(tmp_path: Path) -> None:
+def test_the_experts_files_are_those_of_the_patch(part: Any, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "a.py").write_text("one\n")
@@ -262,8 +262,9 @@ def test_the_experts_files_are_those_of_the_patch(tmp_path: Path) -> None:
         "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+1\n"
         "diff --git a/b.py b/b.py\ndeleted file mode 100644\n--- a/b.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-two\n"
     )
-    files = pack_expert(tree, patch, tmp_path / "gold.tar.gz", tmp_path / "files")
+    files = pack_expert(tree, patch, tmp_path)
     assert (files.written, files.deleted) == (("a.py",), ("b.py",))
-    assert (tmp_path / "files" / "a.py").read_text() == "1\n" and (tree / "a.py").read_text() == "one\n"
-    with tarfile.open(tmp_path / "gold.tar.gz") as tar:
-        assert tar.getnames() == ["a.py"]
+    assert (tree / "a.py").read_text() == "one\n"
+    assert files.archive == ("expert.0.b64",) and (tmp_path / "expert.0.b64").read_text().isascii()
+    assert part("candidate").extract([tmp_path / "expert.0.b64"], tmp_path / "out") == ["a.py"]
+    assert (tmp_path / "out" / "a.py").read_text() == "1\n"
