@@ -27,8 +27,6 @@ from perfquarry.harness.grading.task_folder import TESTBED
 from perfquarry.harness.trees.clone_git import MissingObjects, git
 
 _RECIPE = ("python", "requirements", "install_commands", "source_roots", "environment_id")
-HUB_LARGEST = 10 * 1024**2
-"""Bytes of a file from which on the Hub keeps it outside of git, if it is a text."""
 _WANTED = ("task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "tests/task.json",
            "solution/solve.sh", "solution/expert.patch")  # fmt: skip
 
@@ -245,7 +243,7 @@ def folders(opened: Opened) -> Iterator[str]:
             yield f"{row.task_id}: these files are missing in its folder: {', '.join(missing)}"
             continue
         for path in sorted(place.rglob("*")):
-            if path.is_file() and not _kept_by_git(path):
+            if path.is_file() and not task_folders.kept_by_git(path):
                 yield f"{path.relative_to(opened.folder)} is no text, or large: clones of the Hub get a pointer instead"
         yield from (f"{row.task_id}: {what}" for what in _folder(place, row, task))
 
@@ -271,18 +269,6 @@ def _folder(place: Path, row: ReleasedFolder, task: ReleasedTask) -> Iterator[st
     same = (row.licence, row.licence_url, row.speedup, row.machine_id, row.created_at)
     if same != (task.licence, task.licence_url, task.speedup, task.machine_id, task.created_at):
         yield "the table 'tasks' says other facts than default"
-
-
-def _kept_by_git(file: Path) -> bool:
-    """Whether a file comes with a clone from the Hub: others come with git-lfs alone, which Harbor does not ask for."""
-    if file.stat().st_size > HUB_LARGEST:
-        return False
-    content = file.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return b"\0" not in content
 
 
 def _text(file: Path) -> str:

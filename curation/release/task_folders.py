@@ -24,6 +24,9 @@ FOLDER = "tasks"
 HASH = "cd PATH && find . -type f | LC_ALL=C sort | xargs -d '\\n' sha256sum | sha256sum"
 """What `sha256` of a task folder is, as a command."""
 
+HUB_LARGEST = 10 * 1024**2
+"""Bytes of a file from which on the Hub keeps it outside of git, if it is a text."""
+
 
 class ManifestTask(Record):
     """One task folder in `manifest.json`."""
@@ -69,6 +72,18 @@ def manifest_of(name: str, version: str, rows: Iterable[ReleasedFolder], image_b
     same = set(ManifestTask.model_fields)
     tasks = [ManifestTask.model_validate(row.model_dump(include=same)) for row in rows]
     return TaskManifest(name=name, version=version, image_bytes=image_bytes, tasks=tasks)
+
+
+def kept_by_git(file: Path) -> bool:
+    """Whether a file comes with a clone from the Hub: others come with git-lfs alone, which Harbor does not ask for."""
+    if file.stat().st_size > HUB_LARGEST:
+        return False
+    content = file.read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in content
 
 
 def hash_of(folder: Path) -> str:
