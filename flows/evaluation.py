@@ -43,7 +43,7 @@ from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.host import Graded, PatchBuilds, grade, patched_copy
-from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER, compiled_files
+from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER, built_otherwise, compiled_files
 from perfquarry.harness.leases.leases import scratch_folder
 from perfquarry.harness.measuring.machine import POLL_SECONDS, machine_facts, measurement_lock
 from perfquarry.harness.probing.prober import PROBE
@@ -308,7 +308,7 @@ class Gradings:
                 self.left_out[task.task_id] = str(error)
                 return None
             place = self._work / task.task_id
-            head = made.head.tree if _compiled(made.base) != _compiled(made.head) else None
+            head = made.head.tree if built_otherwise(made.base.tree, made.head.tree) else None
             write_grader(task, made.base, place / "tests", self.settings.measure, head)
             caches = Home(place / "caches")
             builds = PatchBuilds(made.builder, made.build, made.base.tree, place / "tests", caches, self.private)
@@ -328,11 +328,6 @@ class Gradings:
 
 def _key(one: Prediction | Grade) -> tuple[str, str]:
     return one.task_id, one.patch_id
-
-
-def _compiled(side: BuiltSide) -> dict[Path, bytes]:
-    """The compiled files of a side, by path."""
-    return {path: (side.tree / path).read_bytes() for path in compiled_files(side.tree)}
 
 
 def in_words(row: Grade) -> str:

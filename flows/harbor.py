@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from perfquarry.curation import Network, harbor
-from perfquarry.curation.in_force import made_of, newest_findings_of
+from perfquarry.curation.in_force import newest_findings_of
 from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.curation.release.selection import Selection, kept_from_solvers
@@ -22,13 +22,13 @@ from perfquarry.curation.revalidation import fallen
 from perfquarry.data.errors import InputError
 from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Problem, Revalidation, Setting, Task
+from perfquarry.data.records import Problem, Revalidation, Setting, Task
 from perfquarry.data.settings import MeasureSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.images import reopen
 from perfquarry.flows.reports import size
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading.task_folder import ExpertFiles, pack_base, pack_expert, pack_grader
+from perfquarry.harness.grading.task_folder import ExpertFiles, built_otherwise, pack_base, pack_expert, pack_grader
 from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from perfquarry.harness.images.sides import Images, save_images
@@ -165,18 +165,17 @@ class PublishedFolders:
 def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide | None, str]:
     """The base of a task, made again; or why the grader cannot grade it.
 
-    It cannot where the two sides need different native builds (containers have no compilers), where a workload is a
-    docstring of a file to be changed, and where tests need a recipe's variables or options.
+    It cannot where the sides' compiled files differ (containers have no compilers), where a workload is a docstring of
+    a file to be changed, and where tests need a recipe's variables or options.
 
     Raises:
         EnvironmentFailed: the base cannot be made again here.
     """
-    why = not_gradable(task)
-    if len({row.build_id for row in made_of(store, Build, task.repo, [task])}) > 1:
-        why = "its change needs a native build of its own, which is not made in containers: perfquarry evaluate does"
-    if why:
+    if why := not_gradable(task):
         return None, why
-    base, _ = reopen(home, store, task)
+    base, head = reopen(home, store, task)
+    if built_otherwise(base.tree, head.tree):
+        return None, "its change needs a native build of its own, which no container makes: perfquarry evaluate does"
     if base.variables or base.test_arguments:
         return None, "its tests need `environment` or `test_arguments` of a recipe"
     return base, ""

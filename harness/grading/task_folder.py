@@ -100,6 +100,13 @@ def compiled_files(tree: Path) -> set[Path]:
     }
 
 
+def built_otherwise(one: Path, other: Path) -> bool:
+    """Whether the compiled files of two trees differ."""
+    return compiled_files(one) != (paths := compiled_files(other)) or any(
+        not CANDIDATE.same(one / path, other / path) for path in paths
+    )
+
+
 def pack_expert(tree: Path, patch: str, folder: Path, head: Path | None = None) -> ExpertFiles:
     """Writes the files that a patch adds or changes to an archive in text files of a folder.
 

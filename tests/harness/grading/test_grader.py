@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from perfquarry.curation.intervals import hodges_lehmann, shift_interval
-from perfquarry.harness.grading.task_folder import pack_expert, pack_repository
+from perfquarry.harness.grading.task_folder import built_otherwise, pack_expert, pack_repository
 from perfquarry.miners.roles import TESTS
 
 
@@ -251,6 +251,27 @@ def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -
     assert git("ls-files").split() == [".gitignore", "pack/built.so", "pack/code.py"]
     kinds = git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split()
     assert sorted(kinds) == ["blob"] * 3 + ["commit"] + ["tree"] * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "otherwise"),
+    [
+        ({"lib.so": b"1", "a.py": b"y"}, False),
+        ({"lib.so": b"2", "a.py": b"x"}, True),
+        ({"a.py": b"x"}, True),
+        ({"lib.so": b"1", "more.so": b"1"}, True),
+    ],
+    ids=["other sources", "other code", "one less", "one more"],
+)
+def test_sides_are_built_otherwise_where_compiled_files_differ(
+    tmp_path: Path, other: dict[str, bytes], otherwise: bool
+) -> None:
+    """Seen: a package of Python alone, whose sides ran the same commands for other texts, was taken for a native one."""
+    for side, found in (("base", {"lib.so": b"1", "a.py": b"x"}), ("head", other)):
+        (tmp_path / side).mkdir()
+        for name, content in found.items():
+            (tmp_path / side / name).write_bytes(content)
+    assert built_otherwise(tmp_path / "base", tmp_path / "head") == otherwise
 
 
 def test_the_experts_files_are_those_of_the_patch(part: Any, tmp_path: Path) -> None:
