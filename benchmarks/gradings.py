@@ -3,7 +3,7 @@
     python -m benchmarks.gradings FOLDER NAME=HOME=CLONE [...]
 
 The models: the expert's patch, every other hunk of it, none, and a cheat that appends to each module of the targets
-a memory of their answers. Of each home all tasks in force are graded. What was interrupted goes on in the same
+a memory of their answers. Of each home the tasks in force are graded, --most of them. What was interrupted goes on in the same
 FOLDER. Writes the section Gradings of docs/benchmarks.md.
 """
 
@@ -50,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("homes", nargs="+", metavar="NAME=HOME=CLONE")
+    parser.add_argument("--most", type=int, help="tasks of a repository, the first by name")
     options = parser.parse_args()
     looks: list[dict[str, list[Grade]]] = []
     left_out: dict[str, str] = {}
@@ -59,7 +60,8 @@ def main() -> None:
             name, home, clone = one.split("=")
             place = options.folder / name
             place.mkdir(parents=True, exist_ok=True)
-            found = accepted_tasks(TableStore(Home(Path(home)).tables), name)
+            accepted = accepted_tasks(TableStore(Home(Path(home)).tables), name)
+            found = sorted(accepted, key=lambda task: task.task_id)[: options.most]
             predictions = place / "cheat.jsonl"
             predictions.write_text("\n".join(_prediction(task, clone) for task in found))
             words = ["evaluate", str(predictions), EXPERT, HALF, NOP, "--dataset", name, "--source", clone]

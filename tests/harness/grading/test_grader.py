@@ -266,7 +266,7 @@ def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -
 def test_sides_are_built_otherwise_where_compiled_files_differ(
     tmp_path: Path, other: dict[str, bytes], otherwise: bool
 ) -> None:
-    """Seen: a package of Python alone, whose sides ran the same commands for other texts, was taken for a native one."""
+    """Seen: a package of Python alone, whose sides ran one command for other texts, was taken for a native one."""
     for side, found in (("base", {"lib.so": b"1", "a.py": b"x"}), ("head", other)):
         (tmp_path / side).mkdir()
         for name, content in found.items():
