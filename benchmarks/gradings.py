@@ -3,8 +3,8 @@
     python -m benchmarks.gradings FOLDER NAME=HOME=CLONE [...]
 
 The models: the expert's patch, every other hunk of it, none, and a cheat that appends to each module of the targets
-a memory of their answers. Of each home the tasks in force are graded, --most of them. What was interrupted goes on in the same
-FOLDER. Writes the section Gradings of docs/benchmarks.md.
+a memory of their answers. Of each home the tasks in force are graded, --most of them. What was interrupted goes on in
+the same FOLDER. Writes the section Gradings of docs/benchmarks.md.
 """
 
 from __future__ import annotations
