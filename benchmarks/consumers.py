@@ -292,7 +292,7 @@ def section(release: Path, rows: Sequence[Sequence[str]]) -> str:
             "",
             table(("program", "loader", "loaded", "equal to the release, or why not"), rows),
             "",
-            f"Files of the task folders that the Hub keeps in LFS, where clones without git-lfs have pointers: {names}.",
+            f"Files of task folders that the Hub keeps in LFS, where clones without git-lfs have pointers: {names}.",
         ]
     )
 
