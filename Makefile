@@ -15,7 +15,7 @@ UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --
 .DEFAULT_GOAL := help
 # without bytecode, each start of the command compiles all its libraries: four seconds
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-dev curate test test-rooms test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-gradings bench-cheats bench-consumers bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
+.PHONY: help setup setup-dev curate test test-rooms test-unit test-sandbox test-system hostile test-all check docs ui doctor gc base-image lock bench-statistics bench-mining bench-judge bench-aa bench-agreement bench-gradings bench-cheats bench-consumers bench-released bench-intent bench-builds bench-sandboxes bench-pulls bench-scale bench-review
 
 help: ## list the verbs
 	@echo "make VERB [REPO=name|url|path] [ARGS='more options']"
@@ -95,6 +95,9 @@ bench-gradings: setup-dev ## four models that are written by hand, graded twice 
 
 bench-consumers: setup-dev ## whether Harbor, verifiers, NeMo Gym, inspect_harbor, datasets, GSO and SWE-Perf load a release
 	$(BIN)/python -m benchmarks.consumers $(ARGS)
+
+bench-released: setup-dev ## the tasks of a release with their classes, and what Harbor's runs gave (ARGS: RELEASE JOBS ...)
+	$(BIN)/python -m benchmarks.released $(ARGS)
 
 bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
 	$(BIN)/python -m benchmarks.agreement $(ARGS)
