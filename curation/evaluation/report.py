@@ -191,9 +191,7 @@ def _curve(report: EvaluationReport) -> str:
     series = {one.model: [(p, one.opt_curve[p]) for p in PS] for one in report.scores if one.tasks}
     axes = "p: part of the expert's speedup that is reached", "share of tasks, %"
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
-    return line_plot(
-        "Opt by threshold", series, axes, ([0.0, 0.25, 0.5, 0.75, 0.95], ticks), percent=True, headline=False
-    )
+    return line_plot("Opt by threshold", series, axes, (ticks, ticks), percent=True, headline=False)
 
 
 def _task(name: str, rows: Sequence[Grade], report: EvaluationReport) -> dict[str, Any]:
