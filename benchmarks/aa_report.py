@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.aa_packages import GAINS, KINDS, known_nodes
 from benchmarks.report import machine_facts, percent, table
 from perfquarry.curation.evidence import decide
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.records import Evidence, Stamp, Timing
-from perfquarry.data.settings import SelectSettings
 
 
 @dataclass(frozen=True)

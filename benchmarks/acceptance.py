@@ -13,7 +13,8 @@ from benchmarks.machines import LONG, MACHINES, MIDDLE, SHORT, START, Floats, Ma
 from benchmarks.peers import PEERS, accepts, old, pyperf
 from benchmarks.report import percent, table
 from benchmarks.rounds import Pool, Round, decide, draw, pool_of
-from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.curation.settings import SelectSettings
+from perfquarry.harness.settings import MeasureSettings
 
 SEED = 20261121
 MEASURE, SELECTION = MeasureSettings(), SelectSettings()

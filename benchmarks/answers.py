@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from perfquarry.data.home import Home
-from perfquarry.data.settings import LlmSettings
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import case_of
@@ -29,6 +28,7 @@ from perfquarry.llm.client import Client
 from perfquarry.llm.recordings import Recording, write_whole
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Request
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.testgen.generated import Generated
 
 DIGITS = 10

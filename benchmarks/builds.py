@@ -37,7 +37,6 @@ from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Reason, Row, Verdict, content_id
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.options import Options, default_jobs
 from perfquarry.flows.run import VERSIONS, Run
@@ -48,6 +47,7 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.pytest_config import is_test_name, python_files
 from perfquarry.testgen.reach import module_files
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.traced import candidate_files
 from perfquarry.testgen.unit_tests import UnitTests
 

@@ -22,14 +22,15 @@ from benchmarks.report import replace_section, table
 from perfquarry.curation.review.agreement import kappa
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Effect, IntentClass, Stamp
-from perfquarry.data.settings import LlmSettings, MineSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.client import open_client
 from perfquarry.llm.recordings import Recording
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.miners.blobs import sides
 from perfquarry.miners.history import crawl
 from perfquarry.miners.intent import effects_of, opinion_of
 from perfquarry.miners.intent.model import intent_request, opinion_in
+from perfquarry.miners.settings import MineSettings
 from perfquarry.testgen.expectations import edited_between
 
 FOLDER = Path(__file__).with_name("recordings") / "intent"

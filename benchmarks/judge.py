@@ -23,10 +23,10 @@ from benchmarks.judge_model import Floats, calibrate, fit, left_out_scores, matr
 from benchmarks.judge_report import History, Judged, section
 from benchmarks.report import machine_facts, replace_section
 from perfquarry.data.records import Change, Stamp
-from perfquarry.data.settings import JudgeSettings, MineSettings
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import heuristic, rules
 from perfquarry.miners.judge.diff import parse
+from perfquarry.miners.settings import JudgeSettings, MineSettings
 
 LABELS = Path(heuristic.__file__).parent / "labels"
 PENALTY = 0.3

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from perfquarry.data.demo import build_demo, expected
 from perfquarry.data.records import Stamp
-from perfquarry.data.settings import JudgeSettings, MineSettings
 from perfquarry.llm.answers import read, repaired
 from perfquarry.llm.recordings import Recording
 from perfquarry.llm.request import Request
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import CASCADE, Questions
 from perfquarry.miners.judge.opinion import Opinion
+from perfquarry.miners.settings import JudgeSettings, MineSettings
 
 FOLDER = Path(__file__).parents[1] / "data" / "demo" / "cassettes" / "judge"
 

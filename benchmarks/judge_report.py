@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perfquarry.data.settings import JudgeSettings
+from perfquarry.miners.settings import JudgeSettings
 
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.20)
 DRAWS = 20_000

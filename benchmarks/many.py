@@ -13,9 +13,9 @@ import scipy
 from numpy.typing import NDArray
 
 from perfquarry.curation.intervals import LEVEL, _walsh_dropped
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import delta, head_over_base
 from perfquarry.curation.summary import FAMILY, NORMAL, smallest_speedup
-from perfquarry.data.settings import SelectSettings
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -25,10 +25,10 @@ from pydriller import Git as PyDriller
 from benchmarks.report import machine_facts, replace_section, table
 from perfquarry.data.records import Change, Reason, Stamp, Verdict
 from perfquarry.data.registry import load
-from perfquarry.data.settings import MineSettings
 from perfquarry.data.store import TableStore
 from perfquarry.miners.clone import ensure_clone
 from perfquarry.miners.history import crawl
+from perfquarry.miners.settings import MineSettings
 
 SAMPLE = 500
 STAMP = Stamp(repo="benchmark", stage_version="1", config_hash="benchmark")

@@ -20,7 +20,8 @@ from benchmarks.many import (
     summarise,
     unbiased,
 )
-from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.curation.settings import SelectSettings
+from perfquarry.harness.settings import MeasureSettings
 
 RELATIVE_OCCASION = 0.03
 """What a session differs by (standard deviation, log) for each unit of the effect, beside `occasion`."""

@@ -12,7 +12,8 @@ from benchmarks.acceptance import MEASURE, OCCASION, SELECTION, pool, population
 from benchmarks.machines import Work
 from benchmarks.report import percent, table
 from benchmarks.rounds import GROUPS, Pool, decide
-from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.curation.settings import SelectSettings
+from perfquarry.harness.settings import MeasureSettings
 
 SPREADS = (0.01, 0.02, 0.03, 0.04)
 EACH = 250

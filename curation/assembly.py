@@ -11,6 +11,7 @@ from typing import Any
 
 from perfquarry.curation.blocks import MeasuredWorkload, durations_of
 from perfquarry.curation.evidence import deciding_runs
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import lasting, smallest_speedup
 from perfquarry.curation.targets import oracle_problem, oracle_targets, realistic_problem, realistic_targets
 from perfquarry.data.errors import InputError
@@ -28,7 +29,6 @@ from perfquarry.data.records import (
 )
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import SelectSettings
 
 TELLING = (
     Reason.NOT_CONFIRMED,

@@ -11,10 +11,10 @@ import numpy as np
 
 from perfquarry.curation.blocks import MeasuredWorkload, Session, log_ratio, runs_of
 from perfquarry.curation.intervals import hodges_lehmann, paired_delta, shift_p_value
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import q_values
 from perfquarry.curation.summary import excluded, gains, promising, slower, summarise, unbiased
 from perfquarry.data.records import MEANING, Evidence, Reason, SessionStatistics, Stamp, Timing
-from perfquarry.data.settings import SelectSettings
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from perfquarry.curation import Network
 from perfquarry.data.records import Record, Setting, Task
-from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.grading.task_folder import TESTBED, ExpertFiles
+from perfquarry.harness.settings import MeasureSettings
 
 WORK = "/perfquarry"
 """Where the grader puts its trees, in a container of its own."""

@@ -14,6 +14,7 @@ import scipy
 from pydantic import ValidationError
 
 from perfquarry.curation.blocks import MeasuredWorkload, durations_of, runs_of
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import excluded, lasting, summarise
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Reason, Revalidation, SessionStatistics, Stamp, Task, Timing, Workload
@@ -23,7 +24,6 @@ from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.records.workload import Source
 from perfquarry.data.schema import from_table
-from perfquarry.data.settings import SelectSettings
 
 MOSTLY = 0.5
 """Share of disturbed processes above which a row is told to be of little worth."""

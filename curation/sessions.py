@@ -8,12 +8,13 @@ from itertools import zip_longest
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import passed_selection
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import chosen, excluded, precise, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
-from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Progress, run_session
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import MeasureSettings
 
 
 def measure(

@@ -12,9 +12,9 @@ import scipy  # its submodules are imported when first used
 
 from perfquarry.curation.blocks import Session
 from perfquarry.curation.intervals import hodges_lehmann, paired_delta, shift_interval, shift_p_value
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import Floats
 from perfquarry.data.records import SessionStatistics
-from perfquarry.data.settings import SelectSettings
 
 FAMILY = 1000
 """Tests of a repository, at most, for which a first session that ends early has a small enough p-value."""

@@ -29,8 +29,8 @@ import perfquarry.data.records as records
 from perfquarry.curation.release.folder import CONFIGURATIONS
 from perfquarry.data.records import HELP, MEANING, Reason, Row
 from perfquarry.data.schema import arrow_schema
-from perfquarry.data.settings import Settings
 from perfquarry.flows.cli import GROUPS, app
+from perfquarry.flows.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("perfquarry", "data", "llm", "harness", "miners", "testgen", "curation", "flows")

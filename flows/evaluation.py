@@ -32,7 +32,6 @@ from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import EnvironmentFailed, GitFailed, InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Grade, Reason, Stamp, Task, content_id
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.harbor import not_gradable, write_grader
 from perfquarry.flows.jobs import Job, do_all
@@ -41,6 +40,7 @@ from perfquarry.flows.output import show as output
 from perfquarry.flows.published import PublishedTasks
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.runner import RunFailed
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.host import Graded, PatchBuilds, grade, patched_copy
 from perfquarry.harness.grading.task_folder import ALTERNATION, GRADER, built_otherwise, compiled_files

@@ -20,9 +20,9 @@ from perfquarry.data.errors import EnvironmentFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Evidence, ReleasedTask, Side, Stamp
 from perfquarry.data.registry import Repository, names, resolve
-from perfquarry.data.settings import Settings
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest
 from perfquarry.harness.measuring.machine import measurement_lock

@@ -23,7 +23,6 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
 from perfquarry.data.records import Problem, Revalidation, Setting, Task
-from perfquarry.data.settings import MeasureSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.images import reopen
 from perfquarry.flows.reports import size
@@ -33,6 +32,7 @@ from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from perfquarry.harness.images.sides import Images, save_images
 from perfquarry.harness.leases.leases import scratch_folder
+from perfquarry.harness.settings import MeasureSettings
 from perfquarry.miners.roles import TESTS, role_of
 
 _MOST_TESTS = 20

@@ -9,7 +9,6 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Stamp, Task
 from perfquarry.data.registry import names
-from perfquarry.data.settings import BuildSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.output import put
@@ -18,6 +17,7 @@ from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.images.sides import Images, export_image
 from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.settings import BuildSettings
 
 
 def export(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:

@@ -14,9 +14,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.records import Notice, Task, content_id
-from perfquarry.data.settings import NotifySettings
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.run import Run
+from perfquarry.flows.settings import NotifySettings
 
 _log = logging.getLogger("perfquarry.notify")
 ATTEMPTS = 5

@@ -15,8 +15,9 @@ from pydantic import Field, ValidationError, field_validator
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Record
 from perfquarry.data.registry import plain_address
-from perfquarry.data.settings import GenerateSettings, Settings
+from perfquarry.flows.settings import Settings
 from perfquarry.llm.spec import ModelSpec
+from perfquarry.testgen.settings import GenerateSettings
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
 """Environment variable of a worker: the settings file of runs that name none."""

@@ -10,10 +10,10 @@ from perfquarry.curation.evaluation.report import merged, read_readings, write_r
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.home import Home
 from perfquarry.data.records import PatchReading, Stamp
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import put
 from perfquarry.flows.published import PublishedTasks
+from perfquarry.flows.settings import Settings
 from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec
 

@@ -15,11 +15,11 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Machine, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.building.from_recipe import builds_of_recipe
 from perfquarry.harness.contracts import BuiltSide

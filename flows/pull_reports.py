@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.settings import PullSettings, Settings
 from perfquarry.flows.display import showing
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
@@ -13,7 +12,9 @@ from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pulls import Crawled, Summary, crawl, reconstruct, summary
 from perfquarry.flows.run import Run
 from perfquarry.flows.runs import run_name
+from perfquarry.flows.settings import Settings
 from perfquarry.miners.pulls.policies import POLICIES
+from perfquarry.miners.settings import PullSettings
 
 
 def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> None:

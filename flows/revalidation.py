@@ -15,12 +15,12 @@ from perfquarry.curation.sessions import settled
 from perfquarry.data.errors import EnvironmentFailed, GitFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import Listing, put, show
 from perfquarry.flows.published import MadeTask, PublishedTasks
 from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.harness.measuring.schedule import run_session
 

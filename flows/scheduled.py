@@ -21,7 +21,6 @@ from rich.console import Console
 
 from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.funnel import funnel
-from perfquarry.data.settings import NotifySettings
 from perfquarry.flows.homes import home_of
 from perfquarry.flows.notify import failure_message, send
 from perfquarry.flows.options import Options, default_jobs, read_settings, settings_file, settings_from
@@ -30,6 +29,7 @@ from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.runs import runs_of, settle
+from perfquarry.flows.settings import NotifySettings
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
 

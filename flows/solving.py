@@ -27,11 +27,11 @@ from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import AnswersAwaited, EnvironmentFailed, InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Stamp, Task
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.jobs import Job, do_all
 from perfquarry.flows.output import show
 from perfquarry.flows.published import MadeTask, PublishedTasks
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.grading.workspace import Workspace
 from perfquarry.harness.leases.leases import scratch_folder

@@ -7,11 +7,11 @@ from typing import Any
 
 import anthropic
 
-from perfquarry.data.settings import LlmSettings
 from perfquarry.llm.answers import in_words
 from perfquarry.llm.failures import about_the_text, told
 from perfquarry.llm.request import Reply, Request, Stop, Usage
 from perfquarry.llm.sdk import SdkProvider, environment
+from perfquarry.llm.settings import LlmSettings
 
 DEFAULT = "https://api.anthropic.com"
 _STOPS: dict[str, Stop] = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}

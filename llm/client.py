@@ -13,12 +13,12 @@ from pydantic import BaseModel
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.home import Home
 from perfquarry.data.records import Stamp
-from perfquarry.data.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.answers import Reading, read, repaired
 from perfquarry.llm.pace import Pace
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Answer, Backend, Got, Request, Usage
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.llm.spec import ModelSpec
 
 T = TypeVar("T", bound=BaseModel)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import openai
 
-from perfquarry.data.settings import LlmSettings
 from perfquarry.llm.answers import in_words
 from perfquarry.llm.failures import about_the_text, told
 from perfquarry.llm.request import Reply, Request, Stop, Usage
 from perfquarry.llm.sdk import SdkProvider, environment
+from perfquarry.llm.settings import LlmSettings
 
 ENDPOINT: Final = "/v1/chat/completions"
 DEFAULT = "https://api.openai.com/v1"

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from perfquarry.data.settings import Price
 from perfquarry.llm.request import Request, Usage
+from perfquarry.llm.settings import Price
 from perfquarry.llm.tokens import about_tokens, most_tokens
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")

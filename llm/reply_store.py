@@ -11,13 +11,13 @@ from filelock import FileLock
 from perfquarry.data.errors import StoreError
 from perfquarry.data.home import Home
 from perfquarry.data.records import CallMode, Stamp, content_id
-from perfquarry.data.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.ledger import Budget, Ledger
 from perfquarry.llm.prices import Prices
 from perfquarry.llm.recordings import RecordedAnswers, Recording
 from perfquarry.llm.request import Got, Reply, Request
 from perfquarry.llm.secrets import without_secrets
+from perfquarry.llm.settings import LlmSettings
 
 
 class ReplyStore:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from perfquarry.data.errors import InputError, ModelFailed
-from perfquarry.data.settings import LlmSettings
 from perfquarry.llm.failures import about_the_text, failed, loaded, told
 from perfquarry.llm.request import Reply, Request
+from perfquarry.llm.settings import LlmSettings
 
 R = TypeVar("R")
 _log = logging.getLogger("perfquarry.llm")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from perfquarry.data.git import LARGEST_COMPARED, Git, git_of
 from perfquarry.data.records import Change, ChangeKind, Reason, Stamp, change_id_of
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.diff import Diff, read_names, read_patch, text
 from perfquarry.miners.passes import read_commits
 from perfquarry.miners.references import issue_numbers, pull_number, squash_number
 from perfquarry.miners.revisions import RevisionRange, select
+from perfquarry.miners.settings import MineSettings
 from perfquarry.miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
 
 _FEW = 64

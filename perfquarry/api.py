@@ -25,12 +25,12 @@ import pandas as pd
 from perfquarry.curation.blocks import Block, Session
 from perfquarry.curation.in_force import accepted_tasks, made_of
 from perfquarry.curation.release import folder as release_folder
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import excluded, gains, lasting, slower, summarise
 from perfquarry.data import records
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, ReleasedTiming, Row, Task, Timing
-from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import find_task
 

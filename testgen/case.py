@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from perfquarry.data.records import Change, Side, Source, Stamp, Verdict, Workload
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.traced import Trace, has_native_source, trace_of
 
 

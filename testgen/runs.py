@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfquarry.data.records import Side
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.testgen.settings import GenerateSettings
 
 Results = Future[dict[str, ProbeItem]]
 """Items by node id of a process that may still be running."""

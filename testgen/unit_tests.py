@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfquarry.data.records import Reason, Side, Source, Workload
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.testgen.candidates import (
     LONG_SECONDS,
@@ -34,6 +33,7 @@ from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.targets import realistic_targets
 from perfquarry.testgen.traced import candidate_files, content_of
 

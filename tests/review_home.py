@@ -20,6 +20,7 @@ from perfquarry.curation.review.guard import Guard, names_of, secret_of
 from perfquarry.curation.review.index import Index
 from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.tables import Tables
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
     Count,
@@ -37,7 +38,6 @@ from perfquarry.data.records import (
     workload_id_of,
 )
 from perfquarry.data.records.task import TaskWorkload
-from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
 
 REPO = "sample"

@@ -13,9 +13,9 @@ from perfquarry.curation.release.site_data import PageSource
 from perfquarry.curation.review.diff import side_by_side
 from perfquarry.curation.review.rendering import inline, web_address
 from perfquarry.curation.review.witness import Witness, witness_of
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import summarise
 from perfquarry.data.records import Count, Evidence, ReleasedTask, ReleasedWorkload
-from perfquarry.data.settings import SelectSettings
 
 _PROBLEM = "problem_"
 """Begins the names of the columns with problem texts; what follows is the setting."""

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from perfquarry.curation.patch import changed_lines
 from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.data.records import Task
-from perfquarry.data.settings import ScreenSettings
 
 _CHERRY = re.compile(r"(?i)\(cherry[- ]picked from commit ([0-9a-f]{7,40})\)")
 _BACKPORT = re.compile(r"(?i)\bbackport(?:s|ed|ing)?\b[^\n#]{0,40}#(\d+)")

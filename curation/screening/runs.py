@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any, Literal
 
 from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.data.records import Severity, Task
 from perfquarry.data.records.task import TaskWorkload
-from perfquarry.data.settings import ScreenSettings
 from perfquarry.harness.contracts import Alteration, BuiltSide, Files, Limits, ProbeItem, ProbeMode, ProbeRequest
 from perfquarry.harness.measuring.comparison import Compared, compare
 from perfquarry.harness.probing.prober import Prober

@@ -14,8 +14,8 @@ from perfquarry.curation.screening.duplicates import Landing, relations
 from perfquarry.curation.screening.found import FoundProblem, screened
 from perfquarry.curation.screening.trivial import trivial
 from perfquarry.curation.screening.weak import nondeterministic, weak
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.data.records import Evidence, Problem, Severity, Task
-from perfquarry.data.settings import ScreenSettings
 
 CHECKS = ("duplicates", "leaks", "weak-workloads", "trivial", "non-determinism", "licence", "private-data")
 PERMISSIVE = re.compile(

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfquarry.curation.screening.found import FoundProblem
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.data import syntax
 from perfquarry.data.records import Evidence, Reason, Severity, Task
-from perfquarry.data.settings import ScreenSettings
 
 _CHANCE = {
     "time": ("sleep", "time", "perf_counter", "monotonic", "now", "utcnow", "today", "time_ns"),

@@ -18,7 +18,6 @@ from perfquarry.data.records import Amendment, Attempt, Build, Change, Reason, S
 from perfquarry.data.records.inputs import validation_message
 from perfquarry.data.records.release import Runnable
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.checks import Checker
 from perfquarry.harness.building.collection import Collection
 from perfquarry.harness.building.debian import install
@@ -35,6 +34,7 @@ from perfquarry.harness.leases.leases import leases_held
 from perfquarry.harness.metadata.recipe import read_recipe
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import Checkouts, settle
 
 STAGE_VERSION = "3"

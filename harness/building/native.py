@@ -11,7 +11,6 @@ from pathlib import Path
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason, Record, content_id
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.build_folders import BuildFolder, Sources, locked_build_folder
 from perfquarry.harness.building.checks import describe, environment_variables, interpreter_folder
 from perfquarry.harness.building.toolchains import Toolchain, compilers_id, with_jobs
@@ -21,6 +20,7 @@ from perfquarry.harness.leases.shared_folders import disk_bytes, make_shared
 from perfquarry.harness.metadata.installed_files import VERSION
 from perfquarry.harness.metadata.recipe import SITE, Recipe
 from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import MTIME
 
 _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}

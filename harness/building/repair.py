@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, get_args
 
 from perfquarry.data.records import Amendment, Attempt, Change, Reason, Stamp, Step
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.distributions import distribution, known_distributions
 from perfquarry.harness.building.pending import PendingSide
 from perfquarry.harness.building.repair_rules import Situation, plus, proposals
 from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.harness.rejections import Rejection, tail
+from perfquarry.harness.settings import BuildSettings
 
 REMEMBERED = "nearest known-good"
 PROPOSED = "proposed"

@@ -11,10 +11,10 @@ from statistics import median_low
 
 from perfquarry.data.records import Side
 from perfquarry.data.records.count import FunctionCount, SeedCount
-from perfquarry.data.settings import CountSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.callgrind import Callgrind
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import CountSettings
 
 MESSAGE_CHARACTERS = 1000
 _SIDES: tuple[Side, Side] = ("base", "head")

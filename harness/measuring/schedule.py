@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Workload
-from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
 from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import MeasureSettings
 from perfquarry.harness.trees.tree_copies import second_copy
 
 Role = Literal["base", "head", "again"]

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, Stamp, Verdict
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.llm.client import Client
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.judge.heuristic import Heuristic
 from perfquarry.miners.judge.model import ModelJudge, Questions
 from perfquarry.miners.pulls.discussion import Discussions
+from perfquarry.miners.settings import JudgeSettings
 
 __all__ = ["CASCADE", "Heuristic", "Judge", "ModelJudge", "Questions", "make_judge", "spec_of"]
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.git import git_of
 from perfquarry.data.records import Change, Stamp, TouchedFunction
-from perfquarry.data.settings import MineSettings
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.tokens import about_tokens
 from perfquarry.miners.blobs import sides
@@ -23,6 +22,7 @@ from perfquarry.miners.judge.hunks import PatchHunk, hunks_of
 from perfquarry.miners.pulls.discussion import Discussion
 from perfquarry.miners.roles import language_of, role_of
 from perfquarry.miners.scopes import MODULE, Span, spans
+from perfquarry.miners.settings import MineSettings
 
 _WHOLE_PATCH = 1024 * 1024
 """Bytes of a patch that is read again from the clone because the table has only its beginning."""

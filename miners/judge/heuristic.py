@@ -12,12 +12,12 @@ from typing import ClassVar, Literal, NamedTuple
 
 from perfquarry.data.records import MEANING as REASONS
 from perfquarry.data.records import Change, QuotedResult, Reason, Signal, Stamp, Verdict
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.miners.judge import code, rules, shape, words
 from perfquarry.miners.judge.diff import JudgedDiff, parse
 from perfquarry.miners.judge.finding import JudgeFinding
 from perfquarry.miners.judge.meaning import MEANING
 from perfquarry.miners.pulls.results import gains
+from perfquarry.miners.settings import JudgeSettings
 
 NAME = "heuristic"
 WEIGHTS = Path(__file__).with_name("weights.json")

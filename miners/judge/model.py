@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.llm.client import Client
 from perfquarry.llm.fences import visible
 from perfquarry.llm.prompts import Prompt
@@ -19,6 +18,7 @@ from perfquarry.miners.judge.context import context_of
 from perfquarry.miners.judge.heuristic import Heuristic
 from perfquarry.miners.judge.opinion import Opinion, Vote, log_odds, most, probability_of
 from perfquarry.miners.pulls.discussion import Discussions
+from perfquarry.miners.settings import JudgeSettings
 
 PROMPTS = Path(__file__).with_name("prompts")
 VERSION, VERSION_WITH_DISCUSSION = "v1", "v2"

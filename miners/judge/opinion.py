@@ -11,8 +11,8 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.llm.fences import visible
+from perfquarry.miners.settings import JudgeSettings
 
 Kind = Literal[
     "algorithm", "data structure", "caching", "vectorisation", "native code", "I/O", "memory", "concurrency", "none"

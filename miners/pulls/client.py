@@ -14,9 +14,9 @@ import github
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from perfquarry.data.errors import GithubFailed, InputError
-from perfquarry.data.settings import PullSettings
 from perfquarry.llm.secrets import without_secrets
 from perfquarry.miners.pulls.identities import Identity, freest
+from perfquarry.miners.settings import PullSettings
 
 log = logging.getLogger("perfquarry.pulls")
 

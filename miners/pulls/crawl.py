@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from perfquarry.data.errors import GithubFailed
 from perfquarry.data.records import Issue, Pull, Stamp
-from perfquarry.data.settings import PullSettings
 from perfquarry.miners.pulls.client import GitHubClient
 from perfquarry.miners.pulls.queries import OF_ISSUE, OF_PULL, PULLS, REVIEW_COMMENTS, Connection, issues_query, rest_of
 from perfquarry.miners.pulls.reading import issue_of, nodes, pull_of
+from perfquarry.miners.settings import PullSettings
 
 _SMALLEST = 5
 """Pull requests of a page that was made lighter."""

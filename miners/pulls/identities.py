@@ -14,7 +14,7 @@ from github import Auth
 from github.Requester import Requester
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.settings import PullSettings
+from perfquarry.miners.settings import PullSettings
 
 GITHUB = "https://api.github.com"
 _USER_AGENT = "perfquarry"

@@ -9,10 +9,10 @@ from typing import Any
 
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.records import RESOLVING, Change, Policy, Reason
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.pulls.graph import Graph
 from perfquarry.miners.pulls.policies import COLUMNS, rejection
 from perfquarry.miners.pulls.series import widened
+from perfquarry.miners.settings import MineSettings
 
 JOIN_COLUMNS = (*COLUMNS, "title", "merge_sha", "commits")
 """Columns of `pulls` that a joining needs."""

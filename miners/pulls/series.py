@@ -7,8 +7,8 @@ from typing import Any
 
 from perfquarry.data.git import git_of
 from perfquarry.data.records import Change, Reason, change_id_of
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.diff import Diff, read_names, read_patch
+from perfquarry.miners.settings import MineSettings
 from perfquarry.miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, parse_entries
 
 _PATCH_START = b"\0\0diff --git "

@@ -12,8 +12,9 @@ from benchmarks.rounds import Drawn, session
 from perfquarry.curation import intervals, stability, summary
 from perfquarry.curation.blocks import Block, MeasuredWorkload, Session
 from perfquarry.curation.evidence import decide_runs, passed_selection
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.records import Stamp
-from perfquarry.data.settings import MeasureSettings, SelectSettings
+from perfquarry.harness.settings import MeasureSettings
 
 SETTINGS = SelectSettings()
 WORKLOADS = 300

@@ -21,9 +21,9 @@ from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, Selection, select
 from perfquarry.curation.release.sources import tree_of
 from perfquarry.curation.release.writing import MadeFolders, write_release
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import ReleasedTiming, Revalidation, Task, Timing
-from perfquarry.data.settings import SelectSettings
 from perfquarry.flows.harbor import write_task
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import pack_repository

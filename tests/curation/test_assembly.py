@@ -9,9 +9,9 @@ from simulated_timings import MACHINE, STAMP
 
 from perfquarry.curation.assembly import ChangeTexts, assemble, gain_as_a_whole, most_telling
 from perfquarry.curation.evidence import decide
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Reason, SessionStatistics, Stamp
-from perfquarry.data.settings import SelectSettings
 
 SETTINGS = SelectSettings()
 TEXTS = ChangeTexts(patch="diff --git a/pkg/old.py b/pkg/old.py\n", test_patch="diff --git a/t b/t\n", version="1.2")

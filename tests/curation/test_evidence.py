@@ -9,8 +9,8 @@ from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows, timin
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import decide, decide_runs, passed_selection
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.records import Reason, Timing
-from perfquarry.data.settings import SelectSettings
 from perfquarry.data.store import TableStore
 
 SETTINGS = SelectSettings()

@@ -14,12 +14,12 @@ from simulated_timings import STAMP
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.formats import GSO_SCHEMA, SWEPERF_SCHEMA, export, gso_row, script, sweperf_row
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import delta_grid, keep_inliers
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.schema import from_table
-from perfquarry.data.settings import SelectSettings
 from tests.six_functions import REST
 
 GSO_TEXT = """

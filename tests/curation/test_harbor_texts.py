@@ -11,8 +11,8 @@ from screened_task import workload as a_workload
 from perfquarry.curation import harbor
 from perfquarry.data.records import Task
 from perfquarry.data.records.task import TaskWorkload
-from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.grading.task_folder import ExpertFiles
+from perfquarry.harness.settings import MeasureSettings
 
 IMAGE = f"registry.example.org/tasks/a@sha256:{'1' * 64}"
 RUNNABLE = harbor.RunnableTask(

@@ -12,11 +12,11 @@ from screened_task import workload
 from simulated_timings import STAMP, session_rows
 
 from perfquarry.curation.revalidation import fallen, judge_again, outcome, read_tasks, share_that_holds
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Revalidation, Task
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.schema import to_table
-from perfquarry.data.settings import SelectSettings
 
 
 def published(name: str, speedup: float = 2.0) -> TaskWorkload:

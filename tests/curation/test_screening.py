@@ -18,8 +18,8 @@ from perfquarry.curation.screening.sources import test_source as source_of
 from perfquarry.curation.screening.static import Subject, leaked, licence_of, look, private_of
 from perfquarry.curation.screening.trivial import trivial
 from perfquarry.curation.screening.weak import chance_in, nondeterministic, weak
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.data.records import Evidence, SessionStatistics, Stamp, Task
-from perfquarry.data.settings import ScreenSettings
 
 SETTINGS = ScreenSettings()
 OTHER_PATCH = PATCH.replace("fast_table", "quick_index").replace("table", "index").replace("consume", "eat")

@@ -10,7 +10,7 @@ from screened_task import task, workload
 
 from perfquarry.curation.screening.found import FoundProblem
 from perfquarry.curation.screening.runs import depth_of, try_out
-from perfquarry.data.settings import ScreenSettings
+from perfquarry.curation.settings import ScreenSettings
 from perfquarry.harness.contracts import BuiltSide, ProbeItem
 from perfquarry.harness.probing.prober import Prober
 from tests.six_functions import REST

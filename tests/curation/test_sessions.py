@@ -12,11 +12,12 @@ from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.sessions import in_turn, measure, settled
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.records import Reason, Timing
-from perfquarry.data.settings import MeasureSettings, SelectSettings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import run_session
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import MeasureSettings
 
 FASTER, SAME, SLOWER, BROKEN, ENDS = (
     f"test_naps.py::test_{name}" for name in ["faster", "same", "slower", "broken", "ends"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from simulated_timings import session_of
 
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import (
     aa_delta,
     excluded,
@@ -21,7 +22,6 @@ from perfquarry.curation.summary import (
     summarise,
     unbiased,
 )
-from perfquarry.data.settings import SelectSettings
 
 SETTINGS = SelectSettings()
 NO_OCCASION = SelectSettings(occasion=0.0, relative_occasion=0.0)

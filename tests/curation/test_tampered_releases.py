@@ -27,10 +27,11 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask
 from perfquarry.data.registry import Repository
 from perfquarry.data.schema import to_table
-from perfquarry.data.settings import BuildSettings, Settings
 from perfquarry.flows.revalidation import revalidate
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.settings import BuildSettings
 
 Change = Callable[[dict[str, Any]], object]
 DAMAGE = "canary-of-this-machine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfquarry.data.settings import GenerateSettings, ScriptSettings
+from perfquarry.testgen.settings import GenerateSettings, ScriptSettings
 
 
 @pytest.mark.parametrize(

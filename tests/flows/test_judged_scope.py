@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from perfquarry.data.records import Change, Reason, TouchedFunction, Verdict
-from perfquarry.data.settings import MineSettings
 from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.miners.history import crawl
+from perfquarry.miners.settings import MineSettings
 from tests.miners.git_repository import Repository as Git
 
 

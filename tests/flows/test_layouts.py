@@ -10,7 +10,6 @@ import pytest
 
 from perfquarry.data.records import Change, Reason, Side, Stamp
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import MineSettings
 from perfquarry.flows.layouts import places_of
 from perfquarry.harness.building.checks import Checker
 from perfquarry.harness.contracts import BuiltSide
@@ -20,6 +19,7 @@ from perfquarry.miners.history import crawl
 from perfquarry.miners.judge.diff import parse
 from perfquarry.miners.judge.rules import rejection
 from perfquarry.miners.patches import split
+from perfquarry.miners.settings import MineSettings
 from perfquarry.testgen.traced import candidate_files
 from tests.miners.git_repository import Repository as Git
 

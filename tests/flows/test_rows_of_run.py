@@ -13,13 +13,14 @@ from rich.console import Console
 
 from perfquarry.data.funnel import funnel
 from perfquarry.data.records import Build, Change, Row, Task, Verdict, Workload
-from perfquarry.data.settings import MeasureSettings, Settings
 from perfquarry.flows import rows_of_run
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import attempt
+from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES, Batch, Stage
+from perfquarry.harness.settings import MeasureSettings
 from tests.review_home import STAMP, task_of, timings_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 
 from perfquarry.curation.blocks import sessions_of
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import summarise
 from perfquarry.data.records import Evidence
-from perfquarry.data.settings import SelectSettings
 from perfquarry.flows.task_reports import evidence_lines, measured_session
 from tests.curation.simulated_timings import MACHINE, STAMP, rows_of_pairs
 

@@ -11,10 +11,10 @@ from typing import Any
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, FileChange, Stamp, change_id_of
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.builder import Builder, BuiltChange
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.settings import BuildSettings
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="test")

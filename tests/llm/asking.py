@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall, Stamp
-from perfquarry.data.settings import Price
 from perfquarry.data.store import TableStore
 from perfquarry.llm.request import Message, Purpose, Request
+from perfquarry.llm.settings import Price
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
 KEY = "sk-pqcanary0123456789abcdef"

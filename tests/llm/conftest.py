@@ -12,9 +12,9 @@ from asking import KEY, PRICES, STAMP
 from model_server import ModelServer, serving
 
 from perfquarry.data.home import Home
-from perfquarry.data.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.client import Client, open_client
+from perfquarry.llm.settings import LlmSettings
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from perfquarry.data.errors import AnswerMissing, AnswersAwaited, InputError
 from perfquarry.data.home import Home
-from perfquarry.data.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.cli import app
 from perfquarry.llm import exchange_folder
 from perfquarry.llm.client import Client, open_client
 from perfquarry.llm.request import Request
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.llm.spec import ModelSpec
 
 GOOD = {"verdict": "yes", "confidence": 1.0}

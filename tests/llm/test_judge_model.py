@@ -19,14 +19,15 @@ from perfquarry.data.demo import build_demo, expected
 from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InputError, ModelFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Reason, Verdict
-from perfquarry.data.settings import JudgeSettings, LlmSettings, MineSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.client import Client, open_client
 from perfquarry.llm.fences import visible
 from perfquarry.llm.openai_provider import OpenAIProvider
 from perfquarry.llm.recordings import Recording
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import Judge, Questions, make_judge
+from perfquarry.miners.settings import JudgeSettings, MineSettings
 
 CASSETTES = Path(__file__).parents[2] / "data" / "demo" / "cassettes" / "judge"
 CORPUS = tomllib.loads((Path(__file__).parent / "injections" / "corpus.toml").read_text())["text"]

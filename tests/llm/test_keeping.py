@@ -33,7 +33,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from asking import STAMP, question, PRICES
 from perfquarry.data.home import Home
-from perfquarry.data.settings import LlmSettings
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.data.store import TableStore
 from perfquarry.llm.client import open_client
 home = Home(Path(sys.argv[2]))

@@ -15,12 +15,14 @@ from rich.console import Console
 from perfquarry.data.demo import build_demo
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Verdict
-from perfquarry.data.settings import JudgeSettings, LlmSettings, Settings
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, run_stages
 from perfquarry.flows.runs import runs_of
+from perfquarry.flows.settings import Settings
 from perfquarry.flows.work import perform
+from perfquarry.llm.settings import LlmSettings
+from perfquarry.miners.settings import JudgeSettings
 
 ANSWER = {
     "why": "It saves work.", "evidence": ["CACHE = {}"], "kind": "caching", "apis": [], "disguise": "none",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfquarry.data.records import Change, Stamp
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.history import crawl
+from perfquarry.miners.settings import MineSettings
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
 

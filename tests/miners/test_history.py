@@ -12,8 +12,8 @@ from git_repository import STAMP, Repository, only_row, reasons, rows
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import change_id_of
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.history import crawl
+from perfquarry.miners.settings import MineSettings
 
 PYTHON = "import os\n\n\nclass A:\n    def first(self):\n        return 1\n\n    def second(self):\n        x = 1\n" + (
     "        y = 2\n        z = 3\n        w = 4\n        return x\n"

@@ -9,8 +9,8 @@ from judged_changes import change
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, FileChange, Reason, Stamp, Verdict
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.miners.judge import Judge, make_judge
+from perfquarry.miners.settings import JudgeSettings
 
 STAMP = Stamp(repo="hand-made", stage_version="1", config_hash="0")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from perfquarry.data.records import Verdict
-from perfquarry.data.settings import JudgeSettings
 from perfquarry.miners.judge.opinion import Opinion, Vote, probability_of
 from perfquarry.miners.judge.scores import Judged, calibrate, score
+from perfquarry.miners.settings import JudgeSettings
 
 DIFF = """--- lib/core.py
 @@ -1,4 +1,4 @@ def f(xs):

@@ -14,10 +14,10 @@ from github_world import World, moment, oid, said
 
 from perfquarry.data.errors import GithubFailed, InputError
 from perfquarry.data.records import Pull, Stamp
-from perfquarry.data.settings import PullSettings
 from perfquarry.miners.pulls.client import GitHubClient
 from perfquarry.miners.pulls.crawl import Crawl
 from perfquarry.miners.pulls.identities import base_url_of, identities
+from perfquarry.miners.settings import PullSettings
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
 Start = Callable[..., GithubServer]

@@ -10,11 +10,11 @@ import pytest
 from git_repository import STAMP, Repository, rows
 
 from perfquarry.data.records import Change, Policy, Pull
-from perfquarry.data.settings import MineSettings
 from perfquarry.miners.pulls.graph import Graph
 from perfquarry.miners.pulls.joining import JOIN_COLUMNS, Joining
 from perfquarry.miners.pulls.notes import ReleaseNotes
 from perfquarry.miners.pulls.offline import reconstruct
+from perfquarry.miners.settings import MineSettings
 
 LABELS = "perf"
 

@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 import pytest
 
 from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
-from perfquarry.data.settings import BuildSettings, GenerateSettings, Settings
 from perfquarry.flows import again, stages
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
+from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES
 from perfquarry.harness.building.builder import Builder
+from perfquarry.harness.settings import BuildSettings
+from perfquarry.testgen.settings import GenerateSettings
 from tests.review_home import MACHINE, task_of, timings_of
 
 pytestmark = pytest.mark.timeout(600)

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from docs import hooks
 from perfquarry.data.records import MEANING, Reason, Row
-from perfquarry.data.settings import Settings
+from perfquarry.flows.settings import Settings
 from tests.doc_pages import ROOT, blocks, documents
 from tests.system.test_review_browser import CHROMIUM, FLAGS
 

@@ -17,10 +17,10 @@ from webhook import Webhook, serving
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Notice
-from perfquarry.data.settings import NotifySettings, Settings
 from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
+from perfquarry.flows.settings import NotifySettings, Settings
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
 from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, Revalidation
-from perfquarry.data.settings import Settings
 from perfquarry.data.store import TableStore
 from perfquarry.flows.expert_runs import ExpertRuns
+from perfquarry.flows.settings import Settings
 from perfquarry.harness.trees.clone_git import git
 from tests.system.conftest import Curated
 

@@ -19,11 +19,11 @@ from perfquarry.data.records import Finding, Intent, Problem, Revalidation, Stam
 from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import resolve
-from perfquarry.data.settings import MineSettings
 from perfquarry.data.store import TableStore
 from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.miners.history import crawl
 from perfquarry.miners.patches import split
+from perfquarry.miners.settings import MineSettings
 
 BASE = "def total(items):\n    found = 0\n    for item in items:\n        found += item\n    return found\n"
 HEAD = "def total(items):\n    return quick_sum(items)\n\n\ndef quick_sum(items):\n    return sum(items)\n"

@@ -11,13 +11,13 @@ from trees import write
 from two_trees import STAMP, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.apis import Api, apis_of, identify_apis, with_apis
 from perfquarry.testgen.calls.graph import call_graph
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.trials import Trial, rows_of
 
 HEAPS = {

@@ -13,12 +13,12 @@ from trees import write
 from two_trees import STAMP, TOOLS, Files, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
-from perfquarry.data.settings import AsvSettings, GenerateSettings, ScriptSettings
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.asv import AsvBenchmark, AsvSource, combinations
 from perfquarry.testgen.asv_suites import Benchmark, suite_of
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.settings import AsvSettings, GenerateSettings, ScriptSettings
 
 BASE = """
     def count_pairs(items):

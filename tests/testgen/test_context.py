@@ -14,7 +14,6 @@ import pytest
 from two_trees import STAMP, change, verdict
 
 from perfquarry.data.records import Side, TouchedFunction
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.llm.fences import visible
@@ -23,6 +22,7 @@ from perfquarry.llm.tokens import about_tokens
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.context import Shown, context_of
 from perfquarry.testgen.generated import PROMPTS, VERSION, Samples
+from perfquarry.testgen.settings import GenerateSettings
 
 CORPUS = tomllib.loads((Path(__file__).parents[1] / "llm" / "injections" / "corpus.toml").read_text())["text"]
 BASE = {

@@ -19,7 +19,6 @@ from perfquarry.data.demo.expectations import expected
 from perfquarry.data.errors import AnswersAwaited, BudgetExceeded
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall, Reason, Stamp, TouchedFunction, Workload
-from perfquarry.data.settings import GeneratedSettings, GenerateSettings, LlmSettings, Price
 from perfquarry.data.store import TableStore
 from perfquarry.flows.sampling import by_round
 from perfquarry.harness.contracts import BuiltSide
@@ -28,8 +27,10 @@ from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.llm.client import open_client
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.recordings import Recording
+from perfquarry.llm.settings import LlmSettings, Price
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.generated import PROMPTS, VERSION, Generated, Sample, Samples, portable
+from perfquarry.testgen.settings import GeneratedSettings, GenerateSettings
 from tests.six_functions import REST
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")

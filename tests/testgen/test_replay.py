@@ -9,7 +9,6 @@ import pytest
 from two_trees import STAMP, TOOLS, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Workload
-from perfquarry.data.settings import GenerateSettings, ReplaySettings, ScriptSettings
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.probing.recording import Recorded
 from perfquarry.harness.sandbox import choose_sandbox
@@ -19,6 +18,7 @@ from perfquarry.testgen.replay.recordings import Recordings, record
 from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.replay.texts import Replay
 from perfquarry.testgen.replay.variants import run_scripts
+from perfquarry.testgen.settings import GenerateSettings, ReplaySettings, ScriptSettings
 
 SETTINGS = GenerateSettings(
     timeout=100.0,

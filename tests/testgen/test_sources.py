@@ -9,10 +9,10 @@ import pytest
 from two_trees import STAMP, TwoTrees
 
 from perfquarry.data.records import Reason, Source, Workload, workload_id_of
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.sources import WorkloadSource, gather
 
 

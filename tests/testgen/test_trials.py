@@ -9,13 +9,13 @@ import pytest
 from two_trees import STAMP, TOOLS, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Source
-from perfquarry.data.settings import GenerateSettings, ScriptSettings
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.caching import dear_start
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.settings import GenerateSettings, ScriptSettings
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 from tests.six_functions import REST
 

@@ -9,10 +9,10 @@ import pytest
 from two_trees import STAMP, TOOLS, TwoTrees
 
 from perfquarry.data.records import Reason, Side, Workload
-from perfquarry.data.settings import GenerateSettings
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.unit_tests import UnitTests
 
 SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)

@@ -10,10 +10,10 @@ from histories import DATE, STAMP, History, both, reasons, run
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Reason
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.environments.interpreters import choose, find_interpreters
 from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import MTIME
 
 

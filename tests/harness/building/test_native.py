@@ -14,7 +14,6 @@ import pytest
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason, content_id
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.native import Artifacts, NativeBuilds
 from perfquarry.harness.contracts import Command, Sandbox
 from perfquarry.harness.environments.environment import Environment, Environments
@@ -22,6 +21,7 @@ from perfquarry.harness.environments.interpreters import Interpreter, choose, fi
 from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.sandbox import BubblewrapSandbox, choose_sandbox
+from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import settle
 
 DATE = datetime(2024, 2, 10, tzinfo=UTC)

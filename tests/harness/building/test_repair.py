@@ -13,7 +13,6 @@ import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
 from perfquarry.data.records import Amendment, Attempt, Change, Reason
-from perfquarry.data.settings import BuildSettings
 from perfquarry.harness.building.builder import BuiltChange
 from perfquarry.harness.building.debian import HEADERS, install
 from perfquarry.harness.building.known_good import WINDOW, KnownGood
@@ -21,6 +20,7 @@ from perfquarry.harness.building.repair import PROPOSED, REMEMBERED
 from perfquarry.harness.building.repair_rules import MODULE
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.metadata.recipe import Recipe
+from perfquarry.harness.settings import BuildSettings
 
 
 def tries(built: BuiltChange) -> list[tuple[str, str]]:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from perfquarry.data.records import FunctionCount
-from perfquarry.data.settings import CountSettings
 from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.callgrind import Callgrind, Profile
 from perfquarry.harness.measuring.counting import Counter, PairCount
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import CountSettings
 from tests.six_functions import REST
 
 SEEDS = (1, 2)

@@ -18,12 +18,12 @@ import pytest
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
-from perfquarry.data.settings import MeasureSettings
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
 from perfquarry.harness.measuring.schedule import Role, outcome_of, plan_pairs, run_session
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.settings import MeasureSettings
 from perfquarry.harness.trees.tree_copies import second_copy
 
 SETTINGS = MeasureSettings(

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 from perfquarry.curation.sessions import measure
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
     Change,
@@ -29,14 +30,15 @@ from perfquarry.data.records import (
     workload_id_of,
 )
 from perfquarry.data.registry import Repository
-from perfquarry.data.settings import BuildSettings, GenerateSettings, MeasureSettings, SelectSettings
 from perfquarry.data.store import TableStore
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Sandbox
 from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox.engine import connected, owner_labels
+from perfquarry.harness.settings import BuildSettings, MeasureSettings
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.unit_tests import UnitTests
 from tests.bare_python import make_bare_python
 from tests.system.hostile.host import MEBI, Host
