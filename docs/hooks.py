@@ -1,8 +1,6 @@
-"""What mkdocs does beside rendering: reference pages made from the code, names of functions turned into their files.
+"""What mkdocs does beside rendering: reference pages made from the code.
 
-The reference pages are made at each build and not committed, so that they cannot differ from the code. In any page,
-`{file of NAME}`, or `{file of NAME in ROOM}`, becomes the file that defines the function or class NAME at its top
-level.
+They are made at each build and not committed, so that they cannot differ from the code.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import re
 import typing
 from collections.abc import Iterator
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ import pyarrow as pa
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from rich.text import Text
@@ -35,11 +31,6 @@ from perfquarry.flows.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("perfquarry", "data", "llm", "harness", "miners", "testgen", "curation", "flows")
 _KINDS: dict[Any, str] = {int: "number", float: "number", Path: "path", datetime: "date"}
-_FILE_OF = re.compile(r"\{file of (\w+)(?: in (\w+))?\}")
-
-
-class Unknown(Exception):
-    """A page asks for the file of a name that no file, or more than one, defines."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -47,11 +38,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in pages().items():
         files.append(File.generated(config, name, content=text))
     return files
-
-
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Puts files in the place of their names."""
-    return _FILE_OF.sub(lambda found: f"`{file_of(found[1], found[2] or '')}`", markdown)
 
 
 def pages() -> dict[str, str]:
@@ -272,28 +258,6 @@ def decisions_page() -> str:
         title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
         rows.append(f"- [{re.sub('[][]', '', title)}]({path.name})")
     return "\n".join(["# Decisions", "", "Why it is built this way, one page each, oldest first.", "", *rows, ""])
-
-
-@cache
-def _definitions() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for room in ROOMS:
-        for path in sources(room):
-            for name in re.findall(r"^(?:def|class) (\w+)", path.read_text(encoding="utf-8"), re.M):
-                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
-    return found
-
-
-def file_of(name: str, room: str = "") -> str:
-    """The file that defines a name, in any room or in one.
-
-    Raises:
-        Unknown: none does, or several do.
-    """
-    places = [place for place in _definitions().get(name, []) if place.startswith(room)]
-    if len(places) != 1:
-        raise Unknown(f"{{file of {name}}}: defined in {len(places)} files: {', '.join(places)}")
-    return places[0]
 
 
 def plain(text: str) -> str:

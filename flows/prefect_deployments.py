@@ -18,7 +18,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists, PrefectException
 from prefect.types.entrypoint import EntrypointType
 
-from perfquarry.data.errors import ServerUnavailable
+from perfquarry.data.errors import InputError, ServerUnavailable
 from perfquarry.data.records import Record
 from perfquarry.flows.deployments import POOL, Nightly
 
@@ -118,3 +118,18 @@ def remove(repositories: Sequence[str]) -> list[str]:
                 client.delete_deployment(one.id)
                 gone.append(one.name)
     return sorted(gone)
+
+
+def start(repositories: Sequence[str]) -> list[str]:
+    """Makes a run of each deployment, to be begun by a worker at once; returns the names of the runs.
+
+    Raises:
+        InputError: one of the repositories has no deployment.
+        ServerUnavailable: the server did not do it.
+    """
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
+    with _told("runs were started"), get_client(sync_client=True) as client:
+        known = {one.name: one.id for one in client.read_deployments(deployment_filter=ours, limit=200)}
+        if missing := [name for name in repositories if name not in known]:
+            raise InputError(f"{missing[0]} has no deployment: perfquarry schedule apply {missing[0]}")
+        return [client.create_flow_run_from_deployment(known[name]).name for name in repositories]

@@ -101,12 +101,12 @@ def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float
 
 
 def guard_of(home: Home, bind: Bind) -> Guard:
-    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine.
+    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine, and no proxy.
 
     Raises:
         InputError: nobody is named, or a name cannot be one.
     """
-    remote = not is_loopback(bind.host)
+    remote = not is_loopback(bind.host) or bool(bind.allowed)
     names = tuple(dict.fromkeys(name.strip() for name in bind.reviewers)) or (getpass.getuser(),)
     if bad := [name for name in names if not NAME.fullmatch(name)]:
         raise InputError(f"{bad[0]!r} cannot be a reviewer's name: 1 to 60 characters without quotes and commas")

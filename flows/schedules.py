@@ -86,6 +86,20 @@ def remove(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
     put(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"], as_json=as_json)
 
 
+def start(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
+    """Has the runs of these deployments begun now.
+
+    Raises:
+        InputError: one of the repositories has no deployment.
+        ServerUnavailable: the server did not do it.
+    """
+    with connected(home) as url:
+        from perfquarry.flows.prefect_deployments import start as make_runs
+
+        runs = make_runs(repositories)
+    put(runs, [f"{len(runs)} run(s) on {url}: {', '.join(runs)}; `perfquarry worker` does them"], as_json=as_json)
+
+
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
     """Prefect's process worker on our pool, with this home, until it is told to end.
 

@@ -2,8 +2,8 @@
 
 `<!-- run -->` before a block: it is executed, in the order of the page, in one empty folder per page, with a home in
 which the demo is curated. `<!-- run slow -->`: only with the slow tests. `<!-- run if PROGRAM -->`: where it is
-installed. `<!-- run, exit code 1 -->`: it ends so. `<!-- file: NAME -->`: the block is written to a file of that name,
-for the blocks after it.
+installed. `<!-- run, exit code 1 -->`: it ends so. A block with a title is written to a file of that name, for the blocks
+after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(
-    r"^(?P<indent> *)(?:<!-- (?P<mark>(?:run|file:)[^\n]*?) -->\n+ *)?```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^ *```$",
+    r"^(?P<indent> *)(?:<!-- (?P<mark>run[^\n]*?) -->\n+ *)?```(?P<kind>\w*)(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n"
+    r"(?P<text>.*?)^ *```$",
     re.M | re.S,
 )
 
@@ -30,6 +31,7 @@ class Block:
     kind: str
     text: str
     mark: str
+    title: str
 
     @property
     def commands(self) -> list[str]:
@@ -58,7 +60,7 @@ def blocks(path: Path) -> Iterator[Block]:
         line = text.count("\n", 0, found.start()) + 1
         indent = re.compile(f"^{found['indent']}", re.M)
         body = indent.sub("", found["text"])
-        yield Block(str(path.relative_to(ROOT)), line, found["kind"], body, found["mark"] or "")
+        yield Block(str(path.relative_to(ROOT)), line, found["kind"], body, found["mark"] or "", found["title"] or "")
 
 
 def words_of(command: str) -> list[str]:

@@ -45,6 +45,7 @@ EXAMPLES = {
     "schedule": "perfquarry schedule apply numpy pandas",
     "schedule list": "perfquarry schedule list",
     "schedule apply": "perfquarry schedule apply numpy pandas",
+    "schedule run": "perfquarry schedule run numpy",
     "schedule remove": "perfquarry schedule remove numpy",
     "schedule yaml": "perfquarry schedule yaml",
     "worker": "perfquarry worker --limit 2",

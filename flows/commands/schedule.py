@@ -53,6 +53,18 @@ def remove(
     remove_deployments(home_of(home), names or [], as_json=as_json)
 
 
+@schedule.command("run")
+def start(
+    names: Annotated[list[str], typer.Argument(help="Names of deployed repositories.", autocompletion=repositories)],
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Start the nightly run of repositories now: a worker does it."""
+    from perfquarry.flows.schedules import start as start_runs
+
+    start_runs(home_of(home), names, as_json=as_json)
+
+
 @schedule.command("yaml")
 def print_yaml() -> None:
     """Print `prefect.yaml`, made from the registry: for `prefect deploy --all`."""

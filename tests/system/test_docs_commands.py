@@ -74,7 +74,7 @@ def test_wrong_commands_are_found(command: str) -> None:
 
 def of_lane(page: str, *, slow: bool) -> list[Block]:
     """What is done with a page: all blocks up to the last that is to be run in this lane."""
-    return [one for one in BLOCKS[page] if one.mark and (slow or "slow" not in one.mark)]
+    return [one for one in BLOCKS[page] if (one.mark or one.title) and (slow or "slow" not in one.mark)]
 
 
 def runnable(*, slow: bool) -> list[str]:
@@ -106,8 +106,9 @@ def follow(page: str, found: list[Block], home: Path, folder: Path) -> None:
         (binaries / name).chmod(0o755)
     variables = {"PATH": f"{binaries}:{os.environ['PATH']}", "PERFQUARRY_HOME": str(home), "COLUMNS": "120"}
     for block in found:
-        if block.mark.startswith("file:"):
-            (folder / block.mark.removeprefix("file:").strip()).write_text(block.text)
+        if block.title:
+            (folder / block.title).write_text(block.text)
+        if not block.mark:
             continue
         if (program := re.search(r"if (\S+)", block.mark)) and not shutil.which(program[1]):
             continue

@@ -191,8 +191,22 @@ def test_the_glossary_has_at_most_25_terms_in_order() -> None:
 def test_blocks_that_are_run_are_found() -> None:
     """A mark that is not read would let a block rot."""
     for path in documents():
-        marks = re.findall(r"^<!-- (?:run|file:)", path.read_text(encoding="utf-8"), re.M)
-        assert len(marks) == sum(bool(block.mark) for block in blocks(path)), path
+        marks = re.findall(r"^<!-- run|^```\w+ title=", path.read_text(encoding="utf-8"), re.M)
+        assert len(marks) == sum(bool(block.mark or block.title) for block in blocks(path)), path
+
+
+def test_files_that_pages_name_define_what_the_pages_say() -> None:
+    """`Stage` in `flows/stages.py`: where a line names files of the code, each defines a name of that line."""
+    found = 0
+    for path in documents():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            names = set(re.findall(r"`(\w+)`", line))
+            for place in re.findall(rf"`((?:{'|'.join(hooks.ROOMS)})/[\w/]+\.py)`", line):
+                text = (ROOT / place).read_text(encoding="utf-8")
+                defined = set(re.findall(r"^(?:def |class )?(\w+)", text, re.M))
+                assert not names or defined & names, f"{path.name} names {place}, which defines none of {sorted(names)}"
+                found += 1
+    assert found > 25
 
 
 # in a browser, from files

@@ -134,6 +134,14 @@ def test_a_worker_does_the_runs_of_a_deployment(
     wanted = {"logs": {"flow_run_id": {"any_": [second]}}}
     lines = httpx.post(f"{api}/logs/filter", json=wanted, trust_env=False, timeout=30).json()
     assert "mine: 0 kept, 1 rejected" in {one["message"] for one in lines}, "of all stages, on the run's own page"
+    (fourth,) = facts(home, "schedule", "run", "demo")
+    named = {"flow_runs": {"name": {"any_": [fourth]}}}
+    while not (made := httpx.post(f"{api}/flow_runs/filter", json=named, trust_env=False, timeout=30).json()) or (
+        made[0]["state_type"] not in ("PENDING", "RUNNING", "COMPLETED")
+    ):
+        assert time.monotonic() < deadline + 400, "the worker did not take the run"
+        time.sleep(1)
+    assert "nosuch has no deployment" in perfquarry(home, "schedule", "run", "nosuch", code=2).stderr
     assert facts(home, "schedule", "remove", "--all") == ["demo"]
     assert facts(home, "schedule", "list") == []
 

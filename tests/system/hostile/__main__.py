@@ -21,7 +21,7 @@ def outcomes(backend: str) -> tuple[list[Outcome], dict[str, object]]:
     with visible_folder() as folder, Host(folder).baited() as host:
         place = Range(sandbox, host)
         with place.running() as submit:
-            running = [submit(program) for program in corpus() if program.runs_on(backend)]
+            running = [submit(program) for program in corpus() if program.runs_in(sandbox.isolation)]
         return [outcome for one in running for outcome in one.result()], place.changes()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
+
+from perfquarry.harness.contracts import Isolation
 
 CORPUS = Path(__file__).parent / "corpus"
 STAGES = ("build", "generate", "measure")
@@ -49,9 +51,9 @@ class Program:
         """Reason by stage."""
         return {stage: self.facts[stage] for stage in STAGES if self.facts.get(stage, "-") != "-"}
 
-    def runs_on(self, backend: str) -> bool:
-        """Whether it can be run there without harm."""
-        return backend != "process" or self.facts.get("process") == "yes"
+    def runs_in(self, isolation: Isolation) -> bool:
+        """Whether a sandbox with these walls can run it without harm to the machine."""
+        return all(astuple(isolation)) or self.facts.get("process") == "yes"
 
 
 def corpus() -> list[Program]:

@@ -10,14 +10,22 @@ from typing import Any
 import pytest
 
 from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.harness.contracts import Isolation
 from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.sandbox.bubblewrap import BubblewrapSandbox
+from perfquarry.harness.sandbox.docker import DockerSandbox
+from perfquarry.harness.sandbox.process import ProcessSandbox
 from tests.system.hostile.host import Host, visible_folder
 from tests.system.hostile.programs import Program, corpus
 from tests.system.hostile.trials import Outcome, Range
 
 pytestmark = pytest.mark.timeout(1200)  # the first test of a backend makes the environment, and machines are busy
 
-BACKENDS = ("bubblewrap", "docker", "process")
+BACKENDS = {
+    "bubblewrap": BubblewrapSandbox.isolation,
+    "docker": DockerSandbox.isolation,
+    "process": ProcessSandbox.isolation,
+}
 ALWAYS = frozenset({
     "connects", "forges_a_link", "ignores_signals", "reads_environments", "setup_looks_around", "writes_to_the_host",
 })  # fmt: skip
@@ -27,14 +35,14 @@ LATE_SECONDS = 30.0
 
 
 def _marks(backend: str, always: bool) -> list[pytest.MarkDecorator]:
-    return [] if always and backend == BACKENDS[0] else [pytest.mark.slow]
+    return [] if always and backend == "bubblewrap" else [pytest.mark.slow]
 
 
 CASES = [
     pytest.param(backend, program, id=f"{backend}-{program.name}", marks=_marks(backend, program.name in ALWAYS))
-    for backend in BACKENDS
+    for backend, isolation in BACKENDS.items()
     for program in corpus()
-    if program.runs_on(backend)
+    if program.runs_in(isolation)
 ]
 
 
@@ -76,3 +84,13 @@ def test_the_machine_is_as_it_was(trial: Trial) -> None:
     for running in trial.running.values():
         running.exception()
     assert trial.place.changes() == {}
+
+
+def test_without_each_wall_only_harmless_programs_run() -> None:
+    """A new sandbox is tried with the corpus (docs/extend/sandbox.md), on somebody's machine."""
+    harmless = [one.name for one in corpus() if one.runs_in(Isolation(False, False, False, False))]
+    for wall in ("network", "files", "processes", "crash"):
+        lacking = Isolation(**{name: name != wall for name in ("network", "files", "processes", "crash")})
+        assert [one.name for one in corpus() if one.runs_in(lacking)] == harmless
+    assert not {"fork_bomb", "kills_everybody", "fills_private_memory"}.intersection(harmless)
+    assert len(harmless) > 40
