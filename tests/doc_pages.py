@@ -2,8 +2,8 @@
 
 `<!-- run -->` before a block: it is executed, in the order of the page, in one empty folder per page, with a home in
 which the demo is curated. `<!-- run slow -->`: only with the slow tests. `<!-- run if PROGRAM -->`: where it is
-installed. `<!-- run, exit code 1 -->`: it ends so. A block with a title is written to a file of that name, for the blocks
-after it.
+installed. `<!-- run, exit code 1 -->`: it ends so. A block with a title is written to a file of that name, for the
+blocks after it.
 """
 
 from __future__ import annotations
