@@ -23,7 +23,7 @@ help: ## list the verbs
 
 setup: $(VENV)/.runtime ## prepare .venv; the command is .venv/bin/perfquarry
 
-setup-dev: $(VENV)/.dev
+setup-dev: $(VENV)/.dev ## the same, with what the tests and the documentation need
 
 curate: setup ## curate REPO (default: the demo repository) into verified tasks
 	@$(BIN)/perfquarry curate "$(REPO)" $(ARGS)

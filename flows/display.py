@@ -129,6 +129,13 @@ class Lines(Display):
                 of = f" of {self._total}" if self._total else ""
                 self._say(f"{self._done}{of} after {time.monotonic() - self._began:.0f} s")
 
+    def note(self, text: str) -> None:
+        """Says what is worked on, or waited for, once nothing was said for `LINE_SECONDS`."""
+        with self._lock:
+            if text and time.monotonic() - self._said >= LINE_SECONDS:
+                self._said = time.monotonic()
+                self._say(_plain(text, 100))
+
     def finish(self, summary: str) -> None:
         """Says the summary and the time."""
         self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")

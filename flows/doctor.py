@@ -68,8 +68,8 @@ def verdict(checks: Sequence[DoctorCheck]) -> str:
         return f"cannot work: {needed} missing"
     if not lacking:
         return "ready"
-    things = "thing" if len(lacking) == 1 else "things"
-    return f"works, with {len(lacking)} {things} missing: {', '.join(check.name for check in lacking)}"
+    remarks = "remark" if len(lacking) == 1 else "remarks"
+    return f"works, with {len(lacking)} {remarks}: {', '.join(check.name for check in lacking)}"
 
 
 def examine(home: Home) -> list[DoctorCheck]:
@@ -127,14 +127,15 @@ def _interpreters() -> DoctorCheck:
 def _compilers() -> DoctorCheck:
     compiler, cargo = shutil.which("cc"), shutil.which("cargo")
     caches = [name for name in ("ccache", "sccache") if shutil.which(name)]
+    missing = [name for name in ("ccache", *(["sccache"] if cargo else [])) if name not in caches]
     if not compiler:
         return _check("compilers", False, "none", "changes with native parts are rejected", "install gcc or clang")
     return _check(
         "compilers",
-        "ccache" in caches and (not cargo or "sccache" in caches),
+        not missing,
         ", ".join([Path(compiler).name, *(["cargo"] if cargo else []), *caches]),
         "native builds of neighbouring commits compile everything again: minutes instead of seconds each",
-        "install ccache" + (", and sccache for Rust" if cargo else ""),
+        f"install {' and '.join(missing)}",
     )
 
 

@@ -20,6 +20,7 @@ from perfquarry.curation.evaluation.outcomes import THRESHOLD, graded, ungraded
 from perfquarry.curation.evaluation.predictions import Prediction, read_predictions
 from perfquarry.curation.evaluation.report import (
     EvaluationReport,
+    address_of,
     merged,
     read_readings,
     report_of,
@@ -169,7 +170,7 @@ def _same_kind(to: Path, ours: dict[str, str]) -> None:
         return
     theirs = json.loads(file.read_text(encoding="utf-8"))
     for name, value in ours.items():
-        if theirs.get(name) != value:
+        if address_of(theirs.get(name, "")) != address_of(value):
             raise InputError(f"{to} holds grades of another {name} ({theirs.get(name)}): give another --to")
 
 

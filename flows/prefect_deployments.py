@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from uuid import UUID
 
 import httpx
 from prefect import get_client
@@ -15,12 +17,17 @@ from prefect.client.schemas.filters import FlowRunFilterDeploymentId as OfDeploy
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
-from prefect.exceptions import ObjectAlreadyExists, PrefectException
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectException
+from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
 
 from perfquarry.data.errors import InputError, ServerUnavailable
+from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.deployments import POOL, Nightly
+from perfquarry.flows.runs import repositories, runs_of
+
+_log = logging.getLogger("perfquarry.scheduled")
 
 
 class Deployed(Record):
@@ -133,3 +140,28 @@ def start(repositories: Sequence[str]) -> list[str]:
         if missing := [name for name in repositories if name not in known]:
             raise InputError(f"{missing[0]} has no deployment: perfquarry schedule apply {missing[0]}")
         return [client.create_flow_run_from_deployment(known[name]).name for name in repositories]
+
+
+def settle_ended(home: Home) -> int:
+    """Marks scheduled runs that the server takes for running as crashed where their process has ended.
+
+    A machine that lost power, or a server that ended before its runs, leaves such: the deployment's one place would
+    stay taken, and every later run be cancelled. Returns how many there were; a server that does not answer costs a
+    warning.
+    """
+    crashed = 0
+    ended = [one for name in repositories(home) for one in runs_of(home, name) if one.outcome != "running"]
+    try:
+        with get_client(sync_client=True) as client:
+            for record in ended:
+                if not record.flow_run or record.outcome == "done":
+                    continue
+                with suppress(ObjectNotFound):
+                    old = client.read_flow_run(UUID(record.flow_run))
+                    if old.state and not old.state.is_final():
+                        message = f"The process has ended ({record.outcome})."
+                        client.set_flow_run_state(old.id, Crashed(message=message), force=True)
+                        crashed += 1
+    except (PrefectException, httpx.HTTPError) as error:
+        _log.warning("ended runs could not be marked as crashed: %s", error)
+    return crashed

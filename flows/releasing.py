@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ from perfquarry.curation.release.selection import ReleaseCandidate, read_intents
 from perfquarry.curation.release.sources import tree_of
 from perfquarry.curation.release.writing import Asked, write_release
 from perfquarry.curation.revalidation import fallen
+from perfquarry.curation.review.database import database_of
+from perfquarry.curation.review.decisions import Decisions
 from perfquarry.data.errors import InputError, UnknownRepository
 from perfquarry.data.funnel import funnel
 from perfquarry.data.home import Home
@@ -79,7 +82,7 @@ def release(
         images: where images go; None: the release has no task folders.
         withdrawn: reasons by task_id, for tasks that are taken back.
         replaced: reasons by task_id, for tasks that come again, otherwise made.
-        say: is told in words which images were sent.
+        say: is told in words which images were sent, and which decisions are not used.
 
     Raises:
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
@@ -95,6 +98,11 @@ def release(
         candidates += _candidates(home, repo, accepted, classes)
         sources.append(_source(store, repo, accepted))
     again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
+    if not reviews and (unused := sum(len(_decided(home, candidates)) for home in set(places.values()))):
+        say(
+            f"{unused} task(s) have decisions of curators that this release does not use: "
+            "perfquarry review --export FILE, then --reviews FILE"
+        )
     failed = fallen(again, [one.task for one in candidates])
     failed |= read_failed(checked, [one.task.task_id for one in candidates]) if checked else {}
     selection = select(candidates, decisions, failed)
@@ -117,6 +125,20 @@ def release(
     seen = {(run.task_id, run.sha256): run.status for run in read_runs(checked)} if checked else {}
     asked = Asked(withdrawn=dict(withdrawn or {}), replaced=dict(replaced or {}), statuses=seen)
     return write_release(to, manifest, selection, timings, clones, previous, again, folders, asked)
+
+
+def _decided(home: Home, candidates: Sequence[ReleaseCandidate]) -> set[str]:
+    """Ids of the candidates that somebody accepted or rejected on the review page of a home."""
+    if not (home.root / "review").is_dir() and "PERFQUARRY_DATABASE" not in os.environ:
+        return set()
+    engine = database_of(home)
+    try:
+        decisions = Decisions(engine)
+        standing = decisions.standing()
+        decided = {one.task_id for one in decisions.log() if one.uid in standing}
+    finally:
+        engine.dispose()
+    return decided.intersection(one.task.task_id for one in candidates)
 
 
 def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:

@@ -145,12 +145,6 @@ def runs_of(home: Home, repository: str) -> list[RunRecord]:
     return sorted(found, key=lambda record: record.began)
 
 
-def settle(home: Home, repository: str, run: str) -> None:
-    """Writes down that a run was killed, for good."""
-    path = home.runs / repository / f"{run}.json"
-    Recorder(path, RunRecord.model_validate_json(path.read_text(encoding="utf-8"))).set(outcome="killed")
-
-
 def repositories(home: Home) -> list[str]:
     """Names of the repositories that had runs in this home."""
     return sorted(folder.name for folder in home.runs.glob("*") if folder.is_dir())

@@ -7,16 +7,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
-from uuid import UUID
 
-import httpx
-from prefect import flow, get_client
+from prefect import flow
 from prefect.client.schemas.objects import FlowRun, State
-from prefect.exceptions import PrefectException
 from prefect.flows import Flow
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_UI_URL
-from prefect.states import Completed, Crashed
+from prefect.states import Completed
 from rich.console import Console
 
 from perfquarry.data.errors import PerfquarryError
@@ -24,11 +21,11 @@ from perfquarry.data.funnel import funnel
 from perfquarry.flows.homes import home_of
 from perfquarry.flows.notify import failure_message, send
 from perfquarry.flows.options import Options, default_jobs, read_settings, settings_file, settings_from
+from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed
-from perfquarry.flows.runs import runs_of, settle
 from perfquarry.flows.settings import NotifySettings
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
@@ -94,7 +91,7 @@ def nightly(
         settings=settings_from(settings_file(settings), judge, workloads, budget_usd, llm),
     )
     run = Run.open(options.model_dump_json())
-    _settle_killed(run)
+    settle_ended(run.home)
     state: State[None] = Completed(message="nothing new")
 
     def execute(run: Run, stages: Sequence[str]) -> None:
@@ -110,18 +107,3 @@ def nightly(
         counts, state = funnel(run.store, run.name, provenance(run)), outcome_of(error)
     publish(run, counts)
     return state
-
-
-def _settle_killed(run: Run) -> None:
-    """Marks scheduled runs of this home and repository whose process was killed as crashed, once."""
-    for record in runs_of(run.home, run.name):
-        if record.outcome != "killed" or not record.flow_run:
-            continue
-        try:
-            with get_client(sync_client=True) as client:
-                old = client.read_flow_run(UUID(record.flow_run))
-                if old.state and not old.state.is_final():
-                    client.set_flow_run_state(old.id, Crashed(message="The process was killed."), force=True)
-            settle(run.home, run.name, record.run)
-        except (PrefectException, httpx.HTTPError) as error:
-            _log.warning("could not mark the killed run %s as crashed: %s", record.run, error)

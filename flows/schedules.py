@@ -109,6 +109,9 @@ def work(home: Home, limit: int, name: str | None, settings: Path | None) -> Non
     """
     read_settings(settings)
     with connected(home):
+        from perfquarry.flows.prefect_deployments import settle_ended
+
+        settle_ended(home)
         more = {"PERFQUARRY_HOME": str(home.root)}
         if settings:
             more[WORKER_SETTINGS] = str(settings.resolve())

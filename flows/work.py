@@ -107,7 +107,8 @@ def perform(
         try:
             with executor as execute:
                 doing = "fetch" if run.is_cloned else "clone"
-                with waiting(console, doing, run.source, silent=silent):
+                named = "" if run.source == run.name else f" as {run.name}"
+                with waiting(console, doing, f"{run.source}{named}", silent=silent):
                     _check(run, stages)
                 _check_before(run, stages)
                 watermark.begin()

@@ -126,13 +126,17 @@ class ReleaseTables:
         self.tables = tuple(release_folder.configurations_of(folder))
 
     def frame(self, configuration: str = "default") -> pd.DataFrame:
-        """A configuration as it was published.
+        """A configuration as it was published; one without rows has no file, and an empty frame here.
 
         Raises:
-            InputError: there is no such configuration, or its file cannot be read.
+            InputError: no release has such a configuration, or its file cannot be read.
         """
+        if configuration not in release_folder.CONFIGURATIONS:
+            known = ", ".join(release_folder.CONFIGURATIONS)
+            raise InputError(f"there is no configuration {configuration!r}: there are {known}")
         if configuration not in self.tables:
-            raise InputError(f"there is no configuration {configuration!r}: there are {', '.join(self.tables)}")
+            empty: pd.DataFrame = release_folder.CONFIGURATIONS[configuration].empty_table().to_pandas()
+            return empty
         file = release_folder.plain(release_folder.parquet_of(self._folder, configuration))
         try:
             return pd.read_parquet(file)

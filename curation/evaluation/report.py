@@ -86,7 +86,7 @@ def merged(folders: Sequence[Path]) -> tuple[EvaluationReport, list[Grade]]:
     for folder, other, _ in reports[1:]:
         for name in ("dataset", "protocol"):
             ours, theirs = getattr(first, name), getattr(other, name)
-            if ours != theirs:
+            if address_of(ours) != address_of(theirs):
                 raise InputError(
                     f"{folder} has another {name} ({theirs}) than {first_folder} ({ours}): their figures cannot be "
                     "compared; grade both with the same version, schedule and tasks"
@@ -104,6 +104,11 @@ def merged(folders: Sequence[Path]) -> tuple[EvaluationReport, list[Grade]]:
     experts = {name: value for name, value in first.experts.items() if name not in left_out}
     found = [row for row in rows.values() if row.task_id in experts]
     return _report(found, experts, left_out, first.dataset, first.protocol), found
+
+
+def address_of(name: str) -> str:
+    """The content address in a dataset's name, `FOLDER@ADDRESS`: what its tasks are, wherever they lie."""
+    return name.rpartition("@")[2]
 
 
 def shown_duels(report: EvaluationReport) -> list[Duel]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.hf_api import RepoFile
@@ -171,7 +170,7 @@ def _told(doing: str) -> Iterator[None]:
         raise InputError(f"{doing}: {error}") from error
     except HfHubHTTPError as error:
         raise HubFailed(f"{doing}: {error.server_message or error}; run the same command again to go on") from error
-    except (httpx.HTTPError, OSError, RuntimeError, ValueError) as error:  # a lost connection; the card's header
+    except Exception as error:  # a lost connection, in whichever HTTP library the Hub's has; the card's header
         cause = error.__cause__ or error
         hint = "set HF_HUB_DISABLE_XET=1 for a server without Xet" if "xet-" in str(cause) else ""
         raise HubFailed(f"{doing}: {error} ({cause}); {hint or 'run the same command again to go on'}") from error

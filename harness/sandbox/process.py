@@ -56,8 +56,9 @@ class ProcessSandbox:
             _log.warning(
                 "NOT ISOLATED: the code under test runs as plain processes (%s). It can use the network, read and "
                 "write every file of this user, keys among them, and see other processes. Use it only for "
-                "repositories you trust, or install bubblewrap.",
+                "repositories you trust%s.",
                 self.why or "no sandbox works here",
+                "" if self.why else ", or install bubblewrap",  # else the reason says what to do
             )
 
     def run(self, command: Command) -> Completed:

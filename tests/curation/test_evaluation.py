@@ -316,6 +316,14 @@ def test_reports_are_merged(written: Callable[..., Path]) -> None:
     assert [score.model for score in report.scores] == ["a", "b"] and len(rows) == 2 and len(report.duels) == 1
 
 
+def test_the_same_tasks_in_another_folder_are_the_same_dataset(written: Callable[..., Path]) -> None:
+    one = written("one", [row(model="a")], dataset="demo@5eccd5c8a97d25b1")
+    report, _ = merged([one, written("other", [row(model="b")], dataset="release@5eccd5c8a97d25b1")])
+    assert [score.model for score in report.scores] == ["a", "b"]
+    with pytest.raises(InputError, match="another dataset"):
+        merged([one, written("more", [row(model="b")], dataset="demo@577cc1aa00aa00aa")])
+
+
 def test_models_without_a_common_task_and_without_a_grade_can_be_read_back(written: Callable[..., Path]) -> None:
     lost = failing(Reason.NOT_GRADED, model="c", correct=None)
     one, other = written("one", [row(model="a")]), written("other", [row(TASKS[1], "b"), lost])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -31,9 +32,11 @@ def hub() -> Iterator[Hub]:
 def run(hub: Hub, tmp_path: Path) -> Run:
     """Runs a program with the hub's address and token: huggingface_hub reads both when it is imported."""
 
-    def started(*arguments: str, code: int = 0, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    def started(
+        *arguments: str, code: int = 0, token: str = TOKEN, url: str = hub.url
+    ) -> subprocess.CompletedProcess[str]:
         environment = {
-            **os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": token, "HF_HOME": str(tmp_path / "hf"),
+            **os.environ, "HF_ENDPOINT": url, "HF_TOKEN": token, "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
         done = subprocess.run(
@@ -162,6 +165,15 @@ def test_a_version_is_compared_with_its_tag_not_with_what_came_after(hub: Hub, r
     (first / "SCHEMA.md").write_text("other")
     files.write_sums(first)
     assert "raise the version" in upload(run, first, "--dry-run", code=2).stderr
+
+
+def test_no_server_is_one_sentence(run: Run, release: Path) -> None:
+    with socket.socket() as taken:  # bound and not listening: refused
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        words = ["-m", "perfquarry", "release", "upload", str(release), "--to", "a/b", "--dry-run"]
+        said = run(*words, code=1, url=address).stderr
+    assert f"uploading {release} to a/b at {address}" in said and "refused" in said and "Traceback" not in said
 
 
 def test_files_that_are_no_part_of_the_release_are_not_sent(hub: Hub, run: Run, tmp_path: Path) -> None:

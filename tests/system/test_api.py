@@ -42,6 +42,7 @@ def test_a_home_and_its_release_are_frames(curated: Curated, facts: Callable[...
     folder = tmp_path / "release"
     facts(curated.home, "release", "--repo", "demo", "--version", "0.1.0", "--to", str(folder))
     release = perfquarry.open_release(folder)
+    assert release.frame("revalidations").empty and "task_id" in release.frame("revalidations").columns
     assert [one.task_id for one in release.tasks()] == [task.task_id] == list(release.frame().task_id)
     assert release.task(task.task_id).patch == task.patch
     assert len(release.samples(task.task_id)) == release.frame("timings").samples.map(len).sum()

@@ -139,7 +139,7 @@ def test_doctor_names_every_check(tmp_path: Path, facts: Facts) -> None:
     ("wrong", "said"),
     [
         ((), "ready"),
-        (("load", "docker"), "works, with 2 things missing: load, docker"),
+        (("load", "docker"), "works, with 2 remarks: load, docker"),
         (("load", "git"), "cannot work: git missing"),
     ],
 )

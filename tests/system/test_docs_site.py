@@ -13,13 +13,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 
 from docs import hooks
 from perfquarry.data.records import MEANING, Reason, Row
 from perfquarry.flows.settings import Settings
 from tests.doc_pages import ROOT, blocks, documents
-from tests.system.test_review_browser import CHROMIUM, FLAGS
+from tests.system.test_review_browser import CHROMIUM, FLAGS, RULES
 
 PAGES = hooks.pages()
 
@@ -234,6 +235,15 @@ def test_the_search_works_without_a_server(site: Path, browser: Browser) -> None
     titles = page.locator(".md-search-result__item h1").all_inner_texts()
     assert "Evaluation" in titles
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing(site: Path, browser: Browser, scheme: Any, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    for name in ("index", "tutorial", "glossary", "statistics", "figures", "how-to/review", "reference/settings"):
+        page.goto(f"file://{site}/{name}.html")
+        found = Axe().run(page, options={"runOnly": RULES}).response["violations"]
+        assert not [(one["id"], [node["html"] for node in one["nodes"]]) for one in found], name
 
 
 @pytest.mark.parametrize("name", ["index", "statistics", "reference/commands", "reference/tables", "security"])

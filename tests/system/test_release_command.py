@@ -16,6 +16,8 @@ import pytest
 from perfquarry.curation.release.folder import read_tasks
 from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
+from perfquarry.curation.review.database import database_of
+from perfquarry.curation.review.decisions import Decisions
 from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, Revalidation
 from perfquarry.data.store import TableStore
@@ -52,6 +54,22 @@ def test_the_gate_runs_every_task_in_an_empty_home(
     (run,) = said["runs"]
     assert run["gold"] and run["null"] and run["accepted"] >= 1
     assert 1 < run["low"] <= run["speedup"] <= run["high"]
+
+
+def test_decisions_that_a_release_does_not_use_are_named(
+    curated: Curated, release: Path, tmp_path: Path, perfquarry: Callable[..., Any]
+) -> None:
+    (task,) = read_tasks(release)
+    engine = database_of(Home(curated.home))
+    Decisions(engine).record(task.task_id, "ann", "reject", seen=0, reason="trivial")
+    engine.dispose()
+    ask = ("release", "--repo", "demo", "--version", "0.1.0", "--to", str(tmp_path / "again"))
+    try:
+        assert "1 task(s) have decisions of curators that this release does not use" in (
+            perfquarry(curated.home, *ask).stderr
+        )
+    finally:
+        shutil.rmtree(Path(curated.home) / "review")
 
 
 def test_a_release_is_measured_again_from_its_folder_alone(

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -55,6 +56,34 @@ def test_starts_are_spread_over_the_night() -> None:
 )
 def test_bad_usage(tmp_path: Path, perfquarry: Program, arguments: tuple[str, ...], words: str) -> None:
     assert words in perfquarry(tmp_path, "schedule", *arguments, code=2).stderr
+
+
+ORPHAN = """
+import sys
+from datetime import UTC, datetime, timedelta
+from prefect import get_client
+from prefect.states import Pending, Running, Scheduled
+from perfquarry.data.home import Home
+from perfquarry.flows.prefect_deployments import settle_ended
+from perfquarry.flows.runs import RunRecord
+
+home = Home(sys.argv[1])
+with get_client(sync_client=True) as client:
+    deployment = client.read_deployment_by_name("nightly/demo")
+    later = Scheduled(scheduled_time=datetime.now(UTC) + timedelta(days=1))
+    made = client.create_flow_run_from_deployment(deployment.id, state=later)
+    for state in (Pending(), Running()):
+        client.set_flow_run_state(made.id, state)
+    record = RunRecord(
+        run="demo-of-power-cut", repository="demo", stages=["mine"], pid=1, host="h", flow_run=str(made.id),
+        began=datetime.now(UTC), outcome="interrupted",
+    )
+    (home.runs / "demo" / "demo-of-power-cut.json").write_text(record.model_dump_json())
+    before = client.read_flow_run(made.id).state.type.value
+    first, after, second = settle_ended(home), client.read_flow_run(made.id).state.type.value, settle_ended(home)
+print(before, first, after, second)
+"""
+"""A run that Prefect takes for running, though its process has ended, and what is made of it."""
 
 
 @pytest.fixture
@@ -134,6 +163,12 @@ def test_a_worker_does_the_runs_of_a_deployment(
     wanted = {"logs": {"flow_run_id": {"any_": [second]}}}
     lines = httpx.post(f"{api}/logs/filter", json=wanted, trust_env=False, timeout=30).json()
     assert "mine: 0 kept, 1 rejected" in {one["message"] for one in lines}, "of all stages, on the run's own page"
+    left = subprocess.run(
+        [sys.executable, "-c", ORPHAN, str(home)],
+        env={**os.environ, "PREFECT_API_URL": api, "NO_PROXY": "127.0.0.1"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert left.stdout.splitlines()[-1:] == ["RUNNING 1 CRASHED 0"], left.stdout + left.stderr
     (fourth,) = facts(home, "schedule", "run", "demo")
     named = {"flow_runs": {"name": {"any_": [fourth]}}}
     while not (made := httpx.post(f"{api}/flow_runs/filter", json=named, trust_env=False, timeout=30).json()) or (
