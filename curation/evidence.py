@@ -184,7 +184,7 @@ def _detail(finding: _Finding, published: SessionStatistics | None, reason: Reas
 
 
 def _figures(published: SessionStatistics, reason: Reason | None) -> list[str]:
-    parts = [f"{published.speedup:.3g}× [{published.low:.3g}, {published.high:.3g}]"]
+    parts = [f"{published.speedup:.2f}× [{published.low:.2f}, {published.high:.2f}]"]
     parts.append(f"δ {published.delta:.3f}, {published.n_base} pairs")
     if published.pair_spread is not None:
         parts.append(f"spread {100 * published.pair_spread:.1f} %")

@@ -47,6 +47,12 @@ def report(home: Home, task_id: str, *, as_json: bool) -> None:
             for row in store.records(Workload, task.repo, where=own)
         }
         yield task_head(task, intent)
+        yield ""
+        yield Text(
+            "Intervals are of 95 %: the task's for any occasion, a session's for what it saw. "
+            "In the strips of a session, each pair of processes is one mark.",
+            "dim",
+        )
         for row in sorted(evidence, key=lambda one: (one.status != "kept", -(one.speedup or 0))):
             measured = [timing for timing in timings if timing.workload_id == row.workload_id]
             yield ""
@@ -132,7 +138,7 @@ def session_plot(session: Session) -> RenderableType:
             counts[min(PLOT_WIDTH - 1, int(PLOT_WIDTH * (value - low) / (high - low))) if high > low else 0] += 1
         strip = "".join(" ▁▂▃▄▅▆▇█"[min(8, count)] for count in counts)
         table.add_row(name, Text(strip, style=colour), f"{len(strips[name])} values")
-    begin, end = (f"{math.exp(value):.3g}×" for value in (low, high))
+    begin, end = (f"{math.exp(value):.2f}×" for value in (low, high))
     table.add_row("", Text(f"{begin:<{PLOT_WIDTH - 10}}{end:>10}", style="dim"), "")
     return table
 

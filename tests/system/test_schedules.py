@@ -61,13 +61,14 @@ def test_bad_usage(tmp_path: Path, perfquarry: Program, arguments: tuple[str, ..
 ORPHAN = """
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from prefect import get_client
 from prefect.states import Pending, Running, Scheduled
 from perfquarry.data.home import Home
 from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.runs import RunRecord
 
-home = Home(sys.argv[1])
+home = Home(Path(sys.argv[1]))
 with get_client(sync_client=True) as client:
     deployment = client.read_deployment_by_name("nightly/demo")
     later = Scheduled(scheduled_time=datetime.now(UTC) + timedelta(days=1))
