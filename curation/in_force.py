@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from perfquarry.curation.screening.found import newest_screening
-from perfquarry.data.funnel import Provenance
+from perfquarry.data.funnel import Funnel, Provenance, funnel
 from perfquarry.data.records import Build, Change, Finding, Problem, Renewal, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
 
@@ -68,16 +68,35 @@ def _of_newest_origin(rows: Sequence[R]) -> list[R]:
 
 
 def provenance_of(store: TableStore, repo: str, decisions: Mapping[str, str], decision: str) -> Provenance:
-    """Which rows a decision was made of: a run with other settings may have written newer ones since."""
+    """Which rows a decision was made of: a run with other settings may have written newer ones, before it or since.
+
+    What was decided had been kept by every stage before: of each table those rows that lead most of it on, the newest
+    of equal ones.
+    """
     made = store.scan(Task, repo, columns=["created_at"], config_hash=decision)
     about = pc.field("change_id").isin([change for change, its in decisions.items() if its == decision])
     about &= pc.field("created_at") <= pc.max(made["created_at"])
     origins: dict[str, tuple[str, str]] = {}
     for model in (Change, Verdict, Build, Workload, Timing, Task):
-        rows = store.scan(model, repo, columns=["stage_version", "config_hash", "created_at"], where=about)
-        for row in rows.sort_by([("created_at", "descending")]).slice(0, 1).to_pylist():
-            origins[model.TABLE] = row["stage_version"], row["config_hash"]
+        led_on = about & (pc.field("status") == "kept") if model in (Change, Verdict, Build, Workload) else about
+        columns = ["stage_version", "config_hash", "created_at", "change_id"]
+        rows = store.scan(model, repo, columns=columns, where=led_on).group_by(columns[:2])
+        counts = rows.aggregate([("change_id", "count_distinct"), ("created_at", "max")])
+        if counts.num_rows:
+            order = [("change_id_count_distinct", "descending"), ("created_at_max", "descending")]
+            (most,) = counts.sort_by(order).slice(0, 1).to_pylist()
+            origins[model.TABLE] = most["stage_version"], most["config_hash"]
     return Provenance(tables=origins)
+
+
+def funnel_in_force(store: TableStore, repo: str) -> Funnel:
+    """The funnel of the decisions in force; changes without one count as the newest rows of each table say.
+
+    A stage that was tried with other settings since then does not hide what was decided.
+    """
+    decisions = decisions_in_force(store, repo)
+    origins = [provenance_of(store, repo, decisions, one) for one in dict.fromkeys(decisions.values())]
+    return funnel(store, repo, *origins, Provenance())
 
 
 def newest_findings(store: TableStore, repo: str) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from perfquarry.curation.counts import ratios_of
-from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.in_force import accepted_tasks, funnel_in_force
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.data import funnel as funnels
 from perfquarry.data.funnel import Funnel
@@ -43,7 +43,7 @@ def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     accepted = Accepted(home, store, name)
 
     def parts() -> Iterator[RenderableType]:
-        yield accepted.table() if accepted.tasks else without_tasks(funnels.funnel(store, name), repo)
+        yield accepted.table() if accepted.tasks else without_tasks(funnel_in_force(store, name), repo)
 
     put(accepted.rows(), parts(), as_json=as_json)
 
@@ -68,7 +68,7 @@ def without_tasks(counts: Funnel, repo: str) -> str:
 
 def funnel(home: Home, repo: str, *, as_json: bool) -> None:
     """Funnel of a repository."""
-    counts = funnels.funnel(*known(home, repo))
+    counts = funnel_in_force(*known(home, repo))
     put(counts, [funnel_table(counts), "", reasons_table(counts.reasons)], as_json=as_json)
 
 

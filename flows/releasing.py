@@ -15,9 +15,9 @@ from perfquarry.curation.counts import counts_of
 from perfquarry.curation.in_force import (
     accepted_tasks,
     decisions_in_force,
+    funnel_in_force,
     made_of,
     newest_findings_of,
-    provenance_of,
     renewed,
     without_replaced,
 )
@@ -32,7 +32,6 @@ from perfquarry.curation.revalidation import fallen
 from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions
 from perfquarry.data.errors import InputError, UnknownRepository
-from perfquarry.data.funnel import funnel
 from perfquarry.data.home import Home
 from perfquarry.data.records import (
     Build,
@@ -193,7 +192,6 @@ def _candidates(
 
 def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
     first, decisions = accepted[0], decisions_in_force(store, repo)
-    origins = [provenance_of(store, repo, decisions, decision) for decision in dict.fromkeys(decisions.values())]
     dates = store.scan(Change, repo, columns=["merged_at"])["merged_at"]
     return Source(
         repo=repo,
@@ -202,7 +200,7 @@ def _source(store: TableStore, repo: str, accepted: Sequence[Task]) -> Source:
         licence=first.licence,
         tasks=len(accepted),
         mined_until=pc.max(dates).as_py(),
-        funnel=funnel(store, repo, *origins),
+        funnel=funnel_in_force(store, repo),
         family=Family.of(list(store.records(Evidence, repo)), decisions),
     )
 

@@ -11,7 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from perfquarry.data.funnel import StageCount, funnel
+from perfquarry.curation.in_force import funnel_in_force
+from perfquarry.data.funnel import StageCount
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Record
 from perfquarry.data.store import TableStore
@@ -53,7 +54,7 @@ class Statuses:
     def _of(self, name: str) -> RepositoryStatus:
         state = self._store.state(name)
         if self._counts.get(name, ("", []))[0] != state:
-            self._counts[name] = (state, funnel(self._store, name).stages)
+            self._counts[name] = (state, funnel_in_force(self._store, name).stages)
         runs = runs_of(self._home, name)
         running = [run for run in runs if run.outcome == "running"]
         ended = [run for run in runs if run.outcome != "running"]

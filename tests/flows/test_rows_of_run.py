@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from perfquarry.curation.in_force import accepted_tasks, funnel_in_force
 from perfquarry.data.funnel import funnel
 from perfquarry.data.records import Build, Change, Row, Task, Verdict, Workload
 from perfquarry.flows import rows_of_run
@@ -21,6 +22,7 @@ from perfquarry.flows.runner import attempt
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.harness.settings import MeasureSettings
+from perfquarry.miners.settings import MineSettings
 from tests.review_home import STAMP, task_of, timings_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -78,6 +80,22 @@ def test_a_later_run_with_other_settings_does_not_decide_for_this_one(tmp_path: 
     decide(other, lost, 1)
     assert selected(other) == (0, {"no_gain": 2}, 0)
     assert selected(first) == (2, {}, 0)
+
+
+def test_a_stage_tried_with_other_settings_does_not_hide_what_was_decided(tmp_path: Path) -> None:
+    """`mine` with a policy for pull requests, say: the list of tasks and the funnel still say the same."""
+    first = run_with(tmp_path, 20)
+    tasks = [task_of(1, 2.0), task_of(2, 3.0)]
+    work(first, tasks, 0)
+    settings = Settings(mine=MineSettings(patch_limit=10))
+    other = Run(Options(repo="demo", home=str(tmp_path), jobs=1, settings=settings))
+    mined = list(first.store.records(Change, "demo"))
+    refused = {"status": "rejected", "reason": "no_pull_request"}
+    put(other, "mine", [row.model_copy(update=refused) for row in mined], 1)
+    decide(first, tasks, 2)  # the first run went on
+    assert len(accepted_tasks(first.store, "demo")) == 2
+    assert [one.kept for one in funnel_in_force(first.store, "demo").stages] == [2] * 6
+    assert next(one.kept for one in funnel(first.store, "demo").stages) == 0, "what the newest rows alone say"
 
 
 def test_a_decision_on_fewer_changes_counts_until_that_on_all_is_made(tmp_path: Path) -> None:
