@@ -125,9 +125,9 @@ def entry() -> NoReturn:
                 stream.flush()
         os._exit(ends[0])
 
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what runs is ended, and what is done is kept
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # not nohup's
+            signal.signal(number, _interrupt)
     atexit.register(leave)  # the handlers of what is imported later run before it
     try:
         main()
@@ -135,6 +135,14 @@ def entry() -> NoReturn:
         ends[0] = end.code if isinstance(end.code, int) else FAILED if end.code else 0
         raise
     sys.exit()
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """Says at once that the command ends: what runs in sandboxes and servers may need half a minute for that."""
+    if _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
+        with contextlib.suppress(OSError):
+            os.write(2, b"\nending: what runs is stopped, what is done is kept\n")
+    raise KeyboardInterrupt
 
 
 def main() -> None:

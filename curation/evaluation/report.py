@@ -20,6 +20,7 @@ from perfquarry.curation.plots.lines import line_plot
 from perfquarry.curation.plots.pairs import graded_plot
 from perfquarry.curation.plots.palette import HEAD, SERIES
 from perfquarry.curation.review.rendering import inline, pages, style
+from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.records import Grade, PatchReading, Record, Task
 from perfquarry.data.records.inputs import validation_message
@@ -186,6 +187,7 @@ def write_report(report: EvaluationReport, rows: Sequence[Grade], to: Path) -> N
             duels=shown_duels(report),
             tasks=[_task(name, rows, report) for name in report.experts],
             readings=readings,
+            least_gain=1 / (1 - SelectSettings().min_gain),
         )
     )
     (to / "report.html").write_text(text, encoding="utf-8")

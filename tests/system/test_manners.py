@@ -115,3 +115,4 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, demo: Path) -> None:
             process.communicate()
     assert process.returncode == 130
     assert "interrupted: what is done is kept" in said[1] and "Traceback" not in said[1]
+    assert said[1].count("ending: what runs is stopped") == 1
