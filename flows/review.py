@@ -127,7 +127,8 @@ def _bound(bind: Bind) -> socket.socket:
 def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
     shown = socket.gethostname() if bind.host in ("0.0.0.0", "::") else bind.host  # noqa: S104 - compared
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
-    links = {name: f"{address}sign-in?token={guard.token(name)}" for name in guard.reviewers} if guard.sign_in else {}
+    reached = f"https://{bind.allowed[0]}/" if bind.allowed else address  # the proxy in front
+    links = {name: f"{reached}sign-in?token={guard.token(name)}" for name in guard.reviewers} if guard.sign_in else {}
     if as_json:
         print(json.dumps({"address": address, "links": links}), flush=True)
         return
