@@ -101,10 +101,9 @@ def load(name: str) -> Repository:
     """
     known = names()
     if name.lower() not in known:
-        near = difflib.get_close_matches(name.lower(), known, n=3) or known
-        raise UnknownRepository(
-            f"{name!r} is no repository of the registry, no git URL and no folder. Near names: {', '.join(near)}"
-        )
+        near = difflib.get_close_matches(name.lower(), known, n=3)
+        names_there = f"Near names: {', '.join(near)}" if near else f"The registry has {', '.join(known)}"
+        raise UnknownRepository(f"{name!r} is no repository of the registry, no git URL and no folder. {names_there}")
     return _load(name.lower())
 
 

@@ -100,7 +100,7 @@ def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> st
         heads = ",".join(one.head_sha[:10] for one in lacking)
         text += (
             f"\n{len(lacking)} tasks need more workloads; the generator asks for what is missing:\n"
-            f"perfquarry curate {repo} --workloads …,generated --llm SPEC --changes {heads}"
+            f"perfquarry curate {repo} --workloads unit-test,generated --llm openai:MODEL --changes {heads}"
         )
     return text
 

@@ -113,7 +113,7 @@ def test_stability_of_foreign_timings(tmp_path: Path, perfquarry: Program) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("curate", "no-such-repository"), "Near names"),
+        (("curate", "no-such-repository"), "The registry has"),
         (("curate", "demo", "--no-server", "--changes", "deadbeef"), "no commit"),
         (("curate", "demo", "--no-server", "--judge", "oracle"), "known: heuristic"),
         (("curate", "demo", "--no-server", "--workloads", "unit-test,guesses"), "'guesses': known are unit-test"),
