@@ -25,7 +25,7 @@ from perfquarry.data.errors import InputError, ServerUnavailable
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.flows.deployments import POOL, Nightly
-from perfquarry.flows.runs import repositories, runs_of
+from perfquarry.flows.runs import runs_of
 
 _log = logging.getLogger("perfquarry.scheduled")
 
@@ -142,15 +142,15 @@ def start(repositories: Sequence[str]) -> list[str]:
         return [client.create_flow_run_from_deployment(known[name]).name for name in repositories]
 
 
-def settle_ended(home: Home) -> int:
-    """Marks scheduled runs that the server takes for running as crashed where their process has ended.
+def settle_ended(home: Home, names: Sequence[str]) -> int:
+    """Marks scheduled runs of repositories that the server takes for running as crashed where their process has ended.
 
     A machine that lost power, or a server that ended before its runs, leaves such: the deployment's one place would
     stay taken, and every later run be cancelled. Returns how many there were; a server that does not answer costs a
     warning.
     """
     crashed = 0
-    ended = [one for name in repositories(home) for one in runs_of(home, name) if one.outcome != "running"]
+    ended = [one for name in names for one in runs_of(home, name) if one.outcome != "running"]
     try:
         with get_client(sync_client=True) as client:
             for record in ended:

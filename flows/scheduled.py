@@ -91,7 +91,7 @@ def nightly(
         settings=settings_from(settings_file(settings), judge, workloads, budget_usd, llm),
     )
     run = Run.open(options.model_dump_json())
-    settle_ended(run.home)
+    settle_ended(run.home, [run.name])
     state: State[None] = Completed(message="nothing new")
 
     def execute(run: Run, stages: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from perfquarry.data.home import Home
 from perfquarry.flows.deployments import POOL, chosen
 from perfquarry.flows.options import WORKER_SETTINGS, read_settings
 from perfquarry.flows.output import Listing, put
+from perfquarry.flows.runs import repositories
 from perfquarry.flows.server import local_server, quiet
 
 IDLE_SECONDS = 5
@@ -111,7 +112,7 @@ def work(home: Home, limit: int, name: str | None, settings: Path | None) -> Non
     with connected(home):
         from perfquarry.flows.prefect_deployments import settle_ended
 
-        settle_ended(home)
+        settle_ended(home, repositories(home))
         more = {"PERFQUARRY_HOME": str(home.root)}
         if settings:
             more[WORKER_SETTINGS] = str(settings.resolve())

@@ -81,7 +81,8 @@ with get_client(sync_client=True) as client:
     )
     (home.runs / "demo" / "demo-of-power-cut.json").write_text(record.model_dump_json())
     before = client.read_flow_run(made.id).state.type.value
-    first, after, second = settle_ended(home), client.read_flow_run(made.id).state.type.value, settle_ended(home)
+    first = settle_ended(home, ["demo"])
+    after, second = client.read_flow_run(made.id).state.type.value, settle_ended(home, ["demo"])
 print(before, first, after, second)
 """
 """A run that Prefect takes for running, though its process has ended, and what is made of it."""
