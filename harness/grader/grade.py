@@ -6,7 +6,7 @@ the machine or we failed, no reward is written and the exit code is 1: nobody is
 1 when all of this holds:
 - tests that pass on the base and on the expert's side pass, and workloads' results equal the base's;
 - in turns on one core (`pairs`), it is faster than the base at 95 %, and its harmonic-mean speedup is at least
-  `threshold` (0.95) of the expert's, measured in the same pairs (GSO's Opt);
+  `threshold` (0.95) of the expert's, measured in the same pairs (GSO's Opt), and at least half of its gain;
 - first calls gain half of what the expert's first calls gain (log scale), where these gain: a memo does not;
 - both hold for the hidden workloads alone, too, where there are any;
 - turns save, seen from outside, at least half of what the clock inside says (`outside`).

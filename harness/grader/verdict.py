@@ -7,6 +7,8 @@ from users import Trouble
 
 FIRST_GAIN = 0.02
 FIRST_PART = 0.5
+GAIN_PART = 0.5
+"""Part of the expert's gain (log) that has to be reached, too: of an expert's 1.06x, 95 % is hardly any gain at all."""
 AA_LIMIT = 0.02
 """Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
 CLOCKS = WALLS + ("cpu",)
@@ -43,9 +45,10 @@ class RewardRules(object):
         session = self._session
         cand = session.over_pairs(lambda pair: pair.gain("cand", session.nodes))
         ratios = [self._of_expert(nodes) for _, nodes in self._groups]
-        if any(high < self._log for _, _, high in ratios) or cand[2] <= 0:
+        parts = [self._of_gain(nodes) for _, nodes in self._groups]
+        if any(high < self._log for _, _, high in ratios) or any(high < 0 for _, _, high in parts) or cand[2] <= 0:
             return True
-        if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios):
+        if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios) or any(low < 0 for low, _, _ in parts):
             return False
         many = len(session.pairs) >= ACCUSING
         seen = self._saved()
@@ -92,6 +95,16 @@ class RewardRules(object):
             self._facts["undecided_at_95"] = True
         if ratio[1] < self._log:
             return "below_expert", "%s of the expert's speedup" % words(ratio)
+        part = self._of_gain(nodes)
+        if part[0] < 0 <= part[2]:
+            self._facts["undecided_at_95"] = True
+        if part[1] < 0:
+            whole = session.over_pairs(lambda pair: pair.gain("gold", nodes))
+            why = "less than half of the expert's gain: %s, the expert's %s"
+            return "below_expert", why % (
+                words(session.over_pairs(lambda pair: pair.gain("cand", nodes))),
+                words(whole),
+            )
         if gold[0] > FIRST_GAIN and cand[1] < FIRST_PART * gold[1]:
             why = "only later calls are faster: first calls %s, the expert's %s" % (words(cand), words(gold))
             return "later_calls_only", why
@@ -134,6 +147,10 @@ class RewardRules(object):
         if lacks is not None:
             return "the clock inside says more of first calls than is seen from outside: %.3g s short" % lacks
         return None
+
+    def _of_gain(self, nodes):
+        """By how much the candidate's gain is more than the part of the expert's that has to be reached."""
+        return self._session.over_pairs(lambda pair: pair.gain("cand", nodes) - GAIN_PART * pair.gain("gold", nodes))
 
     def _of_expert(self, nodes):
         return self._session.over_pairs(lambda pair: pair.of_expert(nodes))

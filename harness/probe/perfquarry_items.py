@@ -28,6 +28,7 @@ dumps, loads = private_json()
 open_file = open
 collect = gc.collect
 freeze = getattr(gc, "freeze", None)  # 3.7
+enable, set_threshold, THRESHOLDS = gc.enable, gc.set_threshold, gc.get_threshold()
 getpid = os.getpid
 leave = os._exit
 set_timer = getattr(signal, "setitimer", None)
@@ -109,7 +110,12 @@ def collect_garbage(lasted):
     Where nothing settles (before Python 3.7) everything is looked at, for which short calls have no time: of these
     all but the oldest generation is collected. A long one would then meet whole collections, at calls that differ
     from side to side, and its heap would grow from call to call.
+
+    The collector works as at the start of the interpreter: a package that switches it off when it is imported does so
+    to the whole process of its user, and that is no gain of its own. What a call switches is the call's.
     """
+    enable()
+    set_threshold(*THRESHOLDS)
     collect(2 if freeze or lasted >= LONG else 1)
 
 

@@ -20,9 +20,8 @@ with an object: what is in it is repeated in the answer, so that no answer fits 
 Standard library, Python 3.6 to 3.14.
 """
 
-import gc
-
 from perfquarry_items import (
+    THRESHOLDS,
     Loop,
     OwnTime,
     clock,
@@ -36,8 +35,6 @@ from perfquarry_items import (
     settle,
 )
 from perfquarry_tests import unwind
-
-threshold = gc.get_threshold  # taken before any code under test is loaded
 
 
 class Phased(object):
@@ -62,7 +59,7 @@ class Phased(object):
     def make_ready(self):
         """Before a call: nothing young is left but so many containers."""
         collect_garbage(self._lasted)
-        self._held = [[] for _ in range(int(self._phase * max(threshold()[0], 1)))]
+        self._held = [[] for _ in range(int(self._phase * max(THRESHOLDS[0], 1)))]
         self._ready = True
 
     def before(self):

@@ -125,6 +125,17 @@ def test_what_the_turns_say(part: Any, cand: Seconds, said: str | None) -> None:
     assert pairs == (12 if said and said.startswith("the clock inside") else 6) and not facts["undecided_at_95"]
 
 
+@pytest.mark.parametrize("hidden", [frozenset(), frozenset(["a"])], ids=["all", "hidden"])
+@pytest.mark.parametrize(("cand", "scores"), [(0.00985, False), (0.00960, True)], ids=["a third", "two thirds"])
+def test_of_a_small_gain_half_is_asked_for(part: Any, cand: float, scores: bool, hidden: frozenset[str]) -> None:
+    """95 % of an expert's 1.06x is no gain at all: whatever is a little faster would have the reward."""
+    sides = {"base": {"a": BASE}, "gold": {"a": around(0.00943)}, "cand": {"a": around(cand)}}
+    why, facts, _ = graded(part, Session(part, sides, noise=0.004), hidden, most=24)
+    assert (why is None) is scores, why
+    assert scores or "less than half of the expert's gain: 1.01" in (why or "")
+    assert facts["candidate"]["low"] > 1 and facts["of_expert"]["low"] > THRESHOLD, "by these alone both have it"
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_clock_too_coarse_for_the_experts_gain_accuses_nobody(part: Any, seed: int) -> None:
     """Calls of microseconds, seen through a pipe that takes a thousand of them, give or take ten."""

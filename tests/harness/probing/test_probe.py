@@ -98,6 +98,9 @@ def test_only_the_call_is_timed(probe: Probe) -> None:
 
 LIFE = """
     import gc, unittest, pytest
+    usual = gc.get_threshold()
+    gc.disable()
+    gc.set_threshold(100000, 1, 1)
     log = []
     @pytest.fixture(scope="module")
     def module():
@@ -124,7 +127,7 @@ LIFE = """
             self.used = True
             type(self).count += 1
         def test_b(self): assert self.count == 6
-    def test_collected(): assert gc.isenabled()
+    def test_collected(): assert gc.isenabled() and gc.get_threshold() == usual
     def test_log(): assert log == ["module"] + ["each", "end"] * 6
 """
 
