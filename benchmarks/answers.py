@@ -1,6 +1,6 @@
 """Hand-written answers to the prompts of generated workloads, as cassettes.
 
-    python -m benchmarks.answers address CASSETTES REPO [--source PATH] [--home DIR]
+    python -m benchmarks.answers address CASSETTES REPO [--source PATH] [--home DIR] [--settings FILE]
     python -m benchmarks.answers unpack CASSETTES FOLDER
     python -m benchmarks.answers pack FOLDER CASSETTES
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from perfquarry.data.home import Home
-from perfquarry.flows.options import Options
+from perfquarry.flows.options import Options, settings_from
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import case_of
 from perfquarry.llm.client import Client
@@ -111,6 +111,7 @@ def main(arguments: Sequence[str]) -> None:
     addressing.add_argument("repo")
     addressing.add_argument("--source")
     addressing.add_argument("--home", type=Path)
+    addressing.add_argument("--settings", type=Path)
     for name in ("unpack", "pack"):
         command = commands.add_parser(name)
         command.add_argument("source", type=Path)
@@ -118,7 +119,9 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     if given.command == "address":
         home = Home(given.home.resolve()) if given.home else Home.default()
-        address(given.cassettes, Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1))
+        chosen = settings_from(given.settings)
+        options = Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1, settings=chosen)
+        address(given.cassettes, options)
     else:
         (unpack if given.command == "unpack" else pack)(given.source, given.to)
 
