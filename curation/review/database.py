@@ -11,8 +11,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import (
     Column,
     Engine,
@@ -25,13 +23,18 @@ from sqlalchemy import (
     Text,
     create_engine,
     event,
+    inspect,
     make_url,
+    text,
 )
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.home import Home
 
+MIGRATIONS = Path(__file__).with_name("migrations")
+NEWEST = max(path.stem.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+"""Revision of the newest migration: the number at the start of its file's name."""
 metadata = MetaData()
 
 candidates = Table(
@@ -142,11 +145,24 @@ def open_database(url: str) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Applies the migrations that the database lacks."""
+    if _revision(engine) == NEWEST:
+        return
+    from alembic import command  # a third of the time in which `perfquarry tasks` answers
+    from alembic.config import Config
+
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def _revision(engine: Engine) -> str:
+    """Of the migration that was applied last; empty where none was."""
+    with engine.connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return ""
+        return connection.scalar(text("select version_num from alembic_version")) or ""
 
 
 def _tune(connection: Any, _: Any) -> None:
