@@ -7,7 +7,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -240,7 +240,10 @@ class Gradings:
                 Job(f"{group[0].task_id}-{group[0].model}", partial(self._group, group, known.get(key)))
                 for key, group in groups.items()
             ]
-            do_all("evaluate", self.dataset, gradings, jobs)
+            if gradings:
+                self._say(f"{len(todo)} to grade, {jobs} at a time; each may take some minutes")
+            with self.console.status("grading") if self.console.is_terminal else nullcontext():
+                do_all("evaluate", self.dataset, gradings, jobs)
 
     def _group(self, group: Sequence[Prediction], known: Grade | None) -> None:
         """Predictions with the same patch for the same task."""
