@@ -137,7 +137,7 @@ def entry() -> NoReturn:
     sys.exit()
 
 
-def _interrupt(_number: int, _frame: object) -> NoReturn:
+def _interrupt(*_: object) -> NoReturn:
     """Says at once that the command ends: what runs in sandboxes and servers may need half a minute for that."""
     if _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
         with contextlib.suppress(OSError):
