@@ -114,9 +114,9 @@ def collect_garbage(lasted):
     The collector works as at the start of the interpreter: a package that switches it off when it is imported does so
     to the whole process of its user, and that is no gain of its own. What a call switches is the call's.
     """
-    enable()
-    set_threshold(*THRESHOLDS)
     collect(2 if freeze or lasted >= LONG else 1)
+    enable()  # after what `gc.callbacks` do
+    set_threshold(*THRESHOLDS)
 
 
 class Journal(object):

@@ -101,6 +101,7 @@ LIFE = """
     usual = gc.get_threshold()
     gc.disable()
     gc.set_threshold(100000, 1, 1)
+    gc.callbacks.append(lambda *rest: gc.disable())
     log = []
     @pytest.fixture(scope="module")
     def module():
