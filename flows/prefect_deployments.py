@@ -11,10 +11,12 @@ from uuid import UUID
 
 import httpx
 from prefect import get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags, FlowRunFilter
 from prefect.client.schemas.filters import FlowRunFilterDeploymentId as OfDeployment
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectException
@@ -47,6 +49,12 @@ def _told(doing: str) -> Iterator[None]:
         yield
     except (PrefectException, httpx.HTTPError) as error:
         raise ServerUnavailable(f"the Prefect server failed while {doing}: {error}") from error
+
+
+def _ours(client: SyncPrefectClient) -> list[DeploymentResponse]:
+    """The deployments of ours on the server."""
+    tagged = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
+    return client.read_deployments(deployment_filter=tagged, limit=200)
 
 
 def apply(wanted: Sequence[Nightly]) -> None:
@@ -87,9 +95,8 @@ def listed() -> list[Deployed]:
         ServerUnavailable: the server did not answer.
     """
     found = []
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     with _told("deployments were listed"), get_client(sync_client=True) as client:
-        for one in client.read_deployments(deployment_filter=ours, limit=200):
+        for one in _ours(client):
             runs = client.read_flow_runs(
                 flow_run_filter=FlowRunFilter(deployment_id=OfDeployment(any_=[one.id])),
                 sort=FlowRunSort.EXPECTED_START_TIME_DESC,
@@ -117,10 +124,9 @@ def remove(repositories: Sequence[str]) -> list[str]:
     Raises:
         ServerUnavailable: the server did not do it.
     """
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     gone = []
     with _told("deployments were removed"), get_client(sync_client=True) as client:
-        for one in client.read_deployments(deployment_filter=ours, limit=200):
+        for one in _ours(client):
             if not repositories or one.name in repositories:
                 client.delete_deployment(one.id)
                 gone.append(one.name)
@@ -134,9 +140,8 @@ def start(repositories: Sequence[str]) -> list[str]:
         InputError: one of the repositories has no deployment.
         ServerUnavailable: the server did not do it.
     """
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=["perfquarry"]))
     with _told("runs were started"), get_client(sync_client=True) as client:
-        known = {one.name: one.id for one in client.read_deployments(deployment_filter=ours, limit=200)}
+        known = {one.name: one.id for one in _ours(client)}
         if missing := [name for name in repositories if name not in known]:
             raise InputError(f"{missing[0]} has no deployment: perfquarry schedule apply {missing[0]}")
         return [client.create_flow_run_from_deployment(known[name]).name for name in repositories]
