@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import pyarrow as pa
+
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Task
 from perfquarry.data.registry import Repository, named, resolve
 from perfquarry.data.store import TableStore
+
+
+class _NoPandas(MetaPathFinder):
+    """pyarrow's first array imports pandas, half of the time of a short command, to know its types when it meets them.
+
+    Whoever asks pyarrow for frames afterwards gets them: it tries again then.
+    """
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError("not needed to read rows", name=name)
+        return None
+
+
+def tables_of(home: Home) -> TableStore:
+    """The tables, to look something up in them."""
+    if "pandas" not in sys.modules:
+        finder = _NoPandas()
+        sys.meta_path.insert(0, finder)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(finder)
+    return TableStore(home.tables)
 
 
 def repository_of(home: Home, text: str, source: str | None = None) -> Repository:
@@ -37,7 +69,7 @@ def known(home: Home, repo: str) -> tuple[TableStore, str]:
     Raises:
         InputError: the tables hold nothing of it.
     """
-    store, name = TableStore(home.tables), repository_of(home, repo).name
+    store, name = tables_of(home), repository_of(home, repo).name
     if name not in store.repositories(Change):
         raise InputError(f"nothing of {name} in {home.tables}: run `perfquarry curate {repo}` first")
     return store, name
@@ -49,7 +81,7 @@ def find_task(home: Home, task_id: str) -> tuple[TableStore, Task]:
     Raises:
         UnknownTask: none or several do.
     """
-    store = TableStore(home.tables)
+    store = tables_of(home)
     found = [
         task
         for repo in store.repositories(Task)

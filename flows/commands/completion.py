@@ -29,10 +29,10 @@ def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     """Ids of the accepted tasks of the home; by the start of a head's hash, too."""
     from perfquarry.curation.in_force import accepted_tasks
     from perfquarry.data.records import Task
-    from perfquarry.data.store import TableStore
+    from perfquarry.flows.names import tables_of
 
     try:
-        store = TableStore(_home(ctx).tables)
+        store = tables_of(_home(ctx))
         known = [task for repo in store.repositories(Task) for task in accepted_tasks(store, repo)]
     except PerfquarryError:  # a shell has no place for errors
         return []

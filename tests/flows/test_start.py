@@ -41,6 +41,26 @@ def test_tasks_imports_only_what_reads_tables(tmp_path: Path) -> None:
     assert "perfquarry.flows.options" not in found
 
 
+WITHOUT_PANDAS = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from perfquarry.data.home import Home
+from perfquarry.flows.names import tables_of
+table = pa.Table.from_pylist([{"a": 1}]) if sys.argv[1] == "before" else None
+store = tables_of(Home(Path("h")))
+rows = pa.Table.from_pylist([{"a": 1}, {"a": 2}])
+print("pandas" in sys.modules, rows.to_pandas()["a"].sum())
+"""
+
+
+@pytest.mark.parametrize(("when", "imported"), [("after", False), ("before", True)])
+def test_tables_are_read_without_pandas_and_frames_are_still_given(tmp_path: Path, when: str, imported: bool) -> None:
+    command = [sys.executable, "-c", WITHOUT_PANDAS, when]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == [str(imported), "3"]
+
+
 ENDS = """
 import atexit, json, os, sys
 class Aborts:
