@@ -32,12 +32,24 @@ _BOOTSTRAPS = 2000
 _SEED = 20_250_101
 
 
-class BootstrapInterval(Record):
-    """A figure with its 95 % interval: percentiles of 2,000 bootstrap samples of tasks."""
+class ShareInterval(Record):
+    """A share of tasks, or a mean of figures from 0 to 1, with its 95 % interval.
+
+    Percentiles of 2,000 bootstrap samples of tasks. Where all tasks have the same figure all these samples are alike:
+    there it is the exact binomial interval (Clopper and Pearson 1934).
+    """
 
     value: float
     low: float
     high: float
+
+
+class BootstrapInterval(Record):
+    """A figure with its 95 % interval: percentiles of 2,000 bootstrap samples of tasks; one task has no interval."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 class Score(Record):
@@ -49,10 +61,10 @@ class Score(Record):
     attempts: int = Field(description="Graded attempts.")
     not_graded: int = Field(description="Attempts that the machine failed to grade: they do not count.")
     k: int = Field(description="Attempts per task: K of the curves goes up to it.")
-    apply: BootstrapInterval = Field(description="SWE-Perf, tier 1: share of attempts whose patch applies.")
-    correctness: BootstrapInterval = Field(description="SWE-Perf, tier 2: share of attempts that are correct.")
-    performance: BootstrapInterval = Field(description="SWE-Perf, tier 3: mean δ, 0 where not correct.")
-    opt: dict[int, BootstrapInterval] = Field(description="GSO: Opt_0.95@K by K, unbiased.")
+    apply: ShareInterval = Field(description="SWE-Perf, tier 1: share of attempts whose patch applies.")
+    correctness: ShareInterval = Field(description="SWE-Perf, tier 2: share of attempts that are correct.")
+    performance: ShareInterval = Field(description="SWE-Perf, tier 3: mean δ, 0 where not correct.")
+    opt: dict[int, ShareInterval] = Field(description="GSO: Opt_0.95@K by K, unbiased.")
     opt_curve: dict[float, float] = Field(description="Opt_p@1 by p.")
     speedup: float = Field(description="Harmonic mean over tasks of the speedup over the base; 1 where not correct.")
     of_expert: BootstrapInterval = Field(
@@ -167,14 +179,14 @@ class _Table:
 
     by_task: Mapping[str, Sequence[Grade]]
 
-    def mean(self, value: Callable[[Grade], float]) -> BootstrapInterval:
+    def mean(self, value: Callable[[Grade], float]) -> ShareInterval:
         """Mean over tasks of the mean of their attempts."""
         each = [float(np.mean([value(row) for row in rows])) if rows else 0.0 for rows in self.by_task.values()]
-        return bootstrapped(np.asarray(each), _mean)
+        return share(np.asarray(each))
 
-    def opt(self, p: float, count: int, k: int) -> BootstrapInterval:
+    def opt(self, p: float, count: int, k: int) -> ShareInterval:
         """Opt_p@count; attempts that are missing of k are failures."""
-        return bootstrapped(opt_by_task(self.by_task.values(), p, count, k), _mean)
+        return share(opt_by_task(self.by_task.values(), p, count, k))
 
     def each(self, value: Callable[[str, Grade | None], float]) -> Floats:
         """One value per task: the harmonic mean of its attempts."""
@@ -188,11 +200,28 @@ def opt_by_task(tasks: Iterable[Sequence[Grade]], p: float, count: int, k: int) 
     return np.asarray([at_k(max(k, len(rows)), sum(passes(row, p) for row in rows), count) for rows in tasks])
 
 
+def share(each: Floats) -> ShareInterval:
+    """The mean of figures from 0 to 1; shape (tasks,)."""
+    value = float(np.mean(each))
+    if np.ptp(each) > 0:
+        low, high = _percentiles(each, _mean)
+    else:
+        successes, failures = value * each.size, (1.0 - value) * each.size
+        low = float(scipy.stats.beta.ppf(0.025, successes, failures + 1.0)) if successes > 0 else 0.0
+        high = float(scipy.stats.beta.ppf(0.975, successes + 1.0, failures)) if failures > 0 else 1.0
+    return ShareInterval(value=value, low=low, high=high)
+
+
 def bootstrapped(each: Floats, figure: Callable[[Floats], Floats | float]) -> BootstrapInterval:
     """A figure of tasks with its interval; shape (tasks,). `figure` reduces the last axis."""
+    low, high = _percentiles(each, figure) if each.size > 1 else (None, None)
+    return BootstrapInterval(value=float(figure(each)), low=low, high=high)
+
+
+def _percentiles(each: Floats, figure: Callable[[Floats], Floats | float]) -> tuple[float, float]:
     drawn = np.random.default_rng(_SEED).integers(0, each.size, (_BOOTSTRAPS, each.size))
     low, high = np.quantile(figure(each[drawn]), (0.025, 0.975))
-    return BootstrapInterval(value=float(figure(each)), low=float(low), high=float(high))
+    return float(low), float(high)
 
 
 def _mean(values: Floats) -> Floats:

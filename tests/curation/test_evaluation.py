@@ -165,6 +165,20 @@ def test_tiers_opt_and_ratios_of_a_model() -> None:
     assert score.speedup == pytest.approx(1 / np.mean([np.mean([0.5, 0.25]), np.mean([1, 1 / 1.5]), 1, 1]))
 
 
+@pytest.mark.parametrize(("tasks", "low"), [(1, 0.025), (3, 0.292), (4, 0.398)])
+def test_tasks_that_agree_say_how_few_they_are(tasks: int, low: float) -> None:
+    experts = {task.task_id: 2.0 for task in TASKS[:tasks]}
+    (good,) = scores([row(task) for task in TASKS[:tasks]], experts)
+    (bad,) = scores([failing(task=task) for task in TASKS[:tasks]], experts)
+    assert (good.opt[1].value, good.opt[1].high) == (1.0, 1.0) and (bad.opt[1].value, bad.opt[1].low) == (0.0, 0.0)
+    assert good.opt[1].low == pytest.approx(low, abs=1e-3) and bad.opt[1].high == pytest.approx(1 - low, abs=1e-3)
+
+
+def test_one_task_gives_a_ratio_no_interval() -> None:
+    (score,) = scores([row(TASKS[0])], {TASKS[0].task_id: 2.0})
+    assert (score.of_expert.low, score.of_expert.high, score.geometric.low) == (None, None, None)
+
+
 def test_missing_attempts_of_k_are_failures() -> None:
     rows = [row(TASKS[0], attempt=number) for number in (1, 2)] + [row(TASKS[1])]
     (score,) = scores(rows, {task.task_id: 2.0 for task in TASKS[:2]})

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,10 +114,13 @@ def test_waiting_is_told_and_ends_with_an_error(tmp_path: Path, holder: subproce
 
 
 def test_the_lock_dies_with_its_holder(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    killer = threading.Timer(0.3, holder.kill)
     waits: list[float] = []
-    killer.start()
-    with measurement_lock(60, on_wait=waits.append, folder=tmp_path):
+
+    def kill(waited: float) -> None:
+        waits.append(waited)
+        holder.kill()
+
+    with measurement_lock(60, on_wait=kill, folder=tmp_path):
         assert holder.wait() == -9
     assert waits
 
