@@ -228,3 +228,22 @@ def test_the_first_screen_has_patch_and_evidence_side_by_side_or_below_each_othe
             assert max(patch["y"], strips["y"] + strips["height"]) < 900
     expect(page.locator(".findings")).to_contain_text("remembered results pass the workload")
     expect(page.locator(".findings")).to_contain_text("more tests: t")
+
+
+def test_on_a_phone_rare_actions_are_behind_one_button(
+    queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page]
+) -> None:
+    address, _, ids = queue
+    page = visit(f"{address}/tasks/{ids[0]}", viewport={"width": 390, "height": 800})
+    bar, rare, more = page.locator("footer.actions"), page.get_by_role("button", name="Measure again"), "More actions"
+    expect(page.get_by_role("button", name="Accept")).to_be_visible()
+    expect(rare).to_be_hidden()
+    closed = (bar.bounding_box() or {})["height"]
+    page.get_by_label(more).check()
+    expect(rare).to_be_visible()
+    assert (bar.bounding_box() or {})["height"] > closed and closed < 60
+    rare.click()
+    expect(page.locator("#measure-again")).to_be_visible()
+    wide = visit(f"{address}/tasks/{ids[0]}", viewport={"width": 1440, "height": 800})
+    expect(wide.get_by_role("button", name="Measure again")).to_be_visible()
+    expect(wide.get_by_label(more)).to_be_hidden()
