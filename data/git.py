@@ -252,6 +252,16 @@ def commit_of(repository: Path, name: str) -> str:
     return git_of(repository).output(*wanted, doing=f"looking for {name} in {repository}").decode().split()[-1]
 
 
+def origin_of(repository: Path) -> str:
+    """The address that a repository on this machine was cloned from, as its configuration says; empty without one.
+
+    Raises:
+        InputError: it is no repository.
+    """
+    asked = ("config", "--no-includes", "--file", str(git_folder(repository).common / "config"), "remote.origin.url")
+    return Git(repository, environment() | _ALWAYS | _ISOLATED).run(*asked).out.decode(errors="replace").strip()
+
+
 def version() -> str:
     """What git says of itself; empty without git."""
     try:

@@ -198,12 +198,16 @@ def _resolve(text: str) -> Repository:
     return load(text)
 
 
-def _of_url(url: str) -> Repository:
+def registered_at(url: str) -> Repository | None:
+    """The registry's entry of an address, in whatever way it is written; None without one."""
     key = _location(url)
-    for name in names():
-        entry = load(name)
-        if entry.url and _location(entry.url) == key:
-            return entry
+    return next((entry for entry in map(load, names()) if entry.url and _location(entry.url) == key), None)
+
+
+def _of_url(url: str) -> Repository:
+    if entry := registered_at(url):
+        return entry
+    key = _location(url)
     host, _, path = key.partition("/")
     owner_and_name = path.split("/")[-2:]
     parts = owner_and_name if host == "github.com" else [host, *path.split("/")]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
-from perfquarry.data.git import commit_of
+from perfquarry.data.git import commit_of, origin_of
 from perfquarry.data.home import Home
+from perfquarry.data.registry import registered_at
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import Accepted, without_tasks
 from perfquarry.flows.gc import tidy
@@ -95,7 +98,7 @@ def perform(
         span("run", run=name, repository=run.name),
     ):
         run.options.settings.notify.address()  # a wrong one is reported before the work
-        _check_names(run, stages)
+        _check_names(run, stages, console)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():
             tell_new_tasks(run)
@@ -168,7 +171,22 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
         run.close()
 
 
-def _check_names(run: Run, stages: Sequence[str]) -> None:
+def _tell_of_entry(run: Run, console: Console) -> None:
+    """Says that the registry has an entry of what was given as a folder: without its name its recipe is not used."""
+    folder = Path(run.options.repo).expanduser()
+    if run.options.source or not folder.is_dir() or run.source != str(folder.resolve()):
+        return
+    if entry := registered_at(origin_of(folder)):
+        command = f"perfquarry curate {entry.name} --source {shlex.quote(run.options.repo)}"
+        console.print(
+            f"[yellow]this is a clone of {entry.name}, of which the registry knows how it is built and tested: "
+            f"`{escape(command)}` uses that[/]",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _check_names(run: Run, stages: Sequence[str], console: Console) -> None:
     """Looks at what the options name, before a server is started or anything is cloned over the network.
 
     Raises:
@@ -181,6 +199,8 @@ def _check_names(run: Run, stages: Sequence[str]) -> None:
         sources_of(run)
         further_sources(run)
     if run.name != "demo" and is_local(as_given(run.source)):
+        if not run.is_cloned:
+            _tell_of_entry(run, console)
         run.newest_commit()  # takes milliseconds where nothing is fetched
 
 

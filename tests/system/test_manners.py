@@ -64,6 +64,20 @@ def test_a_name_of_ones_own_and_its_recipe(tmp_path: Path, demo: Path, perfquarr
     assert "no_such_key" in perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", code=2).stderr
 
 
+def test_a_clone_of_what_the_registry_knows_is_reported(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
+    clone = tmp_path / "my clone"
+    subprocess.run(["git", "clone", "-q", str(demo), str(clone)], check=True)
+    origin = ["git", "-C", str(clone), "remote", "set-url", "origin"]
+    said = f"`perfquarry curate flask --source '{clone}'` uses that"
+    subprocess.run([*origin, "https://github.com/somebody/else"], check=True)
+    assert "the registry knows" not in perfquarry(tmp_path / "first", "mine", str(clone), "--no-server").stdout
+    subprocess.run([*origin, "git@github.com:Pallets/flask.git"], check=True)
+    assert said in perfquarry(tmp_path / "home", "mine", str(clone), "--no-server").stdout
+    again = perfquarry(tmp_path / "home", "mine", str(clone), "--no-server").stdout
+    named = perfquarry(tmp_path / "home", "mine", "flask", "--source", str(clone), "--no-server").stdout
+    assert said not in again and said not in named
+
+
 def test_a_limit_is_of_this_run(tmp_path: Path, demo: Path) -> None:
     """Each run takes up the most probable change that is not finished; one that is built is not, for a whole run."""
     options = Options(repo="of-mine", source=str(demo), home=str(tmp_path), jobs=1)
