@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.forked import forking
 from tests.real_servers import postgres, postgres_binaries, s3_server
 
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
@@ -19,6 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(LANES.get(item.path.relative_to(Path(__file__).parent).parts[0], "unit"))
     items.sort(key=lambda item: item.get_closest_marker("unit") is not None)
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[list[str]]:
+    """The words that the arguments of `perfquarry` follow; its libraries are imported once for all tests."""
+    with TemporaryDirectory() as folder, forking(Path(folder)) as words:
+        yield words
 
 
 @pytest.fixture(scope="session")

@@ -29,18 +29,23 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture
-def run(hub: Hub, tmp_path: Path) -> Run:
+def run(hub: Hub, tmp_path: Path, forked: list[str]) -> Run:
     """Runs a program with the hub's address and token: huggingface_hub reads both when it is imported."""
 
     def started(
-        *arguments: str, code: int = 0, token: str = TOKEN, url: str = hub.url
+        *arguments: str, code: int = 0, token: str = TOKEN, url: str = hub.url, perfquarry: bool = True
     ) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ, "HF_ENDPOINT": url, "HF_TOKEN": token, "HF_HOME": str(tmp_path / "hf"),
             "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
         done = subprocess.run(
-            [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
+            [*(forked if perfquarry else [sys.executable]), *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done
@@ -49,7 +54,7 @@ def run(hub: Hub, tmp_path: Path) -> Run:
 
 
 def upload(run: Run, folder: Path, *options: str, **more: object) -> subprocess.CompletedProcess[str]:
-    return run("-m", "perfquarry", "release", "upload", str(folder), "--to", "me/tasks", *options, **more)
+    return run("release", "upload", str(folder), "--to", "me/tasks", *options, **more)
 
 
 LOAD = """
@@ -77,7 +82,7 @@ def test_an_upload_goes_on_where_it_broke_off_and_is_loaded_back(hub: Hub, run: 
     assert repository.tags == {"v0.1.0": repository.commits[-1]} and repository.commits[-1] in plan["commit"]
 
     named = files.configurations_of(release)
-    columns = json.loads(run("-c", LOAD, *named).stdout)
+    columns = json.loads(run("-c", LOAD, *named, perfquarry=False).stdout)
     assert columns == [files.CONFIGURATIONS[name].names for name in named]
 
     assert "nothing was sent" in upload(run, release).stdout
@@ -156,7 +161,7 @@ def test_a_version_is_compared_with_its_tag_not_with_what_came_after(hub: Hub, r
     files.write_sums(second)
     upload(run, first)
     upload(run, second)
-    run("-c", EDIT)
+    run("-c", EDIT, perfquarry=False)
     repository = hub.repositories["me/tasks"]
     commits = list(repository.commits)
     for folder in (first, second):
@@ -171,7 +176,7 @@ def test_no_server_is_one_sentence(run: Run, release: Path) -> None:
     with socket.socket() as taken:  # bound and not listening: refused
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        words = ["-m", "perfquarry", "release", "upload", str(release), "--to", "a/b", "--dry-run"]
+        words = ["release", "upload", str(release), "--to", "a/b", "--dry-run"]
         said = run(*words, code=1, url=address).stderr
     assert f"uploading {release} to a/b at {address}" in said and "refused" in said and "Traceback" not in said
 
@@ -187,7 +192,7 @@ def test_files_that_are_no_part_of_the_release_are_not_sent(hub: Hub, run: Run, 
 def test_what_is_refused_is_told_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
     said = upload(run, release, code=1, token="hf_" + "x" * 34).stderr
     assert "InvalidToken" in said and "hf_x" not in said and "Traceback" not in said
-    said = run("-m", "perfquarry", "release", "upload", str(release), "--to", "a/b/c", code=2).stderr
+    said = run("release", "upload", str(release), "--to", "a/b/c", code=2).stderr
     assert "a/b/c" in said
     broken = sample_release(tmp_path)
     (broken / "README.md").write_text("no header")

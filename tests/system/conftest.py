@@ -18,7 +18,6 @@ from filelock import FileLock
 from perfquarry.data.demo import expected
 from perfquarry.data.home import Home
 from perfquarry.flows.server import address
-from tests.system.commands import command
 
 QUICK = """
 [generate]
@@ -77,12 +76,12 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callab
 
 
 @pytest.fixture(scope="session")
-def perfquarry() -> Callable[..., subprocess.CompletedProcess[str]]:
+def perfquarry(forked: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`perfquarry(home, *arguments, code=0)` runs the command and checks its exit code."""
 
     def run(home: Path | None, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            command(home, *arguments),
+            [*forked, *arguments, *(["--home", str(home)] if home else [])],
             capture_output=True,
             text=True,
             timeout=280,

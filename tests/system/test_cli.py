@@ -19,7 +19,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Evidence, Finding, Task
 from perfquarry.data.store import TableStore
 from perfquarry.flows.doctor import DoctorCheck, examine, verdict
-from tests.system.commands import command
 from tests.system.conftest import Curated
 
 Facts = Callable[..., Any]
@@ -148,10 +147,10 @@ def test_doctor_begins_with_a_verdict(wrong: tuple[str, ...], said: str) -> None
     assert verdict([DoctorCheck(name=n, ok=n not in wrong, found="x", needed=n == "git") for n in names]) == said
 
 
-def test_doctor_breaks_no_word_at_80_columns(tmp_path: Path) -> None:
-    shown = subprocess.run(
-        command(tmp_path, "doctor"), capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "80"}
-    ).stdout
+def test_doctor_breaks_no_word_at_80_columns(tmp_path: Path, forked: list[str]) -> None:
+    words = [*forked, "doctor", "--home", str(tmp_path)]
+    environment = {**os.environ, "COLUMNS": "80"}
+    shown = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
     assert shown.startswith(("ready\n", "works, with ")) and all(len(line) <= 80 for line in shown.splitlines())
     facts = [check.found for check in examine(Home(tmp_path)) if check.name in ("git", "docker", "interpreters")]
     assert all(word in shown for found in facts for word in found.split())

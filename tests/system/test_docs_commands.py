@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), 
 TASK = "23b2933d37"
 """Of the demo; the pages show it."""
 PROGRAM = """case "$1" in curate|mine|judge|build|generate|measure|select) set -- "$@" --no-server;; esac
-exec "$PYTHON" -m perfquarry "$@"
+exec {command} "$@"
 """
 """The command without Prefect's server, whose start takes longer than what the pages do."""
 WHOLE: Any = typer.main.get_command(app)
@@ -97,12 +98,13 @@ def copied(curated: Curated, quick: Path, facts: Callable[..., Any], tmp_path_fa
     return home
 
 
-def follow(page: str, found: list[Block], home: Path, folder: Path) -> None:
+def follow(page: str, found: list[Block], home: Path, folder: Path, forked: list[str]) -> None:
     """Does what a page says, block by block."""
     binaries = folder.parent / f"{folder.name}-bin"
     binaries.mkdir()
-    for name, text in {"perfquarry": PROGRAM, "python": 'exec "$PYTHON" "$@"\n'}.items():
-        (binaries / name).write_text(f"#!/bin/sh\nPYTHON={sys.executable}\n{text}")
+    python = f'exec {shlex.quote(sys.executable)} "$@"\n'
+    for name, text in {"perfquarry": PROGRAM.format(command=shlex.join(forked)), "python": python}.items():
+        (binaries / name).write_text(f"#!/bin/sh\n{text}")
         (binaries / name).chmod(0o755)
     variables = {"PATH": f"{binaries}:{os.environ['PATH']}", "PERFQUARRY_HOME": str(home), "COLUMNS": "120"}
     for block in found:
@@ -125,14 +127,14 @@ def follow(page: str, found: list[Block], home: Path, folder: Path) -> None:
 
 @pytest.mark.timeout(580)
 @pytest.mark.parametrize("page", runnable(slow=False))
-def test_a_page_can_be_followed(page: str, copied: Path, tmp_path: Path) -> None:
+def test_a_page_can_be_followed(page: str, copied: Path, tmp_path: Path, forked: list[str]) -> None:
     (folder := tmp_path / "work").mkdir()
-    follow(page, of_lane(page, slow=False), copied, folder)
+    follow(page, of_lane(page, slow=False), copied, folder, forked)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", runnable(slow=True))
-def test_a_page_can_be_followed_to_its_end(page: str, copied: Path, tmp_path: Path) -> None:
+def test_a_page_can_be_followed_to_its_end(page: str, copied: Path, tmp_path: Path, forked: list[str]) -> None:
     (folder := tmp_path / "work").mkdir()
-    follow(page, of_lane(page, slow=True), copied, folder)
+    follow(page, of_lane(page, slow=True), copied, folder, forked)

@@ -23,9 +23,11 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 FIRST_COLUMNS = {"task", "where"}
 
 
-def words(home: Path, columns: int, *arguments: str) -> list[str]:
+def words(forked: list[str], home: Path, columns: int, *arguments: str) -> list[str]:
     environment = {**os.environ, "COLUMNS": str(columns)}
-    done = subprocess.run(command(home, *arguments), capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(
+        [*forked, *arguments, "--home", str(home)], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr
     return done.stdout.split()
 
@@ -33,7 +35,7 @@ def words(home: Path, columns: int, *arguments: str) -> list[str]:
 @pytest.mark.parametrize(
     "name", ["tasks", "funnel", "workloads", "sampling", "statistics", "costs", "screen", "show", "problems", "gc"]
 )
-def test_no_word_is_broken_at_80_columns(curated: Curated, name: str, tmp_path: Path) -> None:
+def test_no_word_is_broken_at_80_columns(curated: Curated, name: str, tmp_path: Path, forked: list[str]) -> None:
     home = curated.home
     if name == "gc":  # what tests beside this one use meanwhile is listed with another time
         home = tmp_path / "home"
@@ -42,7 +44,7 @@ def test_no_word_is_broken_at_80_columns(curated: Curated, name: str, tmp_path: 
     arguments = {"show": ["show", task], "problems": ["problems", task], "gc": ["gc", "--all", "--dry-run"]}
     asked = arguments.get(name, [name, "demo"])
     # the wide one first: tests beside this one add to the home, and never take away
-    wide, narrow = (words(home, columns, *asked) for columns in (400, 80))
+    wide, narrow = (words(forked, home, columns, *asked) for columns in (400, 80))
     rules = set("─")
     plots = set(" ▁▂▃▄▅▆▇█")
     lost = {word for word in wide if not set(word) <= rules | plots and "s)" not in word and "(" not in word}
