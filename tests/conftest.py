@@ -14,11 +14,20 @@ from tests.real_servers import postgres, postgres_binaries, s3_server
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""
 
+LONGEST = ("test_docs_commands", "test_evaluate", "test_resume")
+"""Files with the shared home that take minutes; the first of them makes it."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test gets its lane; those that take longest come first, or one worker ends long after the others."""
+    """Each test gets its lane; those that take longest come first, or one worker ends long after the others.
+
+    One worker makes the home that many files of the last lane share; the others begin with files that do without.
+    """
     for item in items:
         item.add_marker(LANES.get(item.path.relative_to(Path(__file__).parent).parts[0], "unit"))
+    sharing = {item.path for item in items if "curated" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    items.sort(key=lambda item: item.path in sharing and item.path.stem != LONGEST[0])
     items.sort(key=lambda item: item.get_closest_marker("unit") is not None)
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
 

@@ -132,7 +132,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", [*MODELS, Everything], ids=lambda model: model.__name__)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(source=st.data())
 def test_rows_come_back_as_they_were(model: type[Record], source: st.DataObject) -> None:
     rows = source.draw(st.lists(records(model), max_size=4))

@@ -49,7 +49,7 @@ def unfenced(text: str) -> tuple[str, list[str]]:
     return "\n".join(outside), inside
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(texts=st.lists(HOSTILE, min_size=1, max_size=4))
 def test_no_text_closes_its_fence(texts: list[str]) -> None:
     prompt = "\n".join(["before", *(fence(text, "diff") for text in texts), "after"])
@@ -97,7 +97,7 @@ PIECES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(pieces=PIECES, tokens=st.integers(0, 500))
 def test_what_is_fitted_fits_and_says_what_is_missing(pieces: list[Piece], tokens: int) -> None:
     text = fit(pieces, tokens)

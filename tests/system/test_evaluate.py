@@ -33,6 +33,7 @@ pairs = 6
 max_pairs = 8
 turn_seconds = 0.05
 most_turns = 24
+max_process_seconds = 20
 """
 
 

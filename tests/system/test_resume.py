@@ -85,7 +85,7 @@ def killed_run(home: Path, curated: Curated, quick: Path, seed: int) -> int:
     """Kills at random moments until a run comes through; returns the number of kills."""
     chance, kills = random.Random(seed), 0
     while not curate_and_kill(
-        home, curated.heads, quick, curated.seconds * chance.uniform(0.05, 0.6) if kills < 8 else 280
+        home, curated.heads, quick, curated.seconds * chance.uniform(0.05, 0.6) if kills < 4 else 280
     ):
         kills += 1
     return kills

@@ -189,8 +189,7 @@ def test_what_was_sent_back_is_started_and_its_progress_shown(
     assert desk.sending.of(ids[0])[0].state == "done"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_nothing(
     queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page], scheme: str, width: int
 ) -> None:
