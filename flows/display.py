@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -149,11 +150,22 @@ class Lines(Display):
 
 
 _current = Display()
+_muted: ContextVar[bool] = ContextVar("muted", default=False)
 
 
 def current() -> Display:
     """The display of this process: stages report to it wherever they run."""
-    return _current
+    return Display() if _muted.get() else _current
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """What this thread does is not shown."""
+    token = _muted.set(True)
+    try:
+        yield
+    finally:
+        _muted.reset(token)
 
 
 @contextmanager

@@ -117,7 +117,7 @@ def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
     """The named stages as flow runs below the current one, whose heartbeat is enough: ending one takes a second."""
     failures: list[Failure] = []
     with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        for stage, among in steps(run, stages):
+        for stage, among in steps(run, stages, attempt):
             workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=stage.workers(run))
             named = f"{stage.name}-{run.name}"
             does = STAGE_FLOWS[stage.name].with_options(task_runner=workers, flow_run_name=named)

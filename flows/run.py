@@ -140,9 +140,14 @@ class Run:
         _ = self.begun, self._deadline
 
     @property
+    def seconds_left(self) -> float:
+        """Of the time that the options give it."""
+        return self._deadline - time.monotonic()
+
+    @property
     def is_over(self) -> bool:
         """Whether the time is over that the options give it."""
-        return time.monotonic() >= self._deadline
+        return self.seconds_left <= 0
 
     def close(self) -> None:
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""

@@ -230,7 +230,7 @@ def run_stages(run: Run, names: Sequence[str]) -> None:
         RunFailed: some batches could not be done.
     """
     failures: list[Failure] = []
-    for stage, among in steps(run, names):
+    for stage, among in steps(run, names, attempt):
         failures += run_stage(run, stage, among=among)
         if any(failure.halts for failure in failures):
             break

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.flows.ahead import Ahead, Attempt
 from perfquarry.flows.display import current
 from perfquarry.flows.promise import SECONDS, promising
 from perfquarry.flows.reports import duration, with_interval
@@ -29,7 +30,7 @@ Step = tuple[Stage, frozenset[str] | None]
 """A stage, and the changes that it does; None: all."""
 
 
-def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
+def steps(run: Run, names: Collection[str], attempt: Attempt | None = None) -> Iterator[Step]:
     """The named stages in the order in which they are to run; tells what is found on the way.
 
     In waves where changes are both built and decided. The caller does each step before it asks for the next.
@@ -37,6 +38,7 @@ def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
     Args:
         run: the run.
         names: of the stages; in waves where changes are both built and decided.
+        attempt: does a batch ahead of its wave while a core is free; None: nothing is done ahead.
     """
     stages = [stage for stage in STAGES if stage.name in names]
     walked = [stage for stage in stages if stage.of_changes]
@@ -45,7 +47,12 @@ def steps(run: Run, names: Collection[str]) -> Iterator[Step]:
         return
     first, last = stages.index(walked[0]), stages.index(walked[-1]) + 1
     yield from ((stage, None) for stage in stages[:first])
-    yield from _Waves(run, walked, stages[last:]).steps()
+    ahead = Ahead(run, walked[:-1], attempt) if attempt and run.options.jobs > 1 else None
+    try:
+        yield from _Waves(run, walked, stages[last:], ahead).steps()
+    finally:
+        if ahead:
+            ahead.stop()
 
 
 @dataclass
@@ -55,6 +62,7 @@ class _Waves:
     """Stages that changes walk through one by one."""
     closing: Sequence[Stage]
     """The stages after these."""
+    ahead: Ahead | None = None
     taken: set[str] = field(default_factory=set)
     pace: float = 0.0
     """Seconds a change, of the wave before; 0 before the first."""
@@ -70,11 +78,16 @@ class _Waves:
             wave = frozenset(waiting[:size])
             self.taken |= wave
             began = time.monotonic()
-            yield from ((stage, wave) for stage in self.walked)
+            yield from ((stage, wave) for stage in self.walked[:-1])
+            if self.ahead:
+                self.ahead.begin([one for one in waiting if one not in wave][: 2 * at_once])
+            yield self.walked[-1], wave
             yield from ((stage, None) for stage in self.closing if stage.decides)
             self.pace = (time.monotonic() - began) / len(wave)
             known = self._tell_new(known)
             at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
+            if self.ahead:
+                self.ahead.join()
             waiting = self._waiting()
             if waiting:
                 current().tell("left", self._left(len(waiting)))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import queue
 import shutil
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +18,15 @@ from rich.console import Console
 from perfquarry.data.claims import Claims
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Build, Change, Verdict
+from perfquarry.flows import ahead
 from perfquarry.flows.display import Lines, showing
 from perfquarry.flows.options import Options, seconds_of
 from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
-from perfquarry.flows.stages import STAGES
+from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.flows.waves import Step, steps
+from perfquarry.harness.measuring import machine
 from tests.system import accepted
 
 NAMES = tuple(stage.name for stage in STAGES)
@@ -74,6 +80,49 @@ def walk(run: Run) -> list[Step]:
 
 def waves(done: list[Step]) -> list[frozenset[str]]:
     return [among for stage, among in done if stage.name == "build" and among is not None]
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def test_while_a_core_is_free_of_timings_the_next_wave_is_built_and_searched(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(machine, "lock_folder", lambda: tmp_path)
+    done: queue.Queue[tuple[str, str]] = queue.Queue()
+
+    def attempt(of: Run, stage: Stage, batch: Batch, since: float) -> None:
+        done.put((stage.name, batch[0]))
+        fall(of, frozenset(batch))  # and so nothing is to be searched
+
+    ranked = run.in_scope()
+    with ExitStack() as timings:
+        for _ in range(cores()):
+            timings.enter_context(machine.measurement_lock())
+        for stage, among in steps(run, NAMES, attempt):
+            if stage.name == "build" and among is not None:
+                fall(run, among)
+            if stage.name == "measure" and among == {*ranked[:2]}:
+                with pytest.raises(queue.Empty):
+                    done.get(timeout=0.5)
+                timings.close()
+                assert [done.get(timeout=60) for _ in range(2)] == [("build", one) for one in ranked[2:4]]
+    built = [row.change_id for row in run.store.records(Build, "demo")]
+    assert sorted(built) == sorted(ranked), "each once"
+    assert not [one for one in threading.enumerate() if one.name == "ahead"]
+
+
+def test_who_runs_one_batch_at_a_time_runs_nothing_ahead(home: Path, tmp_path: Path) -> None:
+    run = _run(home, tmp_path)
+    alone = Run(run.options.model_copy(update={"jobs": 1}))
+    alone.begin()
+    for stage, among in steps(alone, NAMES, lambda *_: pytest.fail("something was done ahead")):
+        if stage.name == "build" and among is not None:
+            fall(alone, among)
+    alone.close()
+    run.close()
 
 
 def test_small_waves_first_each_change_once_and_all_in_the_end(run: Run) -> None:
