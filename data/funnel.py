@@ -59,6 +59,11 @@ class Funnel(Record):
         """All reasons that occur."""
         return {reason for stage in self.stages for reason in stage.rejected}
 
+    @property
+    def pending(self) -> int:
+        """Changes that wait for their next stage."""
+        return sum(stage.pending for stage in self.stages)
+
     def as_json(self) -> dict[str, Any]:
         """`{"repository", "stages": [{"stage", "in", "kept", "rejected": {REASON: N}, "pending"}]}`."""
         return self.model_dump(mode="json", by_alias=True)

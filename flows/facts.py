@@ -52,12 +52,11 @@ def without_tasks(counts: Funnel, repo: str) -> str:
     """What it means that there is no task, and which command comes next."""
     rejected = [(number, stage.stage, reason) for stage in counts.stages for reason, number in stage.rejected.items()]
     late = [one for one in rejected if one[1] not in ("mine", "judge")] or rejected
-    pending = sum(stage.pending for stage in counts.stages)
     parts = []
-    if pending:
+    if counts.pending:
         again = f"perfquarry curate {repo}"
         parts.append(
-            f"{pending} changes wait for their next stage: `{again}` goes on (without --limit, or a larger one)"
+            f"{counts.pending} changes wait for their next stage: `{again}` goes on (without --limit, or a larger one)"
         )
     if late:
         number, stage, reason = max(late)

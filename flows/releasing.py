@@ -96,6 +96,8 @@ def release(
         accepted = accepted_tasks(store, repo)
         candidates += _candidates(home, repo, accepted, classes)
         sources.append(_source(store, repo, accepted))
+        if waiting := sources[-1].funnel.pending:
+            say(f"{repo}: {waiting} changes were not tried yet: perfquarry curate {repo} goes on with them")
     again = [row for home in homes for repo in places for row in TableStore(home.tables).records(Revalidation, repo)]
     if not reviews and (unused := sum(len(_decided(home, candidates)) for home in set(places.values()))):
         say(

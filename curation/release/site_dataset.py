@@ -126,9 +126,11 @@ def _funnel(source: PageSource) -> dict[str, Any]:
     for one in source.manifest.sources:
         kept = {stage.stage: stage.kept for stage in one.funnel.stages}
         until = f"{one.mined_until:%Y-%m-%d}"
-        lines.append([one.codebase, *(f"{kept[name]:,}" if name in kept else "–" for name in stages), one.tasks, until])
-    heads = ["repository", *stages, "released", "looked at until"]
-    return _table("funnel", "How they were found", heads, lines, "Changes that each stage kept.")
+        lines.append([one.codebase, *(f"{kept[name]:,}" if name in kept else "–" for name in stages), one.tasks])
+        lines[-1] += [f"{one.funnel.pending:,}", until]
+    heads = ["repository", *stages, "released", "not yet tried", "looked at until"]
+    note = "Changes that each stage kept; those not yet tried wait for one of the stages."
+    return _table("funnel", "How they were found", heads, lines, note)
 
 
 def _machines(source: PageSource) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def timings_of(selection: Selection) -> list[ReleasedTiming]:
 
 def manifest(version: str = "0.1.0") -> Manifest:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
-    stages = [StageCount(stage=name, entered=9 - place, kept=8 - place) for place, name in enumerate(STAGES)]
+    stages = [
+        StageCount(stage=name, entered=9 - place, kept=8 - place, pending=place) for place, name in enumerate(STAGES)
+    ]
     source = Source(
         repo="sample", codebase="owner/sample", url=REPOSITORY.url, licence="MIT", tasks=1, mined_until=moment,
         funnel=Funnel(repository="sample", stages=stages),

@@ -101,6 +101,7 @@ def test_the_page_of_the_dataset_says_what_was_measured_where(site: Path) -> Non
     assert f"{MACHINE.cpu} ({MACHINE.machine_id}) 2" in text and f"1 {len(TIMED)}" in text
     assert "owner/sample MIT 2" in text and "rejected by a curator" in text
     assert "80 79 78 77 76 75" in text, "the funnel of a repository"
+    assert "not yet tried looked at until" in text
     drawn = [Drawn(one) for one in re.findall(r"<svg\b.*?</svg>", (site / "dataset.html").read_text(), re.DOTALL)]
     speedups, funnels, years = drawn
     assert len(speedups.marks("estimate-1")) == len(ROWS)
