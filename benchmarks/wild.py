@@ -1,9 +1,10 @@
 """Yield in the wild: `perfquarry curate` on repositories that nobody has tuned it on, each for a few minutes.
 
-    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened] [--only NAMES] [--minutes 3] [--lanes 2]
+    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened|later] [--only NAMES] [--minutes 3] [--tasks N]
 
 `LIST` was written down before any result was seen. A third of it, drawn by a hash of the names, is the `unopened`
-half: it is run once, at the end, and reported as it is. CLONES holds a clone of each, named as in the list
+half: it is run once, at the end, and reported as it is. What the list marks as `later` was added after that, also
+before any of it was run, and has a section of its own. CLONES holds a clone of each, named as in the list
 (`owner+name/repo`, or `name`); those that are missing are reported as missing. FOLDER keeps a home and a log of each;
 what is finished is not run again. Writes the section `Yield in the wild` of docs/benchmarks.md, and
 `rejected-HALF.jsonl` in FOLDER: of each repository and stage up to ten rejected changes drawn at random, to be read.
@@ -41,7 +42,8 @@ DRAWN = 10
 _LINES = [line.split() for line in (Path(__file__).parent / "wild.txt").read_text(encoding="utf-8").splitlines()]
 KIND = {line[0]: line[1] for line in _LINES}
 """By repository `native` (C, C++ or Cython) or `python`."""
-LIST = sorted(KIND, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+LATER = [line[0] for line in _LINES if "later" in line]
+LIST = sorted(KIND.keys() - LATER, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
 UNOPENED = LIST[-(len(LIST) // 3) :]
 MODELS: dict[str, type[Row]] = {
     "judge": Verdict,
@@ -65,6 +67,8 @@ class Run:
 
 def halves(half: str) -> list[str]:
     """The repositories of a half, in the order of the list."""
+    if half == "later":
+        return LATER
     return [name for name in LIST if (name in UNOPENED) == (half == "unopened")]
 
 
@@ -79,15 +83,14 @@ def short(repository: str) -> str:
     return repository.rpartition("/")[2].lower()
 
 
-def curate(repository: str, clone: Path, folder: Path, minutes: float, workloads: str) -> Run:
+def curate(repository: str, clone: Path, folder: Path, limits: list[str]) -> Run:
     """Runs the command as a user would; its words go into a log, each with its second."""
     name = short(repository)
     kept = folder / f"{name}.json"
     if kept.exists():
         return Run(**json.loads(kept.read_text(encoding="utf-8")))
     command = [sys.executable, "-m", "perfquarry.flows.cli", "curate", name, "--source", str(clone)]
-    command += ["--home", str(folder / f"home-{name}"), "--for", f"{round(60 * minutes)}s", "--no-server"]
-    command += ["--workloads", workloads] if workloads else []
+    command += ["--home", str(folder / f"home-{name}"), "--no-server", *limits]
     empty = folder / "run"
     empty.mkdir(exist_ok=True)
     began = time.monotonic()
@@ -170,22 +173,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clones", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--half", choices=("opened", "unopened", "both"), default="opened")
+    parser.add_argument("--half", choices=("opened", "unopened", "both", "later"), default="opened")
     parser.add_argument("--minutes", type=float, default=3.0)
+    parser.add_argument("--tasks", type=int, default=0, help="so many are enough for a repository")
     parser.add_argument("--lanes", type=int, default=2, help="repositories at the same time")
     parser.add_argument("--only", default="", help="only these repositories of the half, with commas")
     parser.add_argument("--workloads", default="", help="sources of workloads; the command's own where left out")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = {half: halves(half) for half in ("opened", "unopened") if options.half in (half, "both")}
+    several = ("opened", "unopened") if options.half == "both" else (options.half,)
+    chosen = {half: halves(half) for half in several}
+    limits = ["--for", f"{round(60 * options.minutes)}s"]
+    limits += ["--tasks", str(options.tasks)] if options.tasks else []
+    limits += ["--workloads", options.workloads] if options.workloads else []
     if options.only:
         chosen = {half: [name for name in names if name in options.only.split(",")] for half, names in chosen.items()}
     lock = threading.Lock()
 
     def one(repository: str) -> Run | None:
         clone = clone_of(options.clones.resolve(), repository)
-        run = curate(repository, clone, folder, options.minutes, options.workloads) if clone else None
+        run = curate(repository, clone, folder, limits) if clone else None
         with lock:
             print(f"{repository}: {f'{len(run.found_at)} task(s), {run.seconds:.0f} s' if run else 'no clone'}")
         return run
@@ -202,8 +210,9 @@ def main() -> None:
                 lines.writelines(json.dumps(found) + "\n" for found in rejected(run.repository, store, rng))
     heads = ["half", "repository", "changes", "judged worth trying", "built", "have workloads", "first task after"]
     heads += ["accepted tasks", "most frequent reasons", "whole command"]
-    first = f"`curate --for {options.minutes:g}m` without a recipe, {options.lanes} repositories at once"
-    replace_section("Yield in the wild", f"{first}. {machine_facts()}.\n\n{table(heads, rows)}")
+    first = f"`curate {' '.join(limits)}` without a recipe, {options.lanes} repositories at once"
+    section = "Yield in the wild" + (", later" if options.half == "later" else "")
+    replace_section(section, f"{first}. {machine_facts()}.\n\n{table(heads, rows)}")
 
 
 if __name__ == "__main__":
