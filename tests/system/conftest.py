@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -52,6 +53,11 @@ class Curated:
     runs: int
     """Flow runs the server knew at the end."""
     seconds: float
+
+    def copied(self, to: Path) -> Path:
+        """A copy to write into, without what the tests beside this one hold open."""
+        of_now = shutil.ignore_patterns("*.lock", "claims.sqlite*", "locks", "scratch", "server")
+        return Path(shutil.copytree(self.home, to, symlinks=True, ignore=of_now))
 
 
 @pytest.fixture(scope="session")

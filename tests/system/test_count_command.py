@@ -16,8 +16,7 @@ from tests.system.conftest import Curated
 @pytest.fixture
 def home(curated: Curated, tmp_path: Path) -> Path:
     """A copy of its tables, which other tests read."""
-    shutil.copytree(curated.home, tmp_path / "home", symlinks=True, ignore=shutil.ignore_patterns("prefect*"))
-    return tmp_path / "home"
+    return curated.copied(tmp_path / "home")
 
 
 @pytest.mark.slow

@@ -90,8 +90,7 @@ def runnable(*, slow: bool) -> list[str]:
 @pytest.fixture(scope="module")
 def copied(curated: Curated, quick: Path, facts: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home in which the demo is curated, for commands that write into it, and with the pages' task."""
-    home = tmp_path_factory.mktemp("docs") / "home"
-    shutil.copytree(curated.home, home, symlinks=True, ignore=shutil.ignore_patterns("*.lock", "server"))
+    home = curated.copied(tmp_path_factory.mktemp("docs") / "home")
     facts(home, "mine", "demo", "--no-server")
     facts(home, "curate", "demo", "--changes", TASK, "--settings", str(quick), "--no-server")
     assert [one for one in facts(home, "tasks", "demo") if TASK in one["task_id"]]
