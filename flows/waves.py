@@ -64,8 +64,15 @@ class _Waves:
     """The stages after these."""
     ahead: Ahead | None = None
     taken: set[str] = field(default_factory=set)
-    pace: float = 0.0
-    """Seconds a change, of the wave before; 0 before the first."""
+    cut: set[str] = field(default_factory=set)
+    """Those of them that the end of the time left unfinished."""
+    seconds: float = 0.0
+    """All waves so far."""
+
+    @property
+    def pace(self) -> float:
+        """Seconds a change."""
+        return self.seconds / max(1, len(self.taken - self.cut))
 
     def steps(self) -> Iterator[Step]:
         known = self._accepted()
@@ -83,7 +90,7 @@ class _Waves:
                 self.ahead.begin([one for one in waiting if one not in wave][: 2 * at_once])
             yield self.walked[-1], wave
             yield from ((stage, None) for stage in self.closing if stage.decides)
-            self.pace = (time.monotonic() - began) / len(wave)
+            self.seconds += time.monotonic() - began
             known = self._tell_new(known)
             at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
             if self.ahead:
@@ -99,12 +106,13 @@ class _Waves:
             yield from ((stage, None) for stage in self.closing if not stage.decides)
 
     def _waiting(self) -> list[str]:
-        """Changes that a stage still has to do and no wave has had, the most promising first."""
+        """Changes that a stage still has to do and no wave has had to the end, the most promising first."""
         for stage in self.walked:
             if stage.begin:
                 stage.begin(self.run)
         todo = {key for stage in self.walked for batch in stage.todo(self.run) for key in batch}
-        return promising(self.run, todo - self.taken)
+        self.cut = self.taken & todo if self.run.is_over else set()
+        return promising(self.run, todo - self.taken | self.cut)
 
     def _others_walk(self) -> bool:
         """Whether other workers are still at changes of these stages: they are waited for."""
@@ -142,7 +150,9 @@ class _Waves:
         return text + (f"; ends {' or '.join(ends)}" if ends else "")
 
     def _left(self, changes: int) -> str:
-        text = f"{len(self.taken)} change(s) tried, {changes} to go: about {duration(changes * self.pace)} at this pace"
+        tried = len(self.taken - self.cut)
+        text = f"{tried} change(s) tried, {changes} to go"
+        text += f": about {duration(changes * self.pace)} at this pace" if tried else ""
         if self.run.is_over:
             return f"{text}; the time is over: the same command goes on"
         return text

@@ -254,6 +254,24 @@ def test_it_ends_with_so_many_tasks_and_tells_each(
     assert "left      2 change(s) tried, 18 to go" in told
 
 
+def test_a_wave_that_the_end_of_the_time_cuts_is_not_counted_as_tried(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(home, tmp_path, seconds=3600)
+    begun = 0
+    with showing(Console(width=200)):
+        for stage, among in steps(run, NAMES):
+            if stage.name == "build" and among:
+                begun += 1
+                if begun == 1:
+                    fall(run, among)
+                else:
+                    run.__dict__["_deadline"] = 0.0  # the time is over before anything of the second wave is done
+    first, last = (line for line in capsys.readouterr().out.splitlines() if line.startswith("left "))
+    assert begun == 2 and "2 change(s) tried, 18 to go: about" in first
+    assert "2 change(s) tried, 18 to go: about" in last and last.endswith("the time is over: the same command goes on")
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (" 2 D ", 172800)])
 def test_durations(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
