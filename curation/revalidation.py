@@ -26,7 +26,7 @@ from perfquarry.data.records.workload import Source
 from perfquarry.data.schema import from_table
 
 MOSTLY = 0.5
-"""Share of disturbed processes above which a row is told to be of little worth."""
+"""Share of disturbed processes above which a row is reported as of little worth."""
 _NEEDED = frozenset({"task_id", "change_id", "base_sha", "head_sha", "python", "requirements", "workloads"})
 
 
@@ -135,7 +135,7 @@ def share_that_holds(rows: Sequence[Revalidation]) -> tuple[float, float, float]
     return held / len(rows), float(interval.low), float(interval.high)
 
 
-def fallen(rows: Iterable[Revalidation], tasks: Iterable[Task]) -> dict[str, str]:
+def no_longer_held(rows: Iterable[Revalidation], tasks: Iterable[Task]) -> dict[str, str]:
     """By task_id why it would be no task today: on some machine none of its workloads would be accepted once more.
 
     Of each machine the newest row counts. Rows that are older than the task's own timings, and those that others
@@ -155,7 +155,7 @@ def fallen(rows: Iterable[Revalidation], tasks: Iterable[Task]) -> dict[str, str
 
 
 def outcome(row: Revalidation) -> str:
-    """What a row says, in words; a speedup that differs from the published one is told, and what others disturbed."""
+    """What a row says, in words; also a speedup that differs from the published one, and what others disturbed."""
     said = "holds" if row.status == "kept" else f"does not hold: {row.reason}"
     if None not in (row.low, row.high, row.published_low, row.published_high):
         low, high = cast(float, row.low), cast(float, row.high)

@@ -119,7 +119,7 @@ def to_table(rows: Sequence[R], model: type[R] | None = None) -> pa.Table:
 
 
 def from_table(model: type[R], table: pa.Table) -> Iterator[R]:
-    """The rows of a table as records, validated; columns the table lacks take their defaults.
+    """The rows of a table as records, validated; columns that are missing take their defaults.
 
     Raises:
         StoreError: a row is no valid record.

@@ -28,7 +28,7 @@ class Display:
     """Where stages report what they do, from any thread; this one shows nothing itself, and passes it on."""
 
     shown: Display | None = None
-    """Is told the same."""
+    """Receives the same."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A stage begins; `total` is the number of steps where it is known."""

@@ -174,7 +174,7 @@ def _facts(folder: ExchangeFolder, line: ExchangeLine) -> dict[str, Any]:
 
 
 def _example(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """An answer of this form in YAML, its fields told in comments."""
+    """An answer of this form in YAML, its fields explained in comments."""
     for name, field in _resolved(schema, whole).get("properties", {}).items():
         told = field.get("description", "")
         field = _resolved(field, whole)

@@ -18,7 +18,7 @@ from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.curation.release.selection import Selection, kept_from_solvers
 from perfquarry.curation.release.writing import MadeFolders
-from perfquarry.curation.revalidation import fallen
+from perfquarry.curation.revalidation import no_longer_held
 from perfquarry.data.errors import InputError
 from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
@@ -51,7 +51,7 @@ def export(
     """Writes the folders of the tasks, for this machine's engine; returns those written and why others are not.
 
     Left out is what curators or screening keep from solvers (`kept_from_solvers`), what did not hold when measured
-    again (`fallen`), and what the grader cannot grade (`base_to_grade`).
+    again (`no_longer_held`), and what the grader cannot grade (`base_to_grade`).
 
     Args:
         reviews: by task_id whether curators accepted it; tasks without an entry are not reviewed.
@@ -68,7 +68,7 @@ def export(
         findings = newest_findings_of(store, task.repo, [task])
         again = store.records(Revalidation, task.repo, where=pc.field("task_id") == task.task_id)
         why = kept_from_solvers(task, findings, problems, reviews.get(task.task_id))
-        why = why or fallen(again, [task]).get(task.task_id, "")
+        why = why or no_longer_held(again, [task]).get(task.task_id, "")
         problem = texts_for_solvers(task, problems).get(setting, "")
         if not why and not problem and setting != "realistic":
             why = f"it has no problem text of the setting {setting}: `perfquarry problems {task.repo}` writes them"
@@ -107,7 +107,7 @@ class PublishedFolders:
     """By repository, the home that holds it."""
     asked: ImagesAsked
     say: Callable[[str], None] = lambda text: None
-    """Is told in words what was made and sent."""
+    """Receives in words what was made and sent."""
 
     def make(self, to: Path, selection: Selection) -> MadeFolders:
         """Makes the images, pushes them, and writes the folders, which name them by their digests.

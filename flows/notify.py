@@ -36,11 +36,11 @@ class WebhookBusy(InfrastructureError):
 
 
 def tell_new_tasks(run: Run) -> int:
-    """Tells of each accepted task that was never told of; returns how many were told.
+    """Reports each accepted task that was never reported; returns how many were.
 
     A task's row in the table `notices` follows its message at once: only a kill between the
     answer and the row makes the next run repeat one message, with the same Idempotency-Key.
-    What the webhook does not take now is logged and told by the next run.
+    What the webhook does not take now is logged, and reported by the next run.
     """
     settings = run.options.settings.notify
     if not settings.webhook:

@@ -86,7 +86,7 @@ def _outcome(stage: Stage, batch: Batch, state: State[Any]) -> Outcome:
 
 
 def _error(message: str) -> PerfquarryError:
-    """The error that `batch_task` told."""
+    """The error that `batch_task` reported."""
     name, _, text = message.partition(": ")
     kinds = {one.__name__: one for kind in WAITING for one in (kind, *kind.__subclasses__())}
     return kinds[name](text) if name in kinds else InfrastructureError(message)

@@ -205,7 +205,7 @@ def summary(run: Run) -> Summary:
 
 
 def reconstruct(run: Run) -> Crawled:
-    """Pull requests from merge and squash commits of the branch, those that the table lacks.
+    """Pull requests from merge and squash commits of the branch, those that are missing in the table.
 
     Raises:
         InputError, GitFailed: the repository cannot be cloned or read.

@@ -28,7 +28,7 @@ from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_intents, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
 from perfquarry.curation.release.writing import Asked, write_release
-from perfquarry.curation.revalidation import fallen
+from perfquarry.curation.revalidation import no_longer_held
 from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions
 from perfquarry.data.errors import InputError, UnknownRepository
@@ -81,7 +81,7 @@ def release(
         images: where images go; None: the release has no task folders.
         withdrawn: reasons by task_id, for tasks that are taken back.
         replaced: reasons by task_id, for tasks that come again, otherwise made.
-        say: is told in words which images were sent, and which decisions are not used.
+        say: receives in words which images were sent, and which decisions are not used.
 
     Raises:
         InputError: a repository has no accepted task or no clone, or a file cannot be read or written.
@@ -104,7 +104,7 @@ def release(
             f"{unused} task(s) have decisions of curators that this release does not use: "
             "perfquarry review --export FILE, then --reviews FILE"
         )
-    failed = fallen(again, [one.task for one in candidates])
+    failed = no_longer_held(again, [one.task for one in candidates])
     failed |= read_failed(checked, [one.task.task_id for one in candidates]) if checked else {}
     selection = select(candidates, decisions, failed)
     timings = [row for repo, home in places.items() for row in _timings(TableStore(home.tables), repo, selection.tasks)]

@@ -32,7 +32,7 @@ def revalidate(
 ) -> None:
     """Measures the tasks of a release or a home again, a row each, and shows how many hold.
 
-    Tasks that cannot be made runnable here are told, and are no rows: nothing is known of them.
+    Tasks that cannot be made runnable here are listed, and are no rows: nothing is known of them.
 
     Raises:
         InputError: no such tasks, or one clone for several repositories.

@@ -249,5 +249,5 @@ def _summary(run: Run, stage: Stage) -> str:
         return stage.summary(run)
     counts = {count.stage: count for count in funnel(run.store, run.name, provenance(run)).stages}
     count = counts[stage.name]
-    fallen = sum(count.rejected.values())
-    return f"{count.kept} kept, {fallen} rejected" + (f", {count.pending} to do" if count.pending else "")
+    rejected = sum(count.rejected.values())
+    return f"{count.kept} kept, {rejected} rejected" + (f", {count.pending} to do" if count.pending else "")

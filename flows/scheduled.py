@@ -47,7 +47,7 @@ def tell_failure(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> 
         message = failure_message(str(parameters.get("repo")), state.name or "Failed", state.message or "", link)
         send(settings, message, f"{flow_run.id}-{state.type}")
     except (PerfquarryError, ValueError) as error:  # a hook that fails would hide the failure it is about
-        _log.warning("the failure of flow run %s was not told: %s", flow_run.id, error)
+        _log.warning("the failure of flow run %s was not reported: %s", flow_run.id, error)
 
 
 @flow(

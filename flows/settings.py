@@ -56,7 +56,7 @@ class NotifySettings(Record):
         return hidden
 
     def address(self) -> str | None:
-        """The webhook's address, never to be shown or written; None: nobody is told.
+        """The webhook's address, never to be shown or written; None: nobody is notified.
 
         Raises:
             InputError: the variable is not set, or holds no http address.

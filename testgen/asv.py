@@ -1,6 +1,6 @@
 """Benchmarks of the repository's own asv suite as workloads, without any model.
 
-Those that can reach what changed are told by the graph of calls, else by the words of their names, and
+Those that can reach what changed are found by the graph of calls, else by the words of their names, and
 then by running them (`testgen.trials`). Each becomes a script that holds the modules of the suite
 it needs, so both sides run the same benchmark, also where the base has none. What a benchmark
 returns seldom says whether its work was right: the check of equivalence is weak, and the rows say so.

@@ -73,7 +73,7 @@ _SERIES: tuple[tuple[float, ...], ...] = (
 class Drawing:
     """One figure while it is drawn; `drawing` makes it.
 
-    Title and description are told to people who do not see it; the title is shown above where `headline` is true.
+    Title and description are read to people who do not see it; the title is shown above where `headline` is true.
     """
 
     def __init__(self, title: str, description: str, size: tuple[float, float], *, headline: bool) -> None:

@@ -85,7 +85,7 @@ def measured_again(revalidations: Sequence[Revalidation], released: Collection[s
             "released": sum(row.task_id in released for row in run),
             "released_held": sum(row.status == "kept" and row.task_id in released for row in run),
             "load": median(row.foreign_load for row in run),
-            "fallen": sorted(f"{row.task_id} ({row.reason})" for row in run if row.status != "kept"),
+            "not_held": sorted(f"{row.task_id} ({row.reason})" for row in run if row.status != "kept"),
         }
         for run in runs.values()
     ]

@@ -17,7 +17,7 @@ from perfquarry.data.records import FolderStatus, Record, ReleasedTask
 from perfquarry.harness.images.registry import MissingImage
 
 SHOWN = 20
-"""Most problems that are told of one check."""
+"""Most problems that are listed for one check."""
 
 
 Outcome = Literal["ok", "failed", "not run"]

@@ -52,7 +52,7 @@ class ReleaseCandidate:
     tree: str
     """Git id of the base's tree."""
     build_version: str = ""
-    """Version that builds of the base which ask git are told."""
+    """Version that builds of the base get when they ask git."""
     tests: Sequence[str] = ()
     """Kept unit tests of the change, whether they became workloads of the task or not."""
     findings: Sequence[Finding] = ()
@@ -90,7 +90,7 @@ def select(candidates: Iterable[ReleaseCandidate], reviews: Mapping[str, bool], 
         candidates: accepted tasks.
         reviews: by task_id whether curators accepted it (`read_reviews`); tasks without an entry are not reviewed.
         failed: by task_id what an earlier gate found when it ran them (`curation.release.check.read_failed`), or
-            measuring them again (`curation.revalidation.fallen`).
+            measuring them again (`curation.revalidation.no_longer_held`).
     """
     selection = Selection()
     for candidate in sorted(candidates, key=lambda one: one.task.task_id):

@@ -1,4 +1,4 @@
-"""Table `notices`: accepted tasks that were told to the webhook."""
+"""Table `notices`: accepted tasks that were reported to the webhook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perfquarry.data.records.row import Row
 
 
 class Notice(Row):
-    """One task, told once: whatever accepts it again tells nobody."""
+    """One task, reported once: when it is accepted again, nothing is sent."""
 
     TABLE: ClassVar[str] = "notices"
     KEY: ClassVar[tuple[str, ...]] = ("task_id",)

@@ -46,10 +46,10 @@ class QuotedResult(Record):
     """A measurement that somebody quoted, as numbers."""
 
     form: Literal["asv", "pyperf", "table", "timeit", "prose"]
-    name: str = Field(default="", description="Benchmark, test or statement; empty where none is told.")
+    name: str = Field(default="", description="Benchmark, test or statement; empty where none is given.")
     before: float | None = Field(default=None, description="Seconds.")
     after: float | None = Field(default=None, description="Seconds.")
-    speedup: float | None = Field(default=None, description="before / after; null where one of them is not told.")
+    speedup: float | None = Field(default=None, description="before / after; null where one of them is not given.")
     line: str = Field(description="Where it was read.")
 
 

@@ -46,7 +46,7 @@ class ReleasedRecipe(Record):
     setup_commands: list[str] = Field(description="Shell commands that fetch the base from upstream.")
     install_commands: list[str] = Field(description="Shell commands that make the environment and the native parts.")
     build_version: BuildVersion = Field(
-        default="", description="Version that a native build is told when it asks git: that of the nearest tag."
+        default="", description="Version that a native build gets when it asks git: that of the nearest tag."
     )
     source_roots: list[Folder] = Field(description="Folders put on sys.path, relative to the tree.")
     environment_id: Name = Field(description="Content address of interpreter and dependencies.")

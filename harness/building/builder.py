@@ -75,7 +75,7 @@ class Builder:
     proposer: Proposer | None = None
     """Asked for requirements when no rule of repair fits."""
     version: str = ""
-    """What builds that ask git are told; empty: the nearest tag's."""
+    """What builds get that ask git; empty: the nearest tag's."""
 
     def __post_init__(self) -> None:
         self._checkouts = Checkouts(self.home, self.clone, self.repository.name)

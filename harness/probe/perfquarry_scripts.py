@@ -49,7 +49,7 @@ class LoadedScript(object):
         self._passed = False
 
     def load(self, loop):
-        """Runs its module body, which imports the package; a failure is told when the script is run."""
+        """Runs its module body, which imports the package; a failure is reported when the script is run."""
         self._loop = loop
         _, error, late = loop.guarded(self._import)
         if late or error is not None:  # an exception may count as false

@@ -327,8 +327,8 @@ def test_a_task_that_fell_when_measured_again_counts_when_it_is_no_longer_releas
 
     rows = [row("a", "r1", True), row("b", "r1", True), row("c", "r1", False, True), row("c", "r2", True, True)]
     first, second = measured_again(rows, {"a", "c"})
-    assert {name: first[name] for name in ("tasks", "held", "released", "released_held", "fallen")} == {
-        "tasks": 3, "held": 2, "released": 2, "released_held": 1, "fallen": ["c (no_gain)"],
+    assert {name: first[name] for name in ("tasks", "held", "released", "released_held", "not_held")} == {
+        "tasks": 3, "held": 2, "released": 2, "released_held": 1, "not_held": ["c (no_gain)"],
     }  # fmt: skip
     assert (second["tasks"], second["held"]) == (1, 1)
     assert counted_once(rows, {"a", "c", "d"}) == {"tasks": 3, "held": 2, "partly": 3, "released": 2}

@@ -11,7 +11,7 @@ from screened_task import task as a_task
 from screened_task import workload
 from simulated_timings import STAMP, session_rows
 
-from perfquarry.curation.revalidation import fallen, judge_again, outcome, read_tasks, share_that_holds
+from perfquarry.curation.revalidation import judge_again, no_longer_held, outcome, read_tasks, share_that_holds
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Revalidation, Task
@@ -90,16 +90,18 @@ def test_a_task_of_which_no_workload_holds_would_be_none() -> None:
     one = task()
     held, partly, lost = [again(("w", first), ("v", second)) for first, second in ((2.0, 1.5), (1.0, 1.5), (1.0, 1.0))]
     day = (one.measured_at or one.created_at) + timedelta(days=1)
-    assert fallen([], [one]) == fallen([held], [one]) == fallen([partly], [one]) == {}
-    (why,) = fallen([row_of(lost, day)], [one]).values()
+    assert no_longer_held([], [one]) == no_longer_held([held], [one]) == no_longer_held([partly], [one]) == {}
+    (why,) = no_longer_held([row_of(lost, day)], [one]).values()
     assert why == f"measured again on {day:%Y-%m-%d}, none of its workloads holds (no_gain)"
-    assert not fallen([row_of(lost, day - timedelta(days=2))], [one]), "the task was measured later"
-    assert not fallen([row_of(lost, day, disturbed=0.6)], [one]), "that says nothing"
-    assert not fallen([row_of(lost, day)], []), "another task's"
+    assert not no_longer_held([row_of(lost, day - timedelta(days=2))], [one]), "the task was measured later"
+    assert not no_longer_held([row_of(lost, day, disturbed=0.6)], [one]), "that says nothing"
+    assert not no_longer_held([row_of(lost, day)], []), "another task's"
     later = row_of(held, day + timedelta(days=1))
-    assert not fallen([later, row_of(lost, day)], [one]), "the newest row counts"
+    assert not no_longer_held([later, row_of(lost, day)], [one]), "the newest row counts"
     elsewhere = later.machine.model_copy(update={"machine_id": "m2"})
-    assert fallen([later.model_copy(update={"machine": elsewhere}), row_of(lost, day)], [one]), "of each machine"
+    assert no_longer_held([later.model_copy(update={"machine": elsewhere}), row_of(lost, day)], [one]), (
+        "of each machine"
+    )
 
 
 def row_of(row: Revalidation, created_at: datetime, **facts: float) -> Revalidation:

@@ -90,8 +90,8 @@ def test_a_release_is_measured_again_from_its_folder_alone(
     refused = perfquarry(elsewhere, "revalidate", str(release), "--source", str(release), code=2)
     assert "a release holds the files" in refused.stderr
     workloads = [one.model_copy(update={"held": False}) for one in row.workloads]
-    fallen = {"status": "rejected", "reason": "no_gain", "workloads": workloads, "created_at": datetime.now(UTC)}
-    TableStore(Home(tmp_path).tables).append([row.model_copy(update={**fallen, "disturbed": 0.0})])
+    rejected = {"status": "rejected", "reason": "no_gain", "workloads": workloads, "created_at": datetime.now(UTC)}
+    TableStore(Home(tmp_path).tables).append([row.model_copy(update={**rejected, "disturbed": 0.0})])
     ask = ("release", "--repo", "demo", "--version", "0.2.0", "--to", str(tmp_path / "release"))
     lost = perfquarry(curated.home, *ask, "--home", str(tmp_path), code=2)
     assert "none of its workloads holds (no_gain)" in lost.stderr
