@@ -57,7 +57,7 @@ class ReplaySettings(Record):
     test_calls: int = Field(default=6, description="Calls recorded of one function in one test.")
     values: int = Field(default=5000, description="Values in the arguments of one call.")
     call_bytes: int = Field(default=32 * 1024, description="Longest description of the arguments of one call.")
-    seconds: float = Field(default=120.0, description="No further test files are run after so many seconds.")
+    seconds: float = Field(default=60.0, description="No further test files are run after so many seconds.")
     test_seconds: float = Field(default=5.0, description="Seconds of recording in one test.")
     factors: tuple[int, ...] = Field(default=(8, 64, 512), description="How much larger scaled arguments are.")
     wanted_seconds: float = Field(default=0.01, description="Seconds that rounds of the calls should last on the base.")
