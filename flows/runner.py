@@ -79,6 +79,8 @@ class Outcome:
     elsewhere: bool = False
     """Another worker had it, or a part of it: what is still to do is to be asked anew."""
     failure: Failure | None = None
+    late: bool = False
+    """The time of the run was over: it was not done."""
 
 
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
@@ -101,7 +103,7 @@ def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         outcome = _attempt(run, stage, batch, since)
         if outcome.failure:
             span_failed(outcome.failure.error)
-        elif not outcome.elsewhere:
+        elif not outcome.elsewhere and not outcome.late:
             log.info("%s %s: done in %.1f s", stage.name, batch[0], time.monotonic() - began)
     return outcome
 
@@ -115,13 +117,13 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
     )
     gained = batch
     if stage.of_changes and run.is_over:
-        return Outcome(batch)
+        return Outcome(batch, late=True)
     try:
         gained = tuple(retrying(run.claims.take, run.scope(stage.name), batch, since))
         if gained:
             _do(run, stage, gained, retrying)
     except TimeIsOver:
-        return Outcome(batch)
+        return Outcome(batch, late=True)
     except WAITING as error:
         log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
