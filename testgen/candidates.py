@@ -20,13 +20,16 @@ TOO_SHORT_SECONDS = 20e-6
 SHORT_SECONDS = 50e-6
 LONG_SECONDS = 1.0
 """A test above it costs ten minutes to measure."""
-
-
+UNLIKELY = 4
+"""Workloads kept that spend less time in the changed functions than the smallest gain: the profile may err."""
+MOST_SECONDS = 1.5
+"""Of one call of all workloads kept together: measuring makes at least sixty of them on each side."""
+LITTLE_SECONDS = 0.2
+"""The same of the workloads that can gain little, beside one that can gain more: they would cost most of the time."""
 FEW = 3
 """As many quick tests make slow ones unnecessary."""
 SHARES = (0.5, 0.2, 0.05)
 """Shares of a test's time that make a difference to what a change can gain; the smallest gain is the last."""
-
 
 _PURE = r"[Pp]y|[Pp]ython|[Pp]ure|[Ff]allback"
 _PURE_PARAMETER = re.compile(rf"\[(?:.*[-_.])?(?:{_PURE})(?:[-_.].*)?\]$|\[(?:.*-)?Py[A-Z].*\]$")
@@ -124,6 +127,11 @@ class Candidate:
         """Whether it spends enough time in the changed functions for a gain to show."""
         return self.rank_of_share < len(SHARES)
 
+    @property
+    def may_gain_much(self) -> bool:
+        """Whether it spends so much time there that it could become 1.25 times as fast."""
+        return self.rank_of_share < len(SHARES) - 1
+
 
 def without_slow(candidates: Sequence[Candidate], seconds: float) -> list[Candidate]:
     """Leaves out the tests that take longer, unless hardly any would be left."""
@@ -206,3 +214,18 @@ def _cost(
         not SHORT_SECONDS <= seconds <= LONG_SECONDS,
         -seconds,
     )
+
+
+def best(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """The workloads to keep: few of those that hardly run the changed functions, because measuring takes minutes.
+
+    Slow ones among them are left out where others can gain more.
+    """
+    chosen = choose(without_slow(candidates, LONG_SECONDS), limit)
+    if not any(one.shares for one in candidates):
+        return within(chosen, MOST_SECONDS)
+    if much := [one for one in chosen if one.may_gain_much]:
+        little = within([one for one in chosen if one not in much and one.seconds <= LITTLE_SECONDS], LITTLE_SECONDS)
+        chosen = [one for one in chosen if one in much or one in little]
+    chosen = within(chosen, MOST_SECONDS)
+    return [one for one in chosen if one.may_gain] + [one for one in chosen if not one.may_gain][:UNLIKELY]

@@ -20,9 +20,9 @@ from perfquarry.harness.contracts import BuiltSide
 from perfquarry.testgen.candidates import (
     LONG_SECONDS,
     Candidate,
+    best,
     choose,
     choose_dense,
-    within,
     without_slow,
     without_twins,
 )
@@ -46,10 +46,6 @@ TRACED = 5.0
 """Times that a test takes longer while it is traced, about."""
 PROFILED = 64
 """Most candidates profiled."""
-UNLIKELY = 4
-"""Workloads kept that spend less time in the changed functions than the smallest gain: the profile may err."""
-MOST_SECONDS = 1.5
-"""Of one call of all workloads kept together: measuring makes at least sixty of them on each side."""
 PROFILE_SEED, CHECK_SEED = 2, 3
 """Hash seeds: each process of a side has its own, the coverage run 1, further checks the next ones."""
 SPARE = 6
@@ -166,14 +162,6 @@ def _start_checks(runner: Runner, side: Side, candidates: Sequence[Candidate]) -
     return [(side, runner.start(side, "check", nodes, CHECK_SEED + at)) for at, nodes in enumerate(rounds) if nodes]
 
 
-def _best(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
-    """The workloads to keep: few of those that hardly run the changed functions, because measuring takes minutes."""
-    chosen = within(choose(without_slow(candidates, LONG_SECONDS), limit), MOST_SECONDS)
-    if not any(one.shares for one in candidates):
-        return chosen
-    return [one for one in chosen if one.may_gain] + [one for one in chosen if not one.may_gain][:UNLIKELY]
-
-
 def _calls(candidate: Candidate, tree: Path) -> list[str]:
     """Realistic targets of one test."""
     place, item = NodeId.parse(candidate.node), candidate.profile
@@ -200,7 +188,7 @@ class _Rows:
         rejected.sort(key=lambda one: (-len(one.lines), one.node))
         broken = any(one.breaks for one in candidates)
         limit = self._case.settings.max_workloads
-        kept = [] if broken else _best([one for one in candidates if one.is_checked], limit)
+        kept = [] if broken else best([one for one in candidates if one.is_checked], limit)
         found = [self.kept(one, _calls(one, self._case.base.tree)) for one in kept]
         return (found or [self.summary(rejected)]) + [self.rejected(one) for one in rejected[:MAX_REJECTED]]
 
