@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from perfquarry.data.errors import MachineBusy
-from perfquarry.flows.display import current, muted
+from perfquarry.flows.display import muted
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.harness.measuring.machine import measurement_lock
@@ -39,11 +39,21 @@ class Ahead:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def begin(self, changes: Sequence[str]) -> None:
-        """Begins with the first of these changes once a core is free."""
+    def begin(self, changes: Sequence[str], spare: Callable[[], bool]) -> None:
+        """Begins with the first of these changes once a core is free.
+
+        Args:
+            changes: in the order in which they are taken.
+            spare: whether the timings leave one of the run's jobs to it.
+        """
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(changes, self._ended), name="ahead")
+        self._thread = threading.Thread(target=self._work, args=(changes, spare, self._ended), name="ahead")
         self._thread.start()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something that it has begun is not done yet."""
+        return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
         """Nothing more is begun."""
@@ -52,19 +62,18 @@ class Ahead:
     def join(self) -> None:
         """Nothing more is begun, and what was is waited for."""
         self.stop()
-        if self._thread and self._thread.is_alive():
-            current().tell("ahead", "a change of the next wave is still built or searched")
+        if self._thread:
             self._thread.join()
 
-    def _work(self, changes: Sequence[str], ended: threading.Event) -> None:
+    def _work(self, changes: Sequence[str], spare: Callable[[], bool], ended: threading.Event) -> None:
         with muted():
             for change in changes:
                 for stage in self._stages:
-                    while not ended.wait(LOOK_SECONDS) and not _a_core_is_free():
-                        pass
-                    if ended.is_set() or self._run.seconds_left < LEAST_SECONDS:
-                        return
                     try:
+                        while not ended.wait(LOOK_SECONDS) and not (spare() and _a_core_is_free()):
+                            pass
+                        if ended.is_set() or self._run.seconds_left < LEAST_SECONDS:
+                            return
                         self._do(stage, change)
                     except BaseException as error:  # noqa: BLE001  # Ctrl-C ends it together with the timings
                         _log.info("%s of %s ahead of its wave was not done: %r", stage.name, change, error)

@@ -70,10 +70,10 @@ def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since:
 def submit_all(run: Run, stage: Stage, batches: Sequence[Batch], since: float) -> list[Outcome]:
     """Does the batches as task runs of the current flow run."""
     options = run.options.model_dump_json()
-    futures = [
-        batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}", since) for batch in batches
-    ]
     with ending_together():
+        futures = [
+            batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}", since) for batch in batches
+        ]
         for future in futures:
             future.wait()
     return [_outcome(stage, batch, future.state) for batch, future in zip(batches, futures, strict=True)]
@@ -199,8 +199,8 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
         task_runner=workers,
     )
     def all_jobs() -> None:
-        futures = [job_task.submit(job.label, job) for job in jobs]
         with ending_together():
+            futures = [job_task.submit(job.label, job) for job in jobs]
             for future in futures:
                 future.result()
 

@@ -199,7 +199,7 @@ def _share(run: Run, stage: Stage, execute: Execute, among: Collection[str] | No
             steps = sum(map(len, batches)) if stage.counts_rows else len(batches)
             current().stage(stage.name, steps if stage.name != "mine" else None)
             log.info("%s: %d batch(es) to do", stage.name, len(batches))
-        if not batches:
+        if not batches or (stage.of_changes and run.is_over):
             break
         busy = run.claims.elsewhere(run.scope(stage.name))
         free = [batch for batch in batches if not busy.issuperset(batch)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.flows.ahead import Ahead, Attempt
@@ -19,6 +20,7 @@ from perfquarry.flows.reports import duration, with_interval
 from perfquarry.flows.reports import size as bytes_of
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES, Stage
+from perfquarry.harness.sandbox import ending_together
 from perfquarry.miners.blobs import tree_files
 
 LEAST = 2
@@ -49,10 +51,11 @@ def steps(run: Run, names: Collection[str], attempt: Attempt | None = None) -> I
     yield from ((stage, None) for stage in stages[:first])
     ahead = Ahead(run, walked[:-1], attempt) if attempt and run.options.jobs > 1 else None
     try:
-        yield from _Waves(run, walked, stages[last:], ahead).steps()
+        with ending_together():  # what an error or Ctrl-C ends here ends what is done ahead, too
+            yield from _Waves(run, walked, stages[last:], ahead).steps()
     finally:
         if ahead:
-            ahead.stop()
+            ahead.join()  # the claims are given back after it
 
 
 @dataclass
@@ -87,14 +90,18 @@ class _Waves:
             began = time.monotonic()
             yield from ((stage, wave) for stage in self.walked[:-1])
             if self.ahead:
-                self.ahead.begin([one for one in waiting if one not in wave][: 2 * at_once])
+                following = [one for one in waiting if one not in wave][: 2 * at_once]
+                self.ahead.begin(following, partial(self._leaves_a_job, wave))
             yield self.walked[-1], wave
-            yield from ((stage, None) for stage in self.closing if stage.decides)
-            self.seconds += time.monotonic() - began
-            known = self._tell_new(known)
-            at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
             if self.ahead:
+                self.ahead.stop()
+            yield from ((stage, None) for stage in self.closing if stage.decides)
+            known = self._tell_new(known)
+            if self.ahead and self.ahead.is_at_work:
+                current().tell("ahead", "a change of the next wave is still built or searched")
                 self.ahead.join()
+            self.seconds += time.monotonic() - began
+            at_once = max(1, min(2 * at_once, int(LONGEST / max(self.pace, 0.1))))
             waiting = self._waiting()
             if waiting:
                 current().tell("left", self._left(len(waiting)))
@@ -102,7 +109,7 @@ class _Waves:
             yield from ((stage, None) for stage in self.walked)
             yield from ((stage, None) for stage in self.closing if stage.decides)
             self._tell_new(known)
-        if not self.taken or not self.run.is_over:
+        if not self.run.is_over:
             yield from ((stage, None) for stage in self.closing if not stage.decides)
 
     def _waiting(self) -> list[str]:
@@ -113,6 +120,11 @@ class _Waves:
         todo = {key for stage in self.walked for batch in stage.todo(self.run) for key in batch}
         self.cut = self.taken & todo if self.run.is_over else set()
         return promising(self.run, todo - self.taken | self.cut)
+
+    def _leaves_a_job(self, wave: Collection[str]) -> bool:
+        """Whether fewer changes of the wave are timed, or wait for it, than may be worked on at once."""
+        left = sum(not set(batch).isdisjoint(wave) for batch in self.walked[-1].todo(self.run))
+        return left < self.run.options.jobs
 
     def _others_walk(self) -> bool:
         """Whether other workers are still at changes of these stages: they are waited for."""

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from perfquarry.data.claims import Claims
-from perfquarry.data.errors import InputError
+from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.records import Build, Change, Verdict
 from perfquarry.flows import ahead
 from perfquarry.flows.display import Lines, showing
@@ -26,6 +26,7 @@ from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stages
 from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.flows.waves import Step, steps
+from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.measuring import machine
 from tests.system import accepted
 
@@ -111,6 +112,33 @@ def test_while_a_core_is_free_of_timings_the_next_wave_is_built_and_searched(
                 assert [done.get(timeout=60) for _ in range(2)] == [("build", one) for one in ranked[2:4]]
     built = [row.change_id for row in run.store.records(Build, "demo")]
     assert sorted(built) == sorted(ranked), "each once"
+    assert not [one for one in threading.enumerate() if one.name == "ahead"]
+
+
+def test_an_error_ends_what_is_done_ahead_before_the_claims_are_given_back(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(machine, "lock_folder", lambda: tmp_path)
+    begun, ended = threading.Event(), queue.Queue[str]()
+
+    def attempt(of: Run, stage: Stage, batch: Batch, since: float) -> None:
+        begun.set()
+        try:
+            command = Command(("sleep", "600"), tmp_path, limits=Limits(wall_seconds=500))
+            of.prober.sandbox.run(command)
+        except KeyboardInterrupt:
+            ended.put("ended")
+            raise
+
+    with pytest.raises(StoreError, match="full"):
+        for stage, among in steps(run, NAMES, attempt):
+            if stage.name == "build" and among is not None:
+                fall(run, among)
+            if stage.name == "measure" and among is not None:
+                assert begun.wait(60)
+                raise StoreError("the disk is full")
+    assert ended.get_nowait() == "ended"
     assert not [one for one in threading.enumerate() if one.name == "ahead"]
 
 
