@@ -66,11 +66,22 @@ def test_decisions_that_a_release_does_not_use_are_named(
     engine.dispose()
     ask = ("release", "--repo", "demo", "--version", "0.1.0", "--to", str(tmp_path / "again"))
     try:
-        said = perfquarry(curated.home, *ask).stderr
-        assert "1 task(s) have decisions of curators that this release does not use" in said
-        assert re.search(r"demo: \d+ changes were not tried yet: perfquarry curate demo goes on", said), said
+        assert "1 task(s) have decisions of curators that this release does not use" in (
+            perfquarry(curated.home, *ask).stderr
+        )
     finally:
         shutil.rmtree(Path(curated.home) / "review")
+
+
+def test_changes_that_were_not_tried_are_named(
+    curated: Curated, tmp_path: Path, perfquarry: Callable[..., Any]
+) -> None:
+    home = curated.copied(tmp_path / "home")
+    perfquarry(home, "mine", "demo", "--no-server")  # all of its history, of which three changes were curated
+    ask = ("release", "--repo", "demo", "--version", "0.1.0", "--to", str(tmp_path / "release"))
+    said = perfquarry(home, *ask).stderr
+    assert (found := re.search(r"demo: (\d+) changes were not tried yet: perfquarry curate demo goes on", said)), said
+    assert f"| {found[1]} |" in (tmp_path / "release" / "README.md").read_text()
 
 
 def test_a_release_is_measured_again_from_its_folder_alone(
