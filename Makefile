@@ -102,7 +102,7 @@ bench-released: setup-dev ## the tasks of a release with their classes, and what
 bench-agreement: setup-dev ## GSO's and SWE-Perf's own code on our timings (ARGS: REPORT gso=CLONE sweperf=CLONE)
 	$(BIN)/python -m benchmarks.agreement $(ARGS)
 
-bench-wild: setup-dev ## curate on 33 repositories of a list that was written down first (ARGS: CLONES FOLDER --half opened)
+bench-wild: setup-dev ## curate on the repositories of a list that was written down first (ARGS: CLONES FOLDER --half opened)
 	$(BIN)/python -m benchmarks.wild $(ARGS)
 
 bench-intent: setup-dev ## classes of tasks by the heuristic and by a model, beside two readings

@@ -61,8 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("clones", nargs="*", metavar="NAME=CLONE[=HOME]", help="where a repository is cloned from")
     parser.add_argument("--to", type=Path, required=True, help="Parquet file to write")
     options = parser.parse_intermixed_args(arguments)
-    given = [one.split("=") for one in options.clones]
-    if any(len(one) != (3 if options.name == "measured" else 2) for one in given):
+    parts = 3 if options.name == "measured" else 2
+    given = [one.split("=", parts - 1) for one in options.clones]
+    if any(len(one) != parts for one in given):
         parser.error("measured needs NAME=CLONE=HOME, the others NAME=CLONE")
     clones = {name: str(Path(path).resolve()) for name, path, *_ in given}
     if options.name == "measured":
