@@ -16,6 +16,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.home import Home
 from perfquarry.data.records import Grade, Task
 from perfquarry.data.schema import from_table
@@ -39,7 +40,7 @@ max_process_seconds = 20
 
 @pytest.fixture(scope="module")
 def task(curated: Curated) -> Task:
-    (found,) = [one for one in TableStore(Home(curated.home).tables).records(Task, "demo") if one.status == "kept"]
+    (found,) = accepted_tasks(TableStore(Home(curated.home).tables), "demo")
     return found
 
 

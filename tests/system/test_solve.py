@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.home import Home
 from perfquarry.data.records import Task
 from perfquarry.data.store import TableStore
@@ -29,7 +30,7 @@ path.write_text(path.read_text() + "# seen\\n")
 
 @pytest.fixture(scope="module")
 def task(curated: Curated) -> Task:
-    (found,) = [one for one in TableStore(Home(curated.home).tables).records(Task, "demo") if one.status == "kept"]
+    (found,) = accepted_tasks(TableStore(Home(curated.home).tables), "demo")
     return found
 
 
