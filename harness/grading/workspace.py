@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from perfquarry.data.git import Git, git_in_tree
+from perfquarry.harness.trees.tree_copies import end_search_for_settings
 
 _AUTHOR = ("-c", "user.name=perfquarry", "-c", "user.email=perfquarry@localhost")
 _SKIPPED = shutil.ignore_patterns(".git", "__pycache__")
@@ -23,6 +24,7 @@ class Workspace:
     """
 
     def __init__(self, tree: Path, folder: Path) -> None:
+        end_search_for_settings(folder.parent)
         shutil.copytree(tree, folder, symlinks=True, ignore=_SKIPPED)
         self.folder = folder
         self._git: Git = git_in_tree(folder, folder=folder.with_name(f"{folder.name}.git"))

@@ -19,6 +19,7 @@ from perfquarry.data.records import Reason, content_id
 from perfquarry.harness.leases.leases import lease, leases_held
 from perfquarry.harness.rejections import Rejection
 from perfquarry.harness.trees.clone_git import MissingObjects, git
+from perfquarry.harness.trees.tree_copies import end_search_for_settings
 
 MTIME = 946684800
 """Modification time of every file, seconds (2000-01-01, UTC): compiled bytecode stays valid wherever it is copied."""
@@ -89,9 +90,8 @@ class Checkouts:
         lease(tree_marker(self._locks, place))
         if place.is_dir():
             return place
-        # pytest looks for its settings in all folders above a tree without its own: this one ends the search
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder.parent / "pytest.ini").touch()
+        end_search_for_settings(self._folder.parent)
         try:
             with appearing(place) as partial:
                 make(partial)

@@ -13,8 +13,11 @@ from pathlib import Path
 from perfquarry.data.files import remove
 from perfquarry.harness.contracts import BuiltSide
 
-SHORTEST = 8
-"""Characters of the copy's name at least."""
+
+def end_search_for_settings(folder: Path) -> None:
+    """Makes a folder where pytest's search for the settings of a tree below it ends: it looks in all folders above."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pytest.ini").touch()
 
 
 @contextlib.contextmanager
@@ -22,22 +25,21 @@ def second_copy(built: BuiltSide, scratch: Path, most_bytes: int) -> Iterator[Bu
     """The side on a copy of its tree, at a path of the same length where that can be; itself where it is too large.
 
     Args:
-        scratch: folder for the copy; it is removed at the end.
+        scratch: the copy is made in a folder of its own in there, and removed at the end.
         most_bytes: largest tree that is copied.
     """
     if _bytes(built.tree, most_bytes) > most_bytes:
         yield built
         return
-    scratch = scratch.resolve()
-    scratch.mkdir(parents=True, exist_ok=True)
-    length = max(SHORTEST, len(str(built.tree)) - len(str(scratch)) - 1)
-    copy = scratch / (uuid.uuid4().hex * (length // 32 + 1))[:length]
+    place = scratch.resolve() / uuid.uuid4().hex[:8]
+    copy = place / "again".ljust(len(str(built.tree)) - len(str(place)) - 1, "-")
     try:
+        end_search_for_settings(place)
         shutil.copytree(built.tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         roots = tuple(copy / root.relative_to(built.tree) for root in built.source_roots)
         yield dataclasses.replace(built, tree=copy, source_roots=roots)
     finally:
-        remove(copy)
+        remove(place)
 
 
 def _bytes(tree: Path, most: int) -> int:

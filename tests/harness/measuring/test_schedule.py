@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import subprocess
+import sys
 import textwrap
 import threading
 from collections import Counter
@@ -378,13 +380,25 @@ def test_a_copy_has_another_path_of_the_same_length(sides: tuple[BuiltSide, Buil
     (base.tree / ".git").mkdir()
     (base.tree / "link").symlink_to("tiny.py")
     with second_copy(base, tmp_path, 10**6) as copy:
-        assert copy.tree != base.tree and len(str(copy.tree)) == max(len(str(base.tree)), len(str(tmp_path)) + 9)
+        assert copy.tree != base.tree and len(str(copy.tree)) == max(len(str(base.tree)), len(str(tmp_path)) + 15)
         assert copy.source_roots == (copy.tree,) and (copy.sha, copy.python) == (base.sha, base.python)
         names = {path.name for path in copy.tree.iterdir()}
         assert names == {"tiny.py", "test_tiny.py", "link"} and (copy.tree / "link").is_symlink()
     assert not copy.tree.exists() and base.tree.exists()
     with second_copy(base, tmp_path, 10) as same:
         assert same is base
+
+
+def test_settings_of_a_project_above_do_not_reach_the_copy(sides: tuple[BuiltSide, BuiltSide], tmp_path: Path) -> None:
+    """A home in a folder of a project: each base against base ended as "the workload failed"."""
+    settings = "[tool.pytest.ini_options]\nfilterwarnings = ['error', 'ignore::no_such.One']\n"
+    (tmp_path / "pyproject.toml").write_text(settings)
+    scratch = tmp_path / "scratch"
+    with second_copy(sides[0], scratch, 10**6) as copy:
+        collect = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={copy.tree}", "--collect-only"]
+        ended = subprocess.run(collect, cwd=copy.tree, capture_output=True, text=True, timeout=60, check=True)
+    assert "test_needs_a_fresh_process" in ended.stdout
+    assert list(scratch.iterdir()) == []
 
 
 # What a report says of each workload

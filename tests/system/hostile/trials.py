@@ -37,6 +37,7 @@ from perfquarry.harness.measuring.machine import machine_facts
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox.engine import connected, owner_labels
 from perfquarry.harness.settings import BuildSettings, MeasureSettings
+from perfquarry.harness.trees.tree_copies import end_search_for_settings
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.unit_tests import UnitTests
@@ -114,8 +115,7 @@ class Range:
         self._python = make_bare_python(folder / "bare", "coverage", "yappi")
         self._store = TableStore(folder / "tables")
         self._home = Home(folder / "home")
-        (folder / "trees").mkdir()
-        (folder / "trees" / "pytest.ini").touch()  # as above checked-out trees: our own settings do not count
+        end_search_for_settings(folder / "trees")
         # makes the environment that all builds share
         control = self._build(CONTROL, self._tight(), BuildSettings(timeout=280.0))
         assert control == ("kept", ""), control
