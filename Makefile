@@ -9,7 +9,10 @@ HOSTILE := tests/system/hostile
 
 VENV := .venv
 BIN  := $(VENV)/bin
-TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE) $(if $(AGAIN),--last-failed)
+TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
+# $(call lane,NAME,COMMAND): a lane that has passed is not run AGAIN
+PASSED = .pytest_cache/$(1).passed
+lane = $(if $(AGAIN),test -e $(PASSED) ||) { rm -f $(PASSED); $(2) $(if $(AGAIN),--last-failed) && touch $(PASSED); }
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
@@ -32,19 +35,19 @@ test: setup-dev ## format, lint, types, import rules, and the tests of the rooms
 	$(MAKE) --no-print-directory --jobs 3 --keep-going check hostile test-rooms
 
 test-rooms: setup-dev
-	$(TESTS) -m "not slow and not system"
+	$(call lane,rooms,$(TESTS) -m "not slow and not system")
 
 test-unit: setup-dev ## the tests that run no program of a repository
-	$(TESTS) -m "not slow and unit"
+	$(call lane,unit,$(TESTS) -m "not slow and unit")
 
 test-sandbox: setup-dev ## the tests that build, run, time or grade programs
-	$(TESTS) -m "not slow and sandbox"
+	$(call lane,sandbox,$(TESTS) -m "not slow and sandbox")
 
 test-system: setup-dev ## the tests of whole commands, pages, servers and workers
-	$(TESTS) -m "not slow and system"
+	$(call lane,system,$(TESTS) -m "not slow and system")
 
 hostile: setup-dev  # in a process of their own, which they look at; most of them wait for their limits
-	$(BIN)/python -m pytest -o cache_dir=.pytest_cache/hostile -m "not slow" $(HOSTILE) $(if $(AGAIN),--last-failed --last-failed-no-failures none || [ $$? = 5 ])
+	$(call lane,hostile,$(BIN)/python -m pytest -o cache_dir=.pytest_cache/hostile -m "not slow" $(HOSTILE))
 
 test-all: setup-dev check ## all tests, the slow ones too
 	$(BIN)/python -m pytest
