@@ -1,10 +1,10 @@
 """Yield in the wild: `perfquarry curate` on repositories that nobody has tuned it on, each for a few minutes.
 
-    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened|later] [--only NAMES] [--minutes 3] [--tasks N]
+    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened|later|latest] [--only NAMES] [--minutes 3] [--tasks N]
 
 `LIST` was written down before any result was seen. A third of it, drawn by a hash of the names, is the `unopened`
-half: it is run once, at the end, and reported as it is. What the list marks as `later` was added after that, also
-before any of it was run, and has a section of its own. CLONES holds a clone of each, named as in the list
+half: it is run once, at the end, and reported as it is. What the list marks as `later` or `latest` was added after
+that, also before any of it was run, and has a section of its own. CLONES holds a clone of each, named as in the list
 (`owner+name/repo`, or `name`); those that are missing are reported as missing. FOLDER keeps a home and a log of each;
 what is finished is not run again. Writes the section `Yield in the wild` of docs/benchmarks.md, and
 `rejected-HALF.jsonl` in FOLDER: of each repository and stage up to ten rejected changes drawn at random, to be read.
@@ -42,8 +42,11 @@ DRAWN = 10
 _LINES = [line.split() for line in (Path(__file__).parent / "wild.txt").read_text(encoding="utf-8").splitlines()]
 KIND = {line[0]: line[1] for line in _LINES}
 """By repository `native` (C, C++ or Cython) or `python`."""
-LATER = [line[0] for line in _LINES if "later" in line]
-LIST = sorted(KIND.keys() - LATER, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+ADDED = {half: [line[0] for line in _LINES if line[2:] == [half]] for half in ("later", "latest")}
+LIST = sorted(
+    KIND.keys() - {name for names in ADDED.values() for name in names},
+    key=lambda name: hashlib.sha256(name.encode()).hexdigest(),
+)
 UNOPENED = LIST[-(len(LIST) // 3) :]
 MODELS: dict[str, type[Row]] = {
     "judge": Verdict,
@@ -67,9 +70,7 @@ class Run:
 
 def halves(half: str) -> list[str]:
     """The repositories of a half, in the order of the list."""
-    if half == "later":
-        return LATER
-    return [name for name in LIST if (name in UNOPENED) == (half == "unopened")]
+    return ADDED.get(half) or [name for name in LIST if (name in UNOPENED) == (half == "unopened")]
 
 
 def clone_of(clones: Path, repository: str) -> Path | None:
@@ -173,7 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clones", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--half", choices=("opened", "unopened", "both", "later"), default="opened")
+    parser.add_argument("--half", choices=("opened", "unopened", "both", *ADDED), default="opened")
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--tasks", type=int, default=0, help="so many are enough for a repository")
     parser.add_argument("--lanes", type=int, default=2, help="repositories at the same time")
@@ -211,7 +212,7 @@ def main() -> None:
     heads = ["half", "repository", "changes", "judged worth trying", "built", "have workloads", "first task after"]
     heads += ["accepted tasks", "most frequent reasons", "whole command"]
     first = f"`curate {' '.join(limits)}` without a recipe, {options.lanes} repositories at once"
-    section = "Yield in the wild" + (", later" if options.half == "later" else "")
+    section = "Yield in the wild" + (f", {options.half}" if options.half in ADDED else "")
     replace_section(section, f"{first}. {machine_facts()}.\n\n{table(heads, rows)}")
 
 
