@@ -1,6 +1,6 @@
 """Yield in the wild: `perfquarry curate` on repositories that nobody has tuned it on, each for a few minutes.
 
-    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened|later|latest] [--only NAMES] [--minutes 3] [--tasks N]
+    python -m benchmarks.wild CLONES FOLDER [--half opened|unopened|later|latest] [--only NAMES] [--minutes 3]
 
 `LIST` was written down before any result was seen. A third of it, drawn by a hash of the names, is the `unopened`
 half: it is run once, at the end, and reported as it is. What the list marks as `later` or `latest` was added after
