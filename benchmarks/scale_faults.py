@@ -21,8 +21,8 @@ import psutil
 from benchmarks.same_tables import content
 from perfquarry.data.records import Attempt, Build, Change, Verdict, Workload
 from perfquarry.flows.options import Options
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
 from perfquarry.flows.server import quiet
 from perfquarry.flows.stages import STAGES
 from tests.real_servers import free_port, postgres, postgres_binaries

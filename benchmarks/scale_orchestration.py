@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import Execute, in_threads, run_stage
+from perfquarry.flows.runner import Executor, run_stage, threads
 from perfquarry.flows.server import local_server, quiet
 from perfquarry.flows.stages import Batch, Stage
 from tests.real_servers import postgres, postgres_binaries
@@ -18,12 +18,12 @@ from tests.real_servers import postgres, postgres_binaries
 BATCHES, KEYS = 500, 1000
 
 
-def seconds(run: Run, batches: list[Batch], execute: Execute = in_threads) -> tuple[float, float]:
+def seconds(run: Run, batches: list[Batch], executor: Executor = threads) -> tuple[float, float]:
     """Wall and CPU seconds (of this process) of a stage whose batches do nothing."""
     left = set(batches)
     stage = Stage("build", lambda run: sorted(left), lambda run, batch: left.discard(batch))
     wall, cpu = time.monotonic(), time.process_time()
-    failures = run_stage(run, stage, execute)
+    failures = run_stage(run, stage, executor)
     assert not failures and not left
     return time.monotonic() - wall, time.process_time() - cpu
 
@@ -43,14 +43,14 @@ def with_prefect(home: Path) -> None:
     from prefect import flow
     from prefect.task_runners import ThreadPoolTaskRunner
 
-    from perfquarry.flows.prefect_flows import submit_all
+    from perfquarry.flows.prefect_flows import task_runs
 
     run = _run(home)
 
     @flow(task_runner=ThreadPoolTaskRunner(max_workers=2), persist_result=False)
     def bench() -> None:
-        seconds(run, [(f"warm{number}",) for number in range(20)], submit_all)
-        print(*seconds(run, single("p"), submit_all))
+        seconds(run, [(f"warm{number}",) for number in range(20)], task_runs)
+        print(*seconds(run, single("p"), task_runs))
 
     bench()
     run.close()

@@ -14,8 +14,8 @@ from perfquarry.data.demo import build_demo
 from perfquarry.data.records import Attempt, Build, Workload
 from perfquarry.data.registry import resolve
 from perfquarry.flows.options import Options
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
 
 REPOSITORIES = ("demo-a", "demo-b")
 TABLES = (Attempt, Build, Workload)

@@ -46,7 +46,9 @@ class Options(Record):
     home: str = Field(description="Folder with all state.")
     jobs: int = Field(ge=1, description="Changes that are worked on at once; each core times one at a time.")
     seconds: float | None = Field(default=None, gt=0, description="No further change is begun after so many seconds.")
-    tasks: int | None = Field(default=None, ge=1, description="No further wave once so many tasks are accepted.")
+    tasks: int | None = Field(
+        default=None, ge=1, description="No further change is begun once so many tasks are accepted."
+    )
     settings: Settings = Settings()
 
     @field_validator("repo", "source")

@@ -1,4 +1,4 @@
-"""The Prefect flows: `curate` and one flow a stage. Import this only when PREFECT_API_URL is set.
+"""The Prefect flows: `curate` and below it one for each of its parts. Import this only when PREFECT_API_URL is set.
 
 A task run is a batch of a stage; it gets keys, never rows, and returns nothing: results
 are in the tables, which alone decide what a rerun still does.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType, FlowRunFilterTags
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import PrefectException
-from prefect.flows import Flow
+from prefect.futures import PrefectFuture
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
@@ -33,19 +33,21 @@ from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerU
 from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.jobs import Job
+from perfquarry.flows.pipeline import Part, run_parts
 from perfquarry.flows.plots import repository_plots
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import WAITING, Failure, Outcome, RunFailed, RunWaits, attempt, failed, run_stage
-from perfquarry.flows.stages import BY_NAME, STAGES, Batch, Stage
-from perfquarry.flows.waves import steps
+from perfquarry.flows.runner import WAITING, Begin, Failure, Outcome, RunFailed, RunWaits, attempt, failed
+from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
 """Name of the state of a run that failed because answers or money lack."""
 ELSEWHERE = "another worker does it"
 """Message of a batch that was not done here."""
+LATE = "the time of the run was over"
+"""Message of a batch that was not done, or not to its end."""
 HOLDER = "worker:"
 """Beginning of the tag that names the process of a flow run."""
 PLOTS = {
@@ -64,24 +66,34 @@ def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since:
     outcome = attempt(Run.open(options), BY_NAME[stage], tuple(keys), since)
     if outcome.failure:
         return Failed(message=f"{type(outcome.failure.error).__name__}: {outcome.failure.error}")
-    return Completed(message=ELSEWHERE if outcome.elsewhere else "done")
+    return Completed(message=ELSEWHERE if outcome.elsewhere else LATE if outcome.late else "done")
 
 
-def submit_all(run: Run, stage: Stage, batches: Sequence[Batch], since: float) -> list[Outcome]:
-    """Does the batches as task runs of the current flow run."""
+@contextmanager
+def task_runs(run: Run, _workers: int) -> Iterator[Begin]:
+    """Does batches as task runs of the current flow run, whose task runner says how many at once."""
     options = run.options.model_dump_json()
-    with ending_together():
-        futures = [
-            batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}", since) for batch in batches
-        ]
+    futures: list[PrefectFuture[Any]] = []
+
+    def begin(stage: Stage, batch: Batch, since: float, done: Callable[[Outcome], None]) -> None:
+        def ended(future: PrefectFuture[Any]) -> None:
+            future.wait()
+            done(_outcome(stage, batch, future.state))
+
+        futures.append(batch_task.submit(stage.name, options, batch, f"{batch[0][:12]}-{len(batch)}", since))
+        futures[-1].add_done_callback(ended)
+
+    try:
+        with ending_together():
+            yield begin
+    finally:
         for future in futures:
             future.wait()
-    return [_outcome(stage, batch, future.state) for batch, future in zip(batches, futures, strict=True)]
 
 
 def _outcome(stage: Stage, batch: Batch, state: State[Any]) -> Outcome:
     if state.is_completed():
-        return Outcome(batch, elsewhere=state.message == ELSEWHERE)
+        return Outcome(batch, elsewhere=state.message == ELSEWHERE, late=state.message == LATE)
     return Outcome(batch, failure=Failure(stage.name, batch, _error(state.message or "crashed")))
 
 
@@ -90,18 +102,6 @@ def _error(message: str) -> PerfquarryError:
     name, _, text = message.partition(": ")
     kinds = {one.__name__: one for kind in WAITING for one in (kind, *kind.__subclasses__())}
     return kinds[name](text) if name in kinds else InfrastructureError(message)
-
-
-def _stage_flow(stage: Stage) -> Flow[[str, list[str] | None], list[Failure]]:
-    @flow(name=stage.name, persist_result=False, validate_parameters=False)
-    def stage_flow(options: str, among: list[str] | None) -> list[Failure]:
-        return run_stage(Run.open(options), stage, submit_all, among)
-
-    return stage_flow
-
-
-STAGE_FLOWS = {stage.name: _stage_flow(stage) for stage in STAGES}
-"""One flow a stage; its arguments are the JSON of the options, and the changes of a wave."""
 
 
 @flow(name="curate", flow_run_name="curate-{repo}", persist_result=False, validate_parameters=False)
@@ -114,16 +114,25 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
 
 
 def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
-    """The named stages as flow runs below the current one, whose heartbeat is enough: ending one takes a second."""
-    failures: list[Failure] = []
+    """The parts of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once."""
+
+    def does(part: Part) -> list[Failure]:
+        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=part.workers(run))
+
+        @flow(
+            name=part.name,
+            flow_run_name=f"{part.name}-{run.name}",
+            task_runner=workers,
+            persist_result=False,
+            validate_parameters=False,
+        )
+        def part_flow(options: str) -> list[Failure]:
+            return part.does(Run.open(options), task_runs)
+
+        return part_flow(run.options.model_dump_json())
+
     with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        for stage, among in steps(run, stages, attempt):
-            workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=stage.workers(run))
-            named = f"{stage.name}-{run.name}"
-            does = STAGE_FLOWS[stage.name].with_options(task_runner=workers, flow_run_name=named)
-            failures += does(run.options.model_dump_json(), None if among is None else sorted(among))
-            if any(failure.halts for failure in failures):
-                break
+        failures = run_parts(run, stages, does)
     return outcome_of(failed(failures)) if failures else Completed(message="done")
 
 

@@ -1,14 +1,16 @@
-"""Runs stages one after the other without Prefect: `--no-server`, tests and notebooks."""
+"""Does what a stage still has to do, batch by batch, with whoever else works on it."""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -20,7 +22,6 @@ from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run, TimeIsOver
 from perfquarry.flows.spans import span, span_failed
 from perfquarry.flows.stages import Batch, Stage
-from perfquarry.flows.waves import steps
 from perfquarry.harness.sandbox import ending_together
 
 log = logging.getLogger("perfquarry.flows")
@@ -84,7 +85,7 @@ class Outcome:
 
 
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
-    """Claims one batch, does it, again if the infrastructure fails, and moves the bar.
+    """Claims one batch, and does it, again if the infrastructure fails.
 
     Whatever goes wrong is logged and returned: one broken batch must not cost the others. `since` is the claims' time
     when the batch was found to be still to do.
@@ -124,14 +125,16 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
             _do(run, stage, gained, retrying)
     except TimeIsOver:
         return Outcome(batch, late=True)
+    except KeyboardInterrupt:
+        if not run.is_over:
+            raise
+        return Outcome(batch, late=True)  # whatever was ended, what it was at is not done
     except WAITING as error:
         log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
     except Exception as error:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
-    if gained and not stage.counts_rows:
-        current().advance()
     return Outcome(batch, elsewhere=gained != batch)
 
 
@@ -148,96 +151,140 @@ def _do(run: Run, stage: Stage, batch: Batch, retrying: Retrying) -> None:
         run.claims.finish(scope, batch)
 
 
-Execute = Callable[[Run, Stage, Sequence[Batch], float], Iterable[Outcome]]
+Begin = Callable[[Stage, Batch, float, Callable[[Outcome], None]], None]
+"""Begins a batch that was found to be to do at a time of the claims; its outcome is given back from another thread."""
+Executor = Callable[[Run, int], AbstractContextManager[Begin]]
+"""Does so many batches of a run at once; left by an error, it ends them, and in the end it waits for them."""
 
 
-def in_threads(run: Run, stage: Stage, batches: Sequence[Batch], since: float) -> list[Outcome]:
-    """Does the batches in the stage's number of threads."""
-    with ThreadPoolExecutor(max_workers=stage.workers(run)) as pool, ending_together():
+@contextmanager
+def threads(run: Run, workers: int) -> Iterator[Begin]:
+    """Does batches in threads of this process."""
+    with ThreadPoolExecutor(max_workers=workers) as pool, ending_together():
+
+        def begin(stage: Stage, batch: Batch, since: float, done: Callable[[Outcome], None]) -> None:
+            def ended(future: Future[Outcome]) -> None:
+                if future.cancelled():
+                    done(Outcome(batch, late=True))
+                elif error := future.exception():
+                    done(Outcome(batch, failure=Failure(stage.name, batch, error)))
+                else:
+                    done(future.result())
+
+            # the stage's span is the parent of the batches'
+            pool.submit(copy_context().run, attempt, run, stage, batch, since).add_done_callback(ended)
+
         try:
-            contexts = [copy_context() for _ in batches]  # the stage's span is the parent of the batches'
-            return list(pool.map(lambda context, one: context.run(attempt, run, stage, one, since), contexts, batches))
+            yield begin
         except BaseException:
             pool.shutdown(cancel_futures=True, wait=False)
             raise
 
 
-def run_stage(
-    run: Run, stage: Stage, execute: Execute = in_threads, among: Collection[str] | None = None
-) -> list[Failure]:
+class Batches:
+    """Batches that are done at the same time; the outcome of whichever ends first comes first."""
+
+    def __init__(self, begin: Begin) -> None:
+        self.running: set[tuple[str, Batch]] = set()
+        """Name of the stage, and the batch, of those whose outcome was not taken yet."""
+        self._begin = begin
+        self._outcomes: SimpleQueue[tuple[Stage, Outcome]] = SimpleQueue()
+
+    def begin(self, stage: Stage, batch: Batch, since: float) -> None:
+        """Begins one."""
+        self.running.add((stage.name, batch))
+        self._begin(stage, batch, since, lambda outcome: self._outcomes.put((stage, outcome)))
+
+    def next(self, seconds: float | None = None) -> tuple[Stage, Outcome] | None:
+        """Waits for the next outcome; None if none came within so many seconds.
+
+        Args:
+            seconds: to wait at most; None: as long as it takes.
+        """
+        try:
+            stage, outcome = self._outcomes.get(timeout=seconds)
+        except Empty:
+            return None
+        self.running.discard((stage.name, outcome.batch))
+        if outcome.failure and not isinstance(outcome.failure.error, Exception):
+            raise outcome.failure.error  # Ctrl-C, say
+        return stage, outcome
+
+    def all(self) -> Iterator[tuple[Stage, Outcome]]:
+        """The outcomes of all that were begun."""
+        while self.running:
+            if found := self.next():
+                yield found
+
+
+@contextmanager
+def at_work(run: Run, executor: Executor, workers: int) -> Iterator[Batches]:
+    """Batches of a run, so many at once."""
+    with executor(run, workers) as begin:
+        yield Batches(begin)
+
+
+def run_stage(run: Run, stage: Stage, executor: Executor = threads) -> list[Failure]:
     """Does all that the stage still has to do, with whoever else works on it, and shows it.
 
-    Returns when nothing is left, for this worker and for others: what could not be done here. With `among`, only
-    batches of these changes are done, and others' are not waited for.
+    Returns when nothing is left, for this worker and for others: what could not be done here.
 
     Args:
         run: the run.
         stage: the stage.
-        execute: does batches.
-        among: only batches of these changes, without waiting for those that others are at; None: all.
+        executor: does batches.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
             stage.begin(run)
-        failures = _share(run, stage, execute, among)
+        with at_work(run, executor, stage.workers(run)) as batches:
+            failures = _share(run, stage, batches)
         summary = _summary(run, stage)
         current().finish(summary)
         log.info("%s: %s", stage.name, summary)
-        _compact(run, stage)
+        compact(run, stage)
     return failures
 
 
-def _share(run: Run, stage: Stage, execute: Execute, among: Collection[str] | None) -> list[Failure]:
+def _share(run: Run, stage: Stage, batches: Batches) -> list[Failure]:
     """Looks for what nobody does yet, and does it, until nothing is left."""
     failures: list[Failure] = []
     settled: set[str] = set()
     for look in itertools.count():
         since = run.claims.now()
         todo = [tuple(key for key in batch if key not in settled) for batch in stage.todo(run)]
-        batches = [batch for batch in todo if batch and (among is None or set(batch) <= set(among))]
+        left = [batch for batch in todo if batch]
         if look == 0:
-            steps = sum(map(len, batches)) if stage.counts_rows else len(batches)
+            steps = sum(map(len, left)) if stage.counts_rows else len(left)
             current().stage(stage.name, steps if stage.name != "mine" else None)
-            log.info("%s: %d batch(es) to do", stage.name, len(batches))
-        if not batches or (stage.of_changes and run.is_over):
+            log.info("%s: %d batch(es) to do", stage.name, len(left))
+        if not left or (stage.of_changes and run.is_over):
             break
         busy = run.claims.elsewhere(run.scope(stage.name))
-        free = [batch for batch in batches if not busy.issuperset(batch)]
-        if not free and among is not None:
-            break
+        free = [batch for batch in left if not busy.issuperset(batch)]
         if not free:
-            current().note(f"other workers are at the last {len(batches)}")
+            current().note(f"other workers are at the last {len(left)}")
             time.sleep(min(LONGEST_WAIT, 0.1 * (look + 1)))
-        for outcome in execute(run, stage, free, since) if free else ():
+        for batch in free:
+            batches.begin(stage, batch, since)
+        for _, outcome in batches.all():
             if outcome.failure:
                 failures.append(outcome.failure)
             if not outcome.elsewhere:
                 settled.update(outcome.batch)
+            if not stage.counts_rows and not outcome.late and not outcome.failure:
+                current().advance()
     return failures
 
 
-def _compact(run: Run, stage: Stage) -> None:
+def compact(run: Run, stage: Stage) -> None:
+    """Makes one part of tables of a stage that have many."""
     for table in stage.writes:
         try:
             if run.store.parts(table, run.name) > MOST_PARTS:
                 run.store.compact(table, run.name)
         except StoreError as error:  # nothing is lost: the next run tries again
             log.warning("the parts of %s of %s stay many: %s", table.TABLE, run.name, error)
-
-
-def run_stages(run: Run, names: Sequence[str]) -> None:
-    """Runs the named stages in the order of `steps`, without Prefect; none after one that halts.
-
-    Raises:
-        RunFailed: some batches could not be done.
-    """
-    failures: list[Failure] = []
-    for stage, among in steps(run, names, attempt):
-        failures += run_stage(run, stage, among=among)
-        if any(failure.halts for failure in failures):
-            break
-    if failures:
-        raise failed(failures)
 
 
 def run_alone(run: Run, stage: Stage) -> None:

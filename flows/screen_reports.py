@@ -27,9 +27,10 @@ from perfquarry.flows.logs import log_to
 from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_alone, run_stages
+from perfquarry.flows.runner import run_alone
 from perfquarry.flows.runs import run_name
 from perfquarry.flows.screening import (
     accepted,

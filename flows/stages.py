@@ -75,7 +75,9 @@ class Stage:
     of_changes: bool = False
     """Its batches are single changes, which walk on to the next stage one by one."""
     decides: bool = False
-    """It looks at all changes together, and is quick: after each wave of changes it is done anew."""
+    """It looks at all changes together, and is quick: it is done anew whenever some were timed."""
+    needs_core: bool = False
+    """It times: each of its batches takes a core for itself."""
     counts_rows: bool = False
     """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
     begin: Callable[[Run], None] | None = None
@@ -318,6 +320,7 @@ STAGES: tuple[Stage, ...] = (
         _measure_todo,
         _measure,
         of_changes=True,
+        needs_core=True,
         begin=again.wish_late_measurements,
         writes=(Timing,),
         keys="change",

@@ -27,10 +27,11 @@ from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import tell_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import put, show
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.reports import funnel_table, reasons_table
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import TABLES, Run
-from perfquarry.flows.runner import RunFailed, RunWaits, run_stages
+from perfquarry.flows.runner import RunFailed, RunWaits
 from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import LocalServer, local_server, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of

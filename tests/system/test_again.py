@@ -14,8 +14,8 @@ import pytest
 from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
 from perfquarry.flows import again, stages
 from perfquarry.flows.options import Options
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES
 from perfquarry.harness.building.builder import Builder

@@ -26,7 +26,7 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_the_run_is_on_the_local_server(curated: Curated) -> None:
-    assert curated.runs == 9  # curate and its eight stages
+    assert curated.runs == 7  # curate, and below it mine, judge, changes, select, screen and count
 
 
 def test_tasks_funnel_and_run_tell_the_same(curated: Curated, facts: Facts) -> None:

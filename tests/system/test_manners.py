@@ -18,8 +18,8 @@ from perfquarry.data.records import Build
 from perfquarry.data.registry import Repository, parse
 from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
+from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import run_stages
 from tests.system.commands import command, heed_interrupts
 
 Program = Callable[..., subprocess.CompletedProcess[str]]

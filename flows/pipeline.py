@@ -1,0 +1,294 @@
+"""Changes go through the line each on its own, the most promising first, so that tasks come early.
+
+`--jobs` of them are worked on at once: while one is timed, the next is built and searched for workloads. What was
+begun goes on before another change begins. Decisions are made on the way, from all timings so far, and after each
+piece of work the tables are asked what became of it, and those left are ordered anew (decision 0067).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.data.errors import MachineBusy
+from perfquarry.flows.display import current, muted
+from perfquarry.flows.logs import bound
+from perfquarry.flows.promise import SECONDS, promising
+from perfquarry.flows.reports import duration, with_interval
+from perfquarry.flows.reports import size as bytes_of
+from perfquarry.flows.run import Run, TimeIsOver
+from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, at_work, compact, failed, run_stage, threads
+from perfquarry.flows.spans import span
+from perfquarry.flows.stages import STAGES, Stage
+from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.miners.blobs import tree_files
+
+LOOK_SECONDS = 3.0
+"""Between two looks whether something can be begun that could not before."""
+GROWTH = 1.2
+"""Decisions are made anew once so many times as many changes were timed: each writes the rows of all of them."""
+GRACE, LEAST_GRACE, MOST_GRACE = 0.2, 30.0, 300.0
+"""Part of a run's time by which what is at work may outlast it, at least and at most (seconds); then it is ended."""
+_log = logging.getLogger("perfquarry.flows")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run: one bar on the terminal, one flow run on Prefect's page."""
+
+    name: str
+    does: Callable[[Run, Executor], list[Failure]]
+    workers: Callable[[Run], int]
+    """How many batches it does at once."""
+    can_wait: bool = False
+    """Left to the next run once the time is over."""
+
+
+def parts(names: Collection[str]) -> list[Part]:
+    """The named stages in the order in which they are to run.
+
+    Those that take single changes are one part, `changes`, where these are both built and decided.
+    """
+    stages = [stage for stage in STAGES if stage.name in names]
+    if not {"build", "select"} <= {stage.name for stage in stages}:
+        return [_of(stage) for stage in stages]
+    walked = [stage for stage in stages if stage.of_changes]
+    first, last = stages.index(walked[0]), stages.index(walked[-1]) + 1
+    deciding = [stage for stage in stages[last:] if stage.decides]
+
+    def changes(run: Run, executor: Executor) -> list[Failure]:
+        return go_through(run, walked, deciding, executor)
+
+    return [
+        *(_of(stage) for stage in stages[:first]),
+        Part("changes", changes, lambda run: run.options.jobs),
+        *(_of(stage, can_wait=not stage.decides) for stage in stages[last:]),
+    ]
+
+
+def _of(stage: Stage, *, can_wait: bool = False) -> Part:
+    return Part(stage.name, lambda run, executor: run_stage(run, stage, executor), stage.workers, can_wait)
+
+
+def run_stages(run: Run, names: Collection[str]) -> None:
+    """Runs the named stages in the order of `parts`, without Prefect; none after one that halts.
+
+    Raises:
+        RunFailed: some batches could not be done.
+    """
+    failures = run_parts(run, names, lambda part: part.does(run, threads))
+    if failures:
+        raise failed(failures)
+
+
+def run_parts(run: Run, names: Collection[str], does: Callable[[Part], list[Failure]]) -> list[Failure]:
+    """Does the parts one after the other; none after one that halts, nor once the time is over one that can wait."""
+    failures: list[Failure] = []
+    for part in parts(names):
+        if part.can_wait and run.is_over:
+            continue
+        failures += does(part)
+        if any(failure.halts for failure in failures):
+            break
+    return failures
+
+
+def go_through(
+    run: Run, stages: Sequence[Stage], deciding: Sequence[Stage], executor: Executor = threads
+) -> list[Failure]:
+    """Takes changes through the stages, and decides; returns what could not be done.
+
+    Ends when nothing is left, for this worker and for others, or when the time is over or the tasks are enough.
+
+    Args:
+        run: the run.
+        stages: take single changes, in this order.
+        deciding: look at all changes together.
+        executor: does batches.
+    """
+    with bound(stage="changes"), span("changes", repository=run.name):
+        for stage in stages:
+            if stage.begin:
+                stage.begin(run)
+        try:
+            with at_work(run, executor, run.options.jobs) as batches:
+                pipeline = _Pipeline(run, stages, deciding, batches)
+                pipeline.go()
+        except TimeIsOver:
+            _log.info("what was still at work was ended: the time is over")
+        pipeline.end()
+        for stage in stages:
+            compact(run, stage)
+    return pipeline.failures
+
+
+@dataclass
+class _Pipeline:
+    run: Run
+    stages: Sequence[Stage]
+    deciding: Sequence[Stage]
+    batches: Batches
+    failures: list[Failure] = field(default_factory=list)
+    todo: dict[str, Stage] = field(default_factory=dict)
+    """By id of a change, in the order in which they are taken, the next stage that it has to go through here."""
+    left: int = 0
+    """Changes that have not come to an end, those among them that could not be done here."""
+    begun: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
+    """Changes of which a stage could not be done here, for infrastructure or time: the next run goes on."""
+    known: dict[str, str] = field(default_factory=dict)
+    timed: int = 0
+    decided: int = 0
+    """Changes that were timed, and those of them that the last decision knew."""
+    began: float = field(default_factory=time.monotonic)
+
+    def go(self) -> None:
+        """Begins what can be begun, and waits for what was, until nothing is left."""
+        self.known = self._accepted()
+        self._look()
+        current().stage("changes", len(self.todo))
+        if self.todo:
+            current().tell("plan", self._plan(len(self.todo)))
+        while True:
+            since = self.run.claims.now()
+            if not self.batches.running:
+                self._look()
+            if not self._is_over():
+                self._begin(since)
+            if not self.batches.running and (self._is_over() or not self.todo):
+                return
+            if outcome := self.batches.next(LOOK_SECONDS):
+                self._take(*outcome)
+            self._check_time()
+
+    def end(self) -> None:
+        """Decides on what was timed, and says what is left."""
+        for outcome in self.batches.all():  # of what ended while it was being ended
+            self._take(*outcome)
+        self._decide()
+        self._look()
+        current().finish(f"{self.tried} change(s) tried" + (f", {self.left} to go" if self.left else ""))
+        if self.left and self.tried:
+            current().tell("left", self._left())
+
+    @property
+    def tried(self) -> int:
+        """Changes that were begun and have come to an end."""
+        return len(self.begun - self.todo.keys() - self.settled - self._at_work())
+
+    def _at_work(self) -> set[str]:
+        return {key for _, batch in self.batches.running for key in batch}
+
+    def _look(self) -> None:
+        """Asks the tables what is still to do, and orders it."""
+        found: dict[str, Stage] = {}
+        for stage in self.stages:
+            for batch in stage.todo(self.run):
+                for change in batch:
+                    found.setdefault(change, stage)
+        self.left = len(found)
+        order = promising(self.run, found.keys() - self.settled)
+        self.todo = {change: found[change] for change in sorted(order, key=lambda one: one not in self.begun)}
+
+    def _begin(self, since: float) -> None:
+        """Begins the first changes that jobs are free for.
+
+        While no core is free of timings, other changes are built and searched, until enough of them wait for a core;
+        then their timings begin, and wait themselves. One a look takes a free core: it needs a moment for it.
+        """
+        claimed = {stage.name: self.run.claims.elsewhere(self.run.scope(stage.name)) for stage in self.stages}
+        at_work = self._at_work()
+        jobs, waiting, core = self.run.options.jobs, list[str](), True
+        for change, stage in self.todo.items():
+            if len(self.batches.running) >= jobs:
+                return
+            if change in at_work or change in claimed[stage.name]:
+                continue
+            if change not in self.begun and len(self.begun & self.todo.keys()) >= 2 * jobs:
+                break
+            if stage.needs_core and not (core and _a_core_is_free()):
+                waiting.append(change)
+                continue
+            core = core and not stage.needs_core
+            self._begin_one(change, since)
+        for change in waiting[: jobs - len(self.batches.running)]:
+            self._begin_one(change, since)
+        if not self.batches.running and self.todo:
+            current().note(f"other workers are at the last {len(self.todo)}")
+
+    def _begin_one(self, change: str, since: float) -> None:
+        self.begun.add(change)
+        self.batches.begin(self.todo[change], (change,), since)
+
+    def _take(self, stage: Stage, outcome: Outcome) -> None:
+        """Notes how a piece of work ended, and decides where enough was timed."""
+        if outcome.failure:
+            self.failures.append(outcome.failure)
+        if outcome.failure or outcome.late:
+            self.settled.update(outcome.batch)
+        before = self.tried
+        self._look()
+        current().advance(max(0, self.tried - before))
+        self.timed += stage.needs_core and not (outcome.failure or outcome.late or outcome.elsewhere)
+        if self.timed >= max(self.decided + 1, GROWTH * self.decided):
+            if not self._is_over():
+                self._begin(self.run.claims.now())  # meanwhile
+            self._decide()
+
+    def _check_time(self) -> None:
+        """Raises TimeIsOver where what is at work has outlasted it for too long."""
+        grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0)))
+        if self.batches.running and self.run.seconds_left < -grace:
+            raise TimeIsOver
+
+    def _is_over(self) -> bool:
+        most = self.run.options.tasks
+        return self.run.is_over or (most is not None and len(self.known) >= most)
+
+    def _decide(self) -> None:
+        self.decided = self.timed
+        with muted():
+            for stage in self.deciding:
+                self.failures += run_stage(self.run, stage)
+        accepted = self._accepted()
+        for task_id in accepted.keys() - self.known.keys():
+            current().tell("task", accepted[task_id])
+        self.known = accepted
+
+    def _accepted(self) -> dict[str, str]:
+        """By id of an accepted task what is reported of it."""
+        return {
+            task.task_id: f"{with_interval(task.speedup, task.low, task.high)}  {task.task_id}  {task.title}"
+            for task in accepted_tasks(self.run.store, self.run.name)
+        }
+
+    def _plan(self, changes: int) -> str:
+        options = self.run.options
+        most = changes * SECONDS / options.jobs
+        text = f"{changes} change(s) to try, the most promising first: up to about {duration(most)}"
+        text += f" and {bytes_of(2 * changes * _tree_bytes(self.run))} for their trees"
+        ends = [f"after {duration(options.seconds)}"] if options.seconds else []
+        ends += [f"at {options.tasks} accepted task(s)"] if options.tasks else []
+        return text + (f"; ends {' or '.join(ends)}" if ends else "")
+
+    def _left(self) -> str:
+        pace = (time.monotonic() - self.began) / self.tried
+        text = f"{self.tried} change(s) tried, {self.left} to go: about {duration(self.left * pace)}"
+        return f"{text} at this pace" + ("; the time is over: the same command goes on" if self.run.is_over else "")
+
+
+def _a_core_is_free() -> bool:
+    """Whether some core is held by no timing."""
+    try:
+        with measurement_lock(0.0):
+            return True
+    except MachineBusy:
+        return False
+
+
+def _tree_bytes(run: Run) -> int:
+    """Bytes of the files at the end of the branch."""
+    return sum(file.size for file in tree_files(run.clone, "HEAD"))

@@ -1,0 +1,384 @@
+"""How changes go through the line, over the tables of the demo's history."""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import re
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from perfquarry.data.claims import Claims
+from perfquarry.data.errors import InputError, SandboxUnavailable
+from perfquarry.data.records import Build, Change, Verdict
+from perfquarry.flows import pipeline
+from perfquarry.flows.display import Lines, showing
+from perfquarry.flows.options import Options, seconds_of
+from perfquarry.flows.pipeline import go_through, parts, run_stages
+from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import ATTEMPTS, Failure
+from perfquarry.flows.stages import STAGES, Batch, Stage
+from perfquarry.harness.contracts import Command, Limits
+from perfquarry.harness.measuring import machine
+from tests.system import accepted
+
+NAMES = tuple(stage.name for stage in STAGES)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo, mined and judged."""
+    folder = tmp_path_factory.mktemp("waves")
+    run = Run(Options(repo="demo", home=str(folder), jobs=2))
+    run_stages(run, ["mine", "judge"])
+    run.close()
+    return folder
+
+
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Iterator[Run]:
+    """A run over a home of its own with these tables."""
+    made = _run(home, tmp_path)
+    yield made
+    made.close()
+
+
+def _run(home: Path, folder: Path, seconds: float | None = None, tasks: int | None = None) -> Run:
+    shutil.copytree(home / "tables", folder / "tables")
+    (folder / "repositories").symlink_to(home / "repositories")
+    made = Run(Options(repo="demo", home=str(folder), jobs=2, seconds=seconds, tasks=tasks))
+    made.begin()
+    return made
+
+
+def fall(run: Run, changes: frozenset[str], reason: str = "import_failed") -> None:
+    """Writes that no side of them can be built."""
+    facts = {**run.stamp("build").fields(), "status": "rejected", "reason": reason, "seconds": 3.0}
+    run.store.append(
+        [Build(**facts, build_id=one, change_id=one, side="base", sha="0" * 40) for one in sorted(changes)]
+    )
+
+
+@dataclass
+class Line:
+    """Three stages whose work is done in the test, over the changes of a run."""
+
+    run: Run
+    ids: list[str]
+    done: dict[str, list[str]] = field(default_factory=lambda: {"build": [], "generate": [], "measure": []})
+    log: list[tuple[str, str]] = field(default_factory=list)
+    decisions: int = 0
+    fall: set[str] = field(default_factory=set)
+    """These are not built."""
+    doing: Callable[[str, str], None] = lambda stage, change: None
+    decide: Callable[[], None] = lambda: None
+
+    def stages(self) -> list[Stage]:
+        """Build, generate and measure."""
+        return [self._stage("build", lambda: self.ids), self._stage("generate", self._built), self._measure()]
+
+    def deciding(self) -> list[Stage]:
+        """One that has something to decide whenever it is asked."""
+
+        def todo(run: Run) -> list[Batch]:
+            return [(f"family{self.decisions}",)] if self.decisions < len(self.done["measure"]) else []
+
+        def work(run: Run, batch: Batch) -> None:
+            self.decisions = len(self.done["measure"])
+            self.log.append(("select", str(self.decisions)))
+            self.decide()
+
+        return [Stage("select", todo, work, alone=True, decides=True, summary=lambda run: "decided")]
+
+    def go(self) -> list[Failure]:
+        """All of it."""
+        return go_through(self.run, self.stages(), self.deciding())
+
+    def order(self, stage: str) -> list[str]:
+        """The changes that a stage did, in their order."""
+        return [change for name, change in self.log if name == stage]
+
+    def _built(self) -> list[str]:
+        return [one for one in self.done["build"] if one not in self.fall]
+
+    def _measure(self) -> Stage:
+        return replace(self._stage("measure", lambda: self.done["generate"]), needs_core=True)
+
+    def _stage(self, name: str, ready: Callable[[], list[str]]) -> Stage:
+        def todo(run: Run) -> list[Batch]:
+            return [(one,) for one in ready() if one not in self.done[name]]
+
+        def work(run: Run, batch: Batch) -> None:
+            self.log.append((name, batch[0]))
+            self.doing(name, batch[0])
+            self.done[name].append(batch[0])
+
+        return Stage(name, todo, work, of_changes=True)
+
+
+@pytest.fixture
+def own_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Locks of cores that no other timing of this machine holds; looks follow each other quickly."""
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    monkeypatch.setattr(machine, "lock_folder", lambda: folder)
+    monkeypatch.setattr(pipeline, "LOOK_SECONDS", 0.05)
+    return folder
+
+
+def alone(run: Run) -> Run:
+    """The run with one job."""
+    made = Run(run.options.model_copy(update={"jobs": 1}))
+    made.begin()
+    return made
+
+
+def test_the_parts_of_a_run_are_its_stages_but_for_those_of_single_changes() -> None:
+    assert [part.name for part in parts(NAMES)] == ["mine", "judge", "changes", "select", "screen", "count"]
+    assert [part.name for part in parts(NAMES) if part.can_wait] == ["count"]
+    assert [part.name for part in parts(["build"])] == ["build"]
+    assert [part.name for part in parts(["measure", "select"])] == ["measure", "select"]
+
+
+def test_each_change_once_the_most_promising_first_and_what_was_begun_goes_on(run: Run, own_cores: Path) -> None:
+    ranked = run.in_scope()
+    one_job = alone(run)
+    line = Line(one_job, ranked, fall={ranked[1]})
+    assert line.go() == []
+    assert line.order("build") == ranked and line.order("measure") == [one for one in ranked if one != ranked[1]]
+    first = [("build", ranked[0]), ("generate", ranked[0]), ("measure", ranked[0])]
+    works = [work for work in line.log if work[0] != "select"]
+    assert works[:5] == [*first, ("build", ranked[1]), ("build", ranked[2])]
+    one_job.close()
+
+
+def test_decisions_are_few_where_many_were_timed(run: Run, own_cores: Path) -> None:
+    line = Line(run, run.in_scope())
+    line.go()
+    known = [int(number) for name, number in line.log if name == "select"]
+    assert known[0] <= 2 and known[-1] == 20 and 5 < len(known) < 16
+
+
+def test_a_slow_search_holds_nobody_else_up(run: Run, own_cores: Path) -> None:
+    ranked, others = run.in_scope(), threading.Event()
+
+    def doing(stage: str, change: str) -> None:
+        if (stage, change) == ("generate", ranked[0]):
+            assert others.wait(60), "it waits until all others were timed"
+        if len(line.done["measure"]) == 18 and stage == "measure":
+            others.set()
+
+    line = Line(run, ranked, doing=doing)
+    assert line.go() == [] and line.order("measure")[-1] == ranked[0]
+
+
+def test_while_no_core_is_free_others_are_built_until_enough_wait(run: Run, own_cores: Path) -> None:
+    ranked = run.in_scope()
+    line = Line(run, ranked)
+
+    def times(stage: str, change: str) -> None:
+        if stage == "measure":
+            timings.close()
+            with machine.measurement_lock():
+                pass
+
+    line.doing = times
+    with ExitStack() as timings:
+        for _ in range(len(os.sched_getaffinity(0))):
+            timings.enter_context(machine.measurement_lock())
+        line.go()
+    first = next(number for number, (name, _) in enumerate(line.log) if name == "measure")
+    assert Counter(name for name, _ in line.log[:first]) == {"build": 4, "generate": 4}
+    assert len(line.order("measure")) == 20
+
+
+def test_what_another_worker_leaves_is_taken_up(run: Run, tmp_path: Path, own_cores: Path) -> None:
+    other = Claims(run.home.database, tmp_path / "elsewhere", 3600.0)
+    ranked = run.in_scope()
+    other.take(run.scope("build"), [ranked[0]], other.now())
+
+    def doing(stage: str, change: str) -> None:
+        if (stage, change) == ("measure", ranked[-1]):
+            other.close()
+
+    line = Line(run, ranked, doing=doing)
+    line.go()
+    assert line.order("build")[-1] == ranked[0] and line.order("measure")[-1] == ranked[0]
+
+
+def test_what_fails_is_reported_once_and_costs_nothing_else(run: Run, own_cores: Path) -> None:
+    ranked = run.in_scope()
+
+    def doing(stage: str, change: str) -> None:
+        if (stage, change) == ("generate", ranked[0]):
+            raise SandboxUnavailable("a fault that does not pass")
+
+    line = Line(run, ranked, doing=doing)
+    (failure,) = line.go()
+    assert (failure.stage, failure.batch) == ("generate", (ranked[0],))
+    assert line.order("generate").count(ranked[0]) == ATTEMPTS and len(line.done["measure"]) == 19
+
+
+@pytest.mark.parametrize("fault", [InputError("a column is missing"), KeyboardInterrupt()])
+def test_an_error_or_ctrl_c_ends_what_is_at_work(run: Run, own_cores: Path, fault: BaseException) -> None:
+    ranked, ended = run.in_scope(), queue.Queue[str]()
+
+    def doing(stage: str, change: str) -> None:
+        if change == ranked[0]:
+            try:
+                run.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+            except KeyboardInterrupt:
+                ended.put("ended")
+                raise
+
+    def todo(run: Run) -> list[Batch]:
+        raise fault
+
+    line = Line(run, ranked, doing=doing)
+    with pytest.raises(type(fault)):
+        go_through(run, line.stages(), [Stage("select", todo, lambda run, batch: None, decides=True)])
+    assert ended.get_nowait() == "ended" and line.order("measure")
+
+
+def test_when_the_time_is_over_nothing_more_is_begun(home: Path, tmp_path: Path) -> None:
+    run = _run(home, tmp_path, seconds=1e-6)
+    line = Line(run, run.in_scope())
+    assert run.is_over and line.go() == [] and not line.log
+    run_stages(run, ["build"])
+    assert not list(run.store.records(Build, run.name)), "neither is a single stage's"
+
+
+def test_what_outlasts_the_time_is_ended_and_is_no_failure(
+    home: Path, tmp_path: Path, own_cores: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline, "LEAST_GRACE", 0.2)
+    monkeypatch.setattr(pipeline, "GRACE", 0.0)
+    run = _run(home, tmp_path, seconds=3600)
+    ranked = run.in_scope()
+
+    def doing(stage: str, change: str) -> None:
+        if change == ranked[2]:
+            run.__dict__["_deadline"] = 0.0
+            run.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+
+    line = Line(run, ranked, doing=doing)
+    with showing(Console(width=200)):
+        assert line.go() == []
+    assert ranked[2] not in line.done["build"] and not run.claims.elsewhere(run.scope("build"))
+    shown = capsys.readouterr().out.splitlines()[-1]
+    tried = len(line.done["measure"])
+    assert shown.startswith(f"left      {tried} change(s) tried, {20 - tried} to go: about ")
+    assert shown.endswith("the time is over: the same command goes on")
+    run.close()
+
+
+def test_it_ends_with_so_many_tasks_and_tells_each(
+    home: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(home, tmp_path, tasks=1)
+
+    def decide() -> None:
+        run.store.append([accepted.task(7, title="Sum [once]").model_copy(update={"repo": run.name})])
+
+    line = Line(run, run.in_scope(), decide=decide)
+    with showing(Console(width=200)) as display:
+        assert isinstance(display, Lines)
+        line.go()
+    assert 1 <= len(line.done["measure"]) <= 2
+    told = capsys.readouterr().out
+    assert "plan      20 change(s) to try" in told and "ends at 1 accepted task(s)" in told
+    assert told.count("task      ") == 1 and "Sum [once]" in told
+    assert re.search(r"left      [12] change\(s\) tried, 1[89] to go: about .* at this pace$", told, re.MULTILINE)
+    run.close()
+
+
+def test_what_falls_makes_its_neighbours_less_promising(run: Run) -> None:
+    """In a history of 20 changes all are neighbours: the chance falls for all alike, a cost for some."""
+    ranked = run.in_scope()
+    assert promising(run, ranked) == ranked and promising(run, []) == []
+    merged = {row.change_id: row.merged_at.timestamp() for row in run.store.records(Change, run.name)}
+    at = [merged[one] for one in ranked]
+    fell = [float(time > sorted(at)[10]) for time in at]
+    chance = Neighbours(at, fell, empty=0.5)
+    assert chance.near(max(at)) > 0.7 > 0.3 > chance.near(min(at))
+
+
+def test_a_chance_is_learned_from_the_nearest_and_drawn_to_all() -> None:
+    nothing = Neighbours([], [], empty=0.5)
+    assert nothing.near(3.0) == 0.5
+    one = Neighbours([1.0], [0.0], empty=0.5)
+    assert 0.1 < one.near(1.0) < 0.5
+    times = np.arange(1000.0)
+    many = Neighbours(list(times), list((times >= 500).astype(float)), empty=0.5)
+    assert many.near(-50.0) < 0.1 and many.near(1050.0) > 0.9 and math.isclose(many.near(499.5), 0.5, abs_tol=0.1)
+
+
+@pytest.mark.parametrize("reason", ["import_failed", "needs_python_2"])
+def test_only_code_of_python_2_speaks_against_all_that_is_older(run: Run, reason: str) -> None:
+    merged = {row.change_id: row.merged_at for row in run.store.records(Change, run.name)}
+    in_time = sorted(run.in_scope(), key=lambda one: merged[one])
+    tried, older, newer = in_time[8:12], in_time[:8], in_time[12:]
+
+    def newer_ahead() -> int:
+        ranked = promising(run, older + newer)
+        return sum(ranked.index(one) < ranked.index(other) for one in newer for other in older)
+
+    before = newer_ahead()
+    fall(run, frozenset(tried), reason)
+    assert (newer_ahead() > before) == (reason == "needs_python_2")
+
+
+def test_a_yield_is_what_came_over_what_was_expected() -> None:
+    assert Yields([]).factor("title_speed") == 1.0
+    some = Yields([("title_speed", 0.9, True)] * 9 + [("caching", 0.8, False)] * 10)
+    assert some.factor("caching") < 0.3 < some.factor("never seen") < 1.0 < some.factor("title_speed")
+    once = Yields([("caching", 0.8, False)])
+    assert 0.4 < once.factor("caching") < once.factor("never seen") < 1.0, "one change proves little"
+
+
+def test_signals_that_brought_no_task_come_later(run: Run) -> None:
+    verdicts = {row.change_id: row for row in run.store.records(Verdict, run.name, **run.where("judge"))}
+    ranked = promising(run, run.in_scope())
+    led_by = {one: next((s.name for s in verdicts[one].signals if s.weight > 0), "") for one in ranked}
+    signal = led_by[ranked[0]]
+    same = [one for one in ranked if led_by[one] == signal]
+    others = [one for one in ranked if led_by[one] != signal]
+    assert len(same) > 3 and len(others) > 3
+    tried, left = same[:2], [one for one in ranked if one not in same[:2]]
+
+    def ahead() -> int:
+        order = promising(run, left)
+        return sum(order.index(one) < order.index(other) for one in same[2:] for other in others)
+
+    before = ahead()
+    rejected = accepted.task(7, accepted=False)
+    run.store.append([rejected.model_copy(update={"change_id": one, "task_id": one}) for one in tried])
+    assert ahead() < before
+
+
+def test_python_3_once_begun_does_not_end() -> None:
+    assert Python3([], []).chance(1.0) == Python3([], [1.0]).chance(0.0) == 1.0
+    learned = Python3(old=[3.0, 1.0, 2.0], built=[2.5, 5.0, 4.0])
+    assert [learned.chance(at) for at in (0.0, 1.5, 2.7, 3.1, 9.0)] == [1 / 4, 1 / 3, 2 / 3, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (" 2 D ", 172800)])
+def test_durations(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-3m", "3 weeks", "1h30m"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="such as 90s"):
+        seconds_of(text)
