@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import Executor, run_stage, threads
+from perfquarry.flows.runner import Executor, run_stage
 from perfquarry.flows.server import local_server, quiet
 from perfquarry.flows.stages import Batch, Stage
 from tests.real_servers import postgres, postgres_binaries
@@ -18,7 +18,7 @@ from tests.real_servers import postgres, postgres_binaries
 BATCHES, KEYS = 500, 1000
 
 
-def seconds(run: Run, batches: list[Batch], executor: Executor = threads) -> tuple[float, float]:
+def seconds(run: Run, batches: list[Batch], executor: Executor | None = None) -> tuple[float, float]:
     """Wall and CPU seconds (of this process) of a stage whose batches do nothing."""
     left = set(batches)
     stage = Stage("build", lambda run: sorted(left), lambda run, batch: left.discard(batch))

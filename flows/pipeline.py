@@ -31,26 +31,26 @@ LOOK_SECONDS = 3.0
 GROWTH = 1.2
 """Decisions are made anew once so many times as many changes were timed: each writes the rows of all of them."""
 GRACE, LEAST_GRACE, MOST_GRACE = 0.2, 30.0, 300.0
-"""Part of a run's time by which what is at work may outlast it, at least and at most (seconds); then it is ended."""
+"""Share of a run's time by which what is at work may outlast it, at least and at most (seconds); then it is ended."""
 _log = logging.getLogger("perfquarry.flows")
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a run: one bar on the terminal, one flow run on Prefect's page."""
+class Step:
+    """A step of a run: one bar on the terminal, one flow run on Prefect's page."""
 
     name: str
-    does: Callable[[Run, Executor], list[Failure]]
+    does: Callable[[Run, Executor | None], list[Failure]]
     workers: Callable[[Run], int]
     """How many batches it does at once."""
     can_wait: bool = False
     """Left to the next run once the time is over."""
 
 
-def parts(names: Collection[str]) -> list[Part]:
+def steps(names: Collection[str]) -> list[Step]:
     """The named stages in the order in which they are to run.
 
-    Those that take single changes are one part, `changes`, where these are both built and decided.
+    Those that take single changes are one step, `changes`, where these are both built and decided.
     """
     stages = [stage for stage in STAGES if stage.name in names]
     if not {"build", "select"} <= {stage.name for stage in stages}:
@@ -59,45 +59,45 @@ def parts(names: Collection[str]) -> list[Part]:
     first, last = stages.index(walked[0]), stages.index(walked[-1]) + 1
     deciding = [stage for stage in stages[last:] if stage.decides]
 
-    def changes(run: Run, executor: Executor) -> list[Failure]:
+    def changes(run: Run, executor: Executor | None) -> list[Failure]:
         return go_through(run, walked, deciding, executor)
 
     return [
         *(_of(stage) for stage in stages[:first]),
-        Part("changes", changes, lambda run: run.options.jobs),
+        Step("changes", changes, lambda run: run.options.jobs),
         *(_of(stage, can_wait=not stage.decides) for stage in stages[last:]),
     ]
 
 
-def _of(stage: Stage, *, can_wait: bool = False) -> Part:
-    return Part(stage.name, lambda run, executor: run_stage(run, stage, executor), stage.workers, can_wait)
+def _of(stage: Stage, *, can_wait: bool = False) -> Step:
+    return Step(stage.name, lambda run, executor: run_stage(run, stage, executor), stage.workers, can_wait)
 
 
 def run_stages(run: Run, names: Collection[str]) -> None:
-    """Runs the named stages in the order of `parts`, without Prefect; none after one that halts.
+    """Runs the named stages in the order of `steps`, without Prefect; none after one that halts.
 
     Raises:
         RunFailed: some batches could not be done.
     """
-    failures = run_parts(run, names, lambda part: part.does(run, threads))
+    failures = run_steps(run, names, lambda step: step.does(run, None))
     if failures:
         raise failed(failures)
 
 
-def run_parts(run: Run, names: Collection[str], does: Callable[[Part], list[Failure]]) -> list[Failure]:
-    """Does the parts one after the other; none after one that halts, nor once the time is over one that can wait."""
+def run_steps(run: Run, names: Collection[str], does: Callable[[Step], list[Failure]]) -> list[Failure]:
+    """Does the steps one after the other; none after one that halts, nor once the time is over one that can wait."""
     failures: list[Failure] = []
-    for part in parts(names):
-        if part.can_wait and run.is_over:
+    for step in steps(names):
+        if step.can_wait and run.is_over:
             continue
-        failures += does(part)
+        failures += does(step)
         if any(failure.halts for failure in failures):
             break
     return failures
 
 
 def go_through(
-    run: Run, stages: Sequence[Stage], deciding: Sequence[Stage], executor: Executor = threads
+    run: Run, stages: Sequence[Stage], deciding: Sequence[Stage], executor: Executor | None = None
 ) -> list[Failure]:
     """Takes changes through the stages, and decides; returns what could not be done.
 
@@ -107,14 +107,14 @@ def go_through(
         run: the run.
         stages: take single changes, in this order.
         deciding: look at all changes together.
-        executor: does batches.
+        executor: does batches; None: threads of this process.
     """
     with bound(stage="changes"), span("changes", repository=run.name):
         for stage in stages:
             if stage.begin:
                 stage.begin(run)
         try:
-            with at_work(run, executor, run.options.jobs) as batches:
+            with at_work(run, executor or threads(run.options.jobs)) as batches:
                 pipeline = _Pipeline(run, stages, deciding, batches)
                 pipeline.go()
         except TimeIsOver:

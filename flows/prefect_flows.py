@@ -1,4 +1,4 @@
-"""The Prefect flows: `curate` and below it one for each of its parts. Import this only when PREFECT_API_URL is set.
+"""The Prefect flows: `curate` and below it one for each of its steps. Import this only when PREFECT_API_URL is set.
 
 A task run is a batch of a stage; it gets keys, never rows, and returns nothing: results
 are in the tables, which alone decide what a rerun still does.
@@ -33,7 +33,7 @@ from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerU
 from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.jobs import Job
-from perfquarry.flows.pipeline import Part, run_parts
+from perfquarry.flows.pipeline import Step, run_steps
 from perfquarry.flows.plots import repository_plots
 from perfquarry.flows.reports import with_interval
 from perfquarry.flows.rows_of_run import provenance
@@ -70,7 +70,7 @@ def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since:
 
 
 @contextmanager
-def task_runs(run: Run, _workers: int) -> Iterator[Begin]:
+def task_runs(run: Run) -> Iterator[Begin]:
     """Does batches as task runs of the current flow run, whose task runner says how many at once."""
     options = run.options.model_dump_json()
     futures: list[PrefectFuture[Any]] = []
@@ -114,25 +114,25 @@ def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
 
 
 def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
-    """The parts of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once."""
+    """The steps of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once."""
 
-    def does(part: Part) -> list[Failure]:
-        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=part.workers(run))
+    def does(step: Step) -> list[Failure]:
+        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=step.workers(run))
 
         @flow(
-            name=part.name,
-            flow_run_name=f"{part.name}-{run.name}",
+            name=step.name,
+            flow_run_name=f"{step.name}-{run.name}",
             task_runner=workers,
             persist_result=False,
             validate_parameters=False,
         )
-        def part_flow(options: str) -> list[Failure]:
-            return part.does(Run.open(options), task_runs)
+        def step_flow(options: str) -> list[Failure]:
+            return step.does(Run.open(options), task_runs)
 
-        return part_flow(run.options.model_dump_json())
+        return step_flow(run.options.model_dump_json())
 
     with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        failures = run_parts(run, stages, does)
+        failures = run_steps(run, stages, does)
     return outcome_of(failed(failures)) if failures else Completed(message="done")
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
@@ -153,13 +154,17 @@ def _do(run: Run, stage: Stage, batch: Batch, retrying: Retrying) -> None:
 
 Begin = Callable[[Stage, Batch, float, Callable[[Outcome], None]], None]
 """Begins a batch that was found to be to do at a time of the claims; its outcome is given back from another thread."""
-Executor = Callable[[Run, int], AbstractContextManager[Begin]]
-"""Does so many batches of a run at once; left by an error, it ends them, and in the end it waits for them."""
+Executor = Callable[[Run], AbstractContextManager[Begin]]
+"""Does batches of a run at the same time; left by an error, it ends them, and in the end it waits for them."""
+
+
+def threads(workers: int) -> Executor:
+    """So many threads of this process."""
+    return partial(_threads, workers)
 
 
 @contextmanager
-def threads(run: Run, workers: int) -> Iterator[Begin]:
-    """Does batches in threads of this process."""
+def _threads(workers: int, run: Run) -> Iterator[Begin]:
     with ThreadPoolExecutor(max_workers=workers) as pool, ending_together():
 
         def begin(stage: Stage, batch: Batch, since: float, done: Callable[[Outcome], None]) -> None:
@@ -218,13 +223,13 @@ class Batches:
 
 
 @contextmanager
-def at_work(run: Run, executor: Executor, workers: int) -> Iterator[Batches]:
-    """Batches of a run, so many at once."""
-    with executor(run, workers) as begin:
+def at_work(run: Run, executor: Executor) -> Iterator[Batches]:
+    """Batches of a run that an executor does."""
+    with executor(run) as begin:
         yield Batches(begin)
 
 
-def run_stage(run: Run, stage: Stage, executor: Executor = threads) -> list[Failure]:
+def run_stage(run: Run, stage: Stage, executor: Executor | None = None) -> list[Failure]:
     """Does all that the stage still has to do, with whoever else works on it, and shows it.
 
     Returns when nothing is left, for this worker and for others: what could not be done here.
@@ -232,12 +237,12 @@ def run_stage(run: Run, stage: Stage, executor: Executor = threads) -> list[Fail
     Args:
         run: the run.
         stage: the stage.
-        executor: does batches.
+        executor: does batches; None: threads of this process.
     """
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
             stage.begin(run)
-        with at_work(run, executor, stage.workers(run)) as batches:
+        with at_work(run, executor or threads(stage.workers(run))) as batches:
             failures = _share(run, stage, batches)
         summary = _summary(run, stage)
         current().finish(summary)

@@ -24,7 +24,7 @@ from perfquarry.data.records import Build, Change, Verdict
 from perfquarry.flows import pipeline
 from perfquarry.flows.display import Lines, showing
 from perfquarry.flows.options import Options, seconds_of
-from perfquarry.flows.pipeline import go_through, parts, run_stages
+from perfquarry.flows.pipeline import go_through, run_stages, steps
 from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import ATTEMPTS, Failure
@@ -144,11 +144,11 @@ def alone(run: Run) -> Run:
     return made
 
 
-def test_the_parts_of_a_run_are_its_stages_but_for_those_of_single_changes() -> None:
-    assert [part.name for part in parts(NAMES)] == ["mine", "judge", "changes", "select", "screen", "count"]
-    assert [part.name for part in parts(NAMES) if part.can_wait] == ["count"]
-    assert [part.name for part in parts(["build"])] == ["build"]
-    assert [part.name for part in parts(["measure", "select"])] == ["measure", "select"]
+def test_the_steps_of_a_run_are_its_stages_but_for_those_of_single_changes() -> None:
+    assert [step.name for step in steps(NAMES)] == ["mine", "judge", "changes", "select", "screen", "count"]
+    assert [step.name for step in steps(NAMES) if step.can_wait] == ["count"]
+    assert [step.name for step in steps(["build"])] == ["build"]
+    assert [step.name for step in steps(["measure", "select"])] == ["measure", "select"]
 
 
 def test_each_change_once_the_most_promising_first_and_what_was_begun_goes_on(run: Run, own_cores: Path) -> None:
