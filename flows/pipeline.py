@@ -30,8 +30,8 @@ LOOK_SECONDS = 3.0
 """Between two looks whether something can be begun that could not before."""
 GROWTH = 1.2
 """Decisions are made anew once so many times as many changes were timed: each writes the rows of all of them."""
-GRACE, LEAST_GRACE, MOST_GRACE = 0.2, 30.0, 300.0
-"""Share of a run's time by which what is at work may outlast it, at least and at most (seconds); then it is ended."""
+GRACE, LEAST_GRACE, MOST_GRACE = 0.5, 60.0, 300.0
+"""Share of a run's time by which timings may outlast it, at least and at most (seconds): so much work is in them."""
 _log = logging.getLogger("perfquarry.flows")
 
 
@@ -239,8 +239,11 @@ class _Pipeline:
             self._decide()
 
     def _check_time(self) -> None:
-        """Raises TimeIsOver where what is at work has outlasted it for too long."""
-        grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0)))
+        """Raises TimeIsOver where what is at work has outlasted it for too long; builds and searches may not at all."""
+        times = any(
+            stage.needs_core for stage in self.stages if stage.name in {name for name, _ in self.batches.running}
+        )
+        grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0))) if times else 0.0
         if self.batches.running and self.run.seconds_left < -grace:
             raise TimeIsOver
 

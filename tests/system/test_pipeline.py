@@ -8,6 +8,7 @@ import queue
 import re
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -259,8 +260,14 @@ def test_when_the_time_is_over_nothing_more_is_begun(home: Path, tmp_path: Path)
     assert not list(run.store.records(Build, run.name)), "neither is a single stage's"
 
 
+@pytest.mark.parametrize("outlasts", ["build", "measure"])
 def test_what_outlasts_the_time_is_ended_and_is_no_failure(
-    home: Path, tmp_path: Path, own_cores: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path,
+    tmp_path: Path,
+    own_cores: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outlasts: str,
 ) -> None:
     monkeypatch.setattr(pipeline, "LEAST_GRACE", 0.2)
     monkeypatch.setattr(pipeline, "GRACE", 0.0)
@@ -268,18 +275,32 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
     ranked = run.in_scope()
 
     def doing(stage: str, change: str) -> None:
-        if change == ranked[2]:
-            run.__dict__["_deadline"] = 0.0
+        if (stage, change) == (outlasts, ranked[2]):
+            run.__dict__["_deadline"] = time.monotonic()
             run.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
 
     line = Line(run, ranked, doing=doing)
     with showing(Console(width=200)):
         assert line.go() == []
-    assert ranked[2] not in line.done["build"] and not run.claims.elsewhere(run.scope("build"))
+    assert ranked[2] not in line.done[outlasts] and not run.claims.elsewhere(run.scope(outlasts))
     shown = capsys.readouterr().out.splitlines()[-1]
     tried = len(line.done["measure"])
     assert shown.startswith(f"left      {tried} change(s) tried, {20 - tried} to go: about ")
     assert shown.endswith("the time is over: the same command goes on")
+    run.close()
+
+
+def test_a_timing_may_outlast_the_time_a_little(home: Path, tmp_path: Path, own_cores: Path) -> None:
+    run = _run(home, tmp_path, seconds=3600)
+    ranked = run.in_scope()
+
+    def doing(stage: str, change: str) -> None:
+        if (stage, change) == ("measure", ranked[0]):
+            run.__dict__["_deadline"] = time.monotonic()
+            run.prober.sandbox.run(Command(("sleep", "1"), own_cores, limits=Limits(wall_seconds=500)))
+
+    line = Line(run, ranked, doing=doing)
+    assert line.go() == [] and ranked[0] in line.done["measure"] and line.decisions == len(line.done["measure"])
     run.close()
 
 
