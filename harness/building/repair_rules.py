@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from packaging.utils import canonicalize_name
+
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
-from perfquarry.harness.building.distributions import candidates
+from perfquarry.harness.building.distributions import candidates, distribution, known_distributions
 
 _ABC = (
     r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"
@@ -140,8 +142,10 @@ RULES: tuple[Rule, ...] = (
 """In the order of trying."""
 
 MODULE = "missing module"
+ADVICE = "pip install, says an error"
 CI_PACKAGES = "packages of the CI"
 _MISSING_MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)")
+_ADVICE = re.compile(r"\bpip3? install (?:-U |--upgrade )?['\"`]?([A-Za-z][\w.-]*)")
 _FOR_MODULES: frozenset[Step] = frozenset({"build", "import", "collect"})
 
 
@@ -173,6 +177,8 @@ def proposals(situation: Situation) -> Iterator[tuple[str, Amendment]]:
     if situation.step in _FOR_MODULES:
         for lines in _modules(situation):
             yield MODULE, plus(situation.amendment, lines)
+        for line in _advised(situation):
+            yield ADVICE, plus(situation.amendment, [line])
     wanted = sorted(set(situation.ci_packages) & _KNOWN_PACKAGES)
     if situation.step in ("environment", "build") and wanted:
         yield CI_PACKAGES, plus(situation.amendment, packages=wanted)
@@ -201,6 +207,15 @@ def minor(version: str) -> tuple[int, int]:
 
 def _applies(rule: Rule, situation: Situation) -> bool:
     return not rule.python_below or situation.python is None or situation.python >= minor(rule.python_below)
+
+
+def _advised(situation: Situation) -> Iterator[str]:
+    """What errors say is to be installed, as the tree declares it, or by the name of a known distribution."""
+    known = known_distributions()
+    for name in dict.fromkeys(canonicalize_name(found) for found in _ADVICE.findall(situation.log)):
+        declared = next((line for line in situation.declared if distribution(line) == name), None)
+        if declared or name in known:
+            yield declared or name
 
 
 def _modules(situation: Situation) -> Iterator[Sequence[str]]:

@@ -33,6 +33,8 @@ _IMAGE = re.compile(r"python:(\d\.\d{1,2})\b")
 # options of pip whose value is the next word
 _VALUED = {"-c", "-f", "-i", "-t", "-e", "--constraint", "--find-links", "--index-url", "--extra-index-url", "--target"}
 _CONDA = re.compile(r"([A-Za-z][\w.-]*)\s*(<=|>=|==|!=|=|<|>)?\s*([\w.*,<>=!]*)")
+# NAME="words" at the end of a line, also as make writes it
+_ASSIGNED = re.compile(r"""\b(\w+)[ \t]*:?=[ \t]*(["']?)([\w./-]+(?:[ \t]+[\w./-]+)*)\2[ \t]*$""", re.M)
 _DEBIAN_NAME = re.compile(r"[a-z0-9][a-z0-9.+-]+")
 
 
@@ -60,7 +62,7 @@ def read_ci(tree: Path) -> Ci:
     found = Ci()
     for path in about_tests or paths:
         try:
-            _Reader(found).visit(_load(path), "")
+            _Reader(found, tree).visit(_load(path), "")
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             found.notes.append(f"{path.relative_to(tree)} ignored: {str(error)[:200]}")
     _read_nox(read_text(tree / "noxfile.py"), found)
@@ -130,8 +132,9 @@ def versions_of_tox(text: str) -> list[str]:
 class _Reader:
     """Walks one document; what is shared by aliases is visited once."""
 
-    def __init__(self, found: Ci) -> None:
+    def __init__(self, found: Ci, tree: Path | None = None) -> None:
         self._found = found
+        self._tree = tree
         self._seen: set[int] = set()
 
     def visit(self, node: object, key: str) -> None:
@@ -159,8 +162,15 @@ class _Reader:
         elif key == "apt packages" and _DEBIAN_NAME.fullmatch(text):
             self._found.system_packages.append(text)
         elif key in _COMMAND_KEYS:
-            for words in _commands(text):
-                self._take_command(words)
+            self._take_script(text)
+
+    def _take_script(self, text: str, follow: bool = True) -> None:
+        """Takes the commands of a shell text, and of the scripts and make's targets of the tree that these call."""
+        for words in _commands(text):
+            self._take_command(words)
+            if follow and self._tree:
+                for called in _called(words, self._tree):
+                    self._take_script(called, follow=False)
 
     def _take_command(self, words: Sequence[str]) -> None:
         names = [Path(word).name for word in words]
@@ -189,6 +199,28 @@ class _Reader:
                     self._found.extras += [name.strip() for name in extras.group(1).split(",")]
             elif not word.startswith(("-", ".", "/")) and not re.search(r"[${}\\/*]", word):
                 self._found.requirements.append(word)
+
+
+def _called(words: Sequence[str], tree: Path) -> Iterator[str]:
+    """Texts of what a command calls: a script of the tree, or the recipes of targets of its Makefile."""
+    if words[0] == "make":
+        text = read_text(tree / "Makefile")
+        for target in words[1:]:
+            recipe = re.search(rf"^{re.escape(target)}[ \t]*:(?!=).*\n((?:\t.*\n?)+)", text, re.M)
+            yield _with_values(re.sub(r"^\t[@-]*", "", recipe.group(1), flags=re.M), text) if recipe else ""
+        return
+    name = words[1] if words[0] in ("sh", "bash", "source", ".") and len(words) > 1 else words[0]
+    path = (tree / name).resolve()
+    if "/" in name and path.is_relative_to(tree.resolve()):
+        text = read_text(path)
+        if re.match(r"#!.*sh\b", text) or path.suffix == ".sh":
+            yield _with_values(text, text)
+
+
+def _with_values(text: str, assigned: str) -> str:
+    """A shell text with variables replaced by what they are assigned last, where that is plain words."""
+    values = {name: words for name, _, words in _ASSIGNED.findall(assigned)}
+    return re.sub(r"\$[({]?(\w+)[)}]?", lambda match: values.get(match.group(1), match.group()), text)
 
 
 def _commands(text: str) -> Iterator[list[str]]:

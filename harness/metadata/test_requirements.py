@@ -53,9 +53,13 @@ _MAX_TEST_FILES = 400
 _IDLE = re.compile(
     r"^(?:tox|virtualenv|flake8|black|mypy|pylint|sphinx|sphinx-.*|twine|pre-commit|build|codecov|coveralls|isort|ruff"
     r"|pip-tools|doc8|rstcheck|ipython|ipdb|pyright|bandit|towncrier|bumpversion|check-manifest|pydocstyle"
-    r"|pycodestyle|types-.*|nox|sphinxcontrib-.*|furo|numpydoc|asv|readme-renderer)(?![\w-])",
+    r"|pycodestyle|types-.*|nox|mkdocs.*|mkautodoc|sphinxcontrib-.*|furo|numpydoc|asv|readme-renderer)(?![\w-])",
     re.I,
 )
+
+
+_OWN_EXTRAS = re.compile(r"[\"']?\.[\w/]*\[([\w\s,.-]+)\][\"']?")
+"""The package itself with extras, as a requirement line."""
 
 
 def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
@@ -66,8 +70,12 @@ def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
     if not found:
         found = _first_extras(metadata, (*ci.extras, *_EXTRAS_ELSE))
         found = found or _from_named(tree, ci.files) or _from_files(tree, _FILES_ELSE)
+    if not found:
+        root = _from_files(tree, ("requirements.txt",))  # of whoever works on the package, if it has the tests' tool
+        found = root if any(re.match(r"pytest\b", line) for line in root) else []
     found += [line for line in ci.requirements if re.match(r"pytest[-_]", line)]
-    return [line for line in [*found, *_plugins(tree), *_imported(tree)] if not _IDLE.match(line)]
+    lines = [*_own_extras_read(found, metadata), *_plugins(tree), *_imported(tree)]
+    return [line for line in lines if not _IDLE.match(line)]
 
 
 def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[str]:
@@ -75,7 +83,17 @@ def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[st
     found = [line for lines in metadata.extras.values() for line in lines]
     found += _from_files(tree, (*_FILES, *_FILES_ELSE, "requirements*.txt", "requirements/*.txt"))
     found += _from_named(tree, ci.files) + _from_tox(tree, metadata, every=True)
-    return list(dict.fromkeys([*found, *ci.requirements, *conda.requirements]))
+    return list(dict.fromkeys([*_own_extras_read(found, metadata), *ci.requirements, *conda.requirements]))
+
+
+def _own_extras_read(lines: Sequence[str], metadata: Metadata) -> Iterator[str]:
+    """The lines, with those of the package's extras in place of `.[full]`."""
+    for line in lines:
+        if own := _OWN_EXTRAS.fullmatch(line):
+            for name in own.group(1).split(","):
+                yield from metadata.extras.get(name.strip(), [])
+        else:
+            yield line
 
 
 def tested_pythons(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[str]:
@@ -91,6 +109,7 @@ def requirement_lines(tree: Path, path: Path, depth: int = 0) -> list[str]:
     lines: list[str] = []
     for raw in read_text(path).replace("\\\n", " ").splitlines():
         line = re.sub(r"(^|\s)#.*$", "", raw).strip()
+        line = re.sub(r"^(?:-e|--editable)[\s=]*(?=[\"']?\.[\w/]*\[)", "", line)
         included = re.match(r"(?:-r|--requirement)[\s=]*(\S+)", line)
         if included and depth < 5:
             other = (path.parent / included.group(1)).resolve()

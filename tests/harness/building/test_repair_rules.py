@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.distributions import candidates, distribution_of, own_names
-from perfquarry.harness.building.repair_rules import CI_PACKAGES, MODULE, RULES, Situation, plus, proposals
+from perfquarry.harness.building.repair_rules import ADVICE, CI_PACKAGES, MODULE, RULES, Situation, plus, proposals
 
 OTHER = "AttributeError: module 'numpy' has no attribute 'core2'\nNameError: name 'long' is not defined\n"
 
@@ -152,6 +152,16 @@ def test_missing_modules_are_taken_as_declared_else_by_known_names_never_by_gues
     situation = Situation("import", log, declared=declared, is_own=lambda name: name in ("theirs", "mock", "yaml"))
     assert list(proposals(situation)) == []
     assert MODULE not in proposed(log, "environment")
+
+
+def test_what_an_error_says_is_to_be_installed_is_taken_as_declared_or_by_a_known_name() -> None:
+    log = "RuntimeError: it requires the httpx package.\nYou can install this with:\n  $ pip install httpx\n"
+    log += "try `pip install Their_Tool` or pip install -U evil"
+    situation = Situation("collect", log, declared=["their-tool>=2"])
+    assert [(name, made.requirements) for name, made in proposals(situation)] == [
+        (ADVICE, ["httpx"]),
+        (ADVICE, ["their-tool>=2"]),
+    ]
 
 
 def test_packages_of_the_ci_are_the_last_resort_and_only_known_ones() -> None:

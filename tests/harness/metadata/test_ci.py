@@ -80,6 +80,67 @@ def test_github_and_circle(write: Any) -> None:
     assert (found.requirements, found.extras) == (["nose", "pip", "pytest-cov"], ["test"])
 
 
+SCRIPT = """#!/bin/sh -e
+REQUIREMENTS="requirements.txt"
+if [ -z "$GITHUB_ACTIONS" ]; then
+    PIP="$VENV/bin/pip"
+else
+    PIP="pip"
+fi
+"$PIP" install -U pip
+"$PIP" install -r "$REQUIREMENTS"
+"""
+MAKEFILE = """PIP = python -m pip
+deps: venv
+\t@$(PIP) install -r dev.txt
+\t-$(PIP) install ${EXTRA} 'hypothesis'
+venv:
+\t$(PIP) install never
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "requirements"),
+    [
+        ("scripts/install", ["requirements.txt"], ["pip"]),
+        ("sh ./scripts/install --fast && pytest", ["requirements.txt"], ["pip"]),
+        ("make deps test", ["dev.txt"], ["hypothesis"]),
+        ("scripts/nowhere; ../outside/install; scripts/program; make", [], []),
+    ],
+)
+def test_scripts_and_targets_that_the_ci_calls_are_read(
+    write: Any, command: str, files: list[str], requirements: list[str]
+) -> None:
+    workflow = f"jobs: {{tests: {{steps: [{{run: '{command}'}}]}}}}"
+    tree = write(
+        {
+            "tree/.github/workflows/test-suite.yml": workflow,
+            "tree/scripts/install": SCRIPT,
+            "tree/scripts/program": "#!/usr/bin/env python3\npip install no-shell\n",
+            "tree/Makefile": MAKEFILE,
+            "outside/install": SCRIPT,
+        }
+    )
+    assert read_ci(tree / "tree") == Ci(files=files, requirements=requirements)
+
+
+def test_extras_of_the_package_in_a_list_of_requirements(write: Any) -> None:
+    """Starlette's: its conftest needs httpx, of the extra `full`, and says so in an error of its own."""
+    project = "[project]\nname = 'lib'\n[project.optional-dependencies]\nfull = ['httpx>=0.22', 'jinja2']\n"
+    files = {
+        "pyproject.toml": project,
+        "requirements.txt": "-e .[full]\npytest==8.3\nmkdocs==1.6\n-e .\n",
+        "lib/__init__.py": "",
+        "tests/test_lib.py": "import lib\n",
+    }
+    tree = write(files)
+    made = recipe(tree)
+    assert made.test_requirements == ["httpx>=0.22", "jinja2", "pytest"]
+    assert {"httpx>=0.22", "jinja2"} <= {*made.declared}
+    write({"requirements.txt": "six==1.10\n"})
+    assert "six==1.10" not in recipe(tree).test_requirements, "of whoever uses it"
+
+
 def test_workflows_about_other_things_count_where_there_is_no_other(write: Any) -> None:
     assert read_ci(write({".github/workflows/lint.yml": "python-version: '3.13'"})).pythons == ["3.13"]
 
