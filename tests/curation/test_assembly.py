@@ -7,7 +7,7 @@ import pytest
 from sample_change import BUILDS, CHANGE, NODES, REPOSITORY, VERDICT, WORKLOADS, measured
 from simulated_timings import MACHINE, STAMP
 
-from perfquarry.curation.assembly import ChangeTexts, assemble, gain_as_a_whole, most_telling
+from perfquarry.curation.assembly import ChangeTexts, assemble, gain_as_a_whole, most_informative
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError
@@ -169,8 +169,8 @@ def test_a_change_without_kept_workloads_says_why(timings, reason):
 def test_every_reason_of_the_stage_has_its_place():
     reasons = list(Reason)
     stage = reasons[reasons.index(Reason.WORKLOAD_FAILED) : reasons.index(Reason.MIXED)]  # mixed is of changes
-    assert [most_telling([reason]) for reason in stage] == stage
-    assert most_telling([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
+    assert [most_informative([reason]) for reason in stage] == stage
+    assert most_informative([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
 
 
 def test_workloads_of_another_machine_stay_out():
