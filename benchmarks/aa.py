@@ -47,8 +47,8 @@ TESTS = {"tornado": "tornado/test/*_test.py", "sympy": "sympy/*/tests/test_*.py"
 def same_on_both_sides(run: Run, sha: str) -> Change:
     """A change whose base and head are the same commit."""
     now = datetime.now(UTC)
-    told = git_of(run.clone).output("show", "--no-patch", "--format=%ct", sha, doing=f"looking at {sha}")
-    when = datetime.fromtimestamp(int(told), UTC)
+    printed = git_of(run.clone).output("show", "--no-patch", "--format=%ct", sha, doing=f"looking at {sha}")
+    when = datetime.fromtimestamp(int(printed), UTC)
     return Change(
         **run.stamp("mine").fields(),
         change_id=change_id_of(run.name, sha, sha),

@@ -123,12 +123,12 @@ def section(
         "",
     ]
     lines += [
-        f"- {task}, {model}: {_told(ones[task, model])}; then {_told(twos[task, model])}"
+        f"- {task}, {model}: {_in_words(ones[task, model])}; then {_in_words(twos[task, model])}"
         for task, model in both
         if {ones[task, model].status == "kept", twos[task, model].status == "kept"} != {model == EXPERT}
     ]
     lines += [
-        f"- {task}, {model}, once: {_told(row)}"
+        f"- {task}, {model}, once: {_in_words(row)}"
         for (task, model), row in sorted(ones.items())
         if (task, model) not in twos and (row.status == "kept") != (model == EXPERT)
     ]
@@ -146,7 +146,7 @@ def _scored(look: Mapping[tuple[str, str], Grade], model: str) -> str:
     return f"{sum(row.status == 'kept' for row in rows)} of {sum(row.reason != 'not_graded' for row in rows)}"
 
 
-def _told(row: Grade) -> str:
+def _in_words(row: Grade) -> str:
     return "1" if row.status == "kept" else f"0 ({row.reason}: {row.why[:120]})"
 
 

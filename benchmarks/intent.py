@@ -138,8 +138,8 @@ def _changes(rows: Sequence[Row], clones: Path) -> Iterator[tuple[str, Change]]:
 def _by_heuristic(row: Row, clone: Path, change: Change) -> None:
     paths = [file.path for file in change.files if file.role == "test" and file.path.endswith(".py")]
     files = sides(clone, change, paths) if paths else []
-    told = [text for file in files for text in edited_between(file.path, file.base or b"", file.head or b"")]
-    found = [*effects_of(clone, change), *(Effect(kind="tests", text=text, weight=1.0) for text in told)]
+    texts = [text for file in files for text in edited_between(file.path, file.base or b"", file.head or b"")]
+    found = [*effects_of(clone, change), *(Effect(kind="tests", text=text, weight=1.0) for text in texts)]
     row["heuristic"] = opinion_of(change.title, change.message, found).intent
     row["effects"] = " ".join(f"{one.kind}:{one.weight:g}" for one in found)
 

@@ -157,7 +157,7 @@ def section(clone: Path, home: Path, say: Callable[[str], None]) -> str:
     return "\n".join(
         [
             f"`make bench-mining` of {clone.name.removesuffix('.git')}, {datetime.now(UTC).date()}, one run. "
-            f"{machine_facts()}; load average {load:.1f} before it: with other work on the machine, CPU seconds tell "
+            f"{machine_facts()}; load average {load:.1f} before it: with other work on the machine, CPU seconds say "
             "more than wall.",
             "",
             table(("", "commits", "wall s", "CPU s", "CPU ms a commit", "peak memory, MB"), map(_row, rows)),
@@ -168,7 +168,7 @@ def section(clone: Path, home: Path, say: Callable[[str], None]) -> str:
             f"output of `mine` came after {mine.first:.1f} s, of `judge` after {judge.first:.1f} s.",
             "",
             "The commands run whole, with all their processes, the clone of a local repository and the tables that "
-            f"they write, without Prefect's server. {len(heads) - len(readable)} commits lacked objects: they are rows "
+            f"they write, without Prefect's server. {len(heads) - len(readable)} commits miss objects: they are rows "
             "here and left out for the others, which end at them. PyDriller is too slow for all commits, so every n-th "
             "is read; of merges it lists only files that differ from all parents. Memory is the sum over all "
             "processes; of pages that they share, each counts its part.",

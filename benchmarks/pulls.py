@@ -88,7 +88,7 @@ def parts(home: Path, table: str) -> list[Path]:
 
 
 def numbers(home: Path, table: str) -> pa.ChunkedArray:
-    """The numbers in all rows of all parts, those told twice twice."""
+    """The numbers in all rows of all parts, those written twice twice."""
     return pa.concat_tables([pq.read_table(part, columns=["number"]) for part in parts(home, table)])["number"]
 
 
@@ -169,7 +169,7 @@ def section(facts: dict[str, Any]) -> str:
 
 
 def count_lost(facts: dict[str, Any]) -> int:
-    """Pull requests and issues that the server has and the tables lack."""
+    """Pull requests and issues that the server has and the tables do not."""
     lost: int = facts["asked"] + facts["expected_issues"] - facts["distinct"] - facts["distinct_issues"]
     return lost
 

@@ -10,11 +10,11 @@ from perfquarry.data.records import Row
 from perfquarry.data.store import TableStore
 
 VOLATILE = {"created_at", "seconds", "bytes", "log", "detail"}
-"""Columns that tell of the clock, not of the work."""
+"""Columns that speak of the clock, not of the work."""
 
 
 def content(home: Path, repo: str, models: Sequence[type[Row]]) -> dict[str, list[tuple[str, str]]]:
-    """Rows by table as (change, JSON), sorted, without what tells of the clock."""
+    """Rows by table as (change, JSON), sorted, without what speaks of the clock."""
     store = TableStore(home / "tables")
     return {
         model.TABLE: sorted(

@@ -40,7 +40,7 @@ BUILD = "a step of a dependency's build: uv to stand-in to bubblewrap"
 
 
 def without(name: str, instead: Callable[..., object], command: Command) -> object:
-    """Runs a command in a bubblewrap sandbox that lacks one wall."""
+    """Runs a command in a bubblewrap sandbox without one wall."""
     with patch(f"perfquarry.harness.sandbox.bubblewrap.{name}", instead):
         return BubblewrapSandbox().run(command)
 

@@ -65,21 +65,21 @@ def orchestration(folder: Path) -> str:
     """The section's text."""
     lines = ["| batches | ms a batch | CPU ms a batch | CPU ms a change |", "|---|---|---|---|"]
 
-    def told(name: str, taken: tuple[float, float], batches: int, keys: int) -> None:
+    def report(name: str, taken: tuple[float, float], batches: int, keys: int) -> None:
         wall, cpu = (1000 * one / batches for one in taken)
         lines.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {cpu / keys:.4f} |")
         print(lines[-1], file=sys.stderr, flush=True)
 
     large: list[Batch] = [tuple(f"l{b:03d}{k:05d}" for k in range(KEYS)) for b in range(20)]
     run = _run(folder / "sqlite")
-    told("one change, claims in SQLite", seconds(run, single("s")), BATCHES, 1)
-    told(f"{KEYS} changes, claims in SQLite", seconds(run, large), len(large), KEYS)
+    report("one change, claims in SQLite", seconds(run, single("s")), BATCHES, 1)
+    report(f"{KEYS} changes, claims in SQLite", seconds(run, large), len(large), KEYS)
     run.close()
     if binaries := postgres_binaries():
         with postgres(binaries) as url:
             run = _run(folder / "postgres", url)
-            told("one change, claims in Postgres", seconds(run, single("s")), BATCHES, 1)
-            told(f"{KEYS} changes, claims in Postgres", seconds(run, large), len(large), KEYS)
+            report("one change, claims in Postgres", seconds(run, single("s")), BATCHES, 1)
+            report(f"{KEYS} changes, claims in Postgres", seconds(run, large), len(large), KEYS)
             run.close()
     quiet()
     run = _run(folder / "prefect")
@@ -90,7 +90,7 @@ def orchestration(folder: Path) -> str:
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
     run.close()
     wall, cpu = map(float, said.split())
-    told("one change, claims in SQLite, a task run on the Prefect server", (wall, cpu), BATCHES, 1)
+    report("one change, claims in SQLite, a task run on the Prefect server", (wall, cpu), BATCHES, 1)
     return "A stage whose batches do nothing, two threads; CPU time is the worker's own.\n\n" + "\n".join(lines)
 
 

@@ -15,4 +15,4 @@ Network = Literal["no-network", "public"]
 """What the container of a task in Harbor's form may reach."""
 
 Method = Literal["oracle", "locate"]
-"""What a baseline is told of the place of a fix."""
+"""How a baseline learns the place of a fix."""

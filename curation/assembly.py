@@ -30,7 +30,7 @@ from perfquarry.data.records import (
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import Repository
 
-TELLING = (
+INFORMATIVE = (
     Reason.NOT_CONFIRMED,
     Reason.NOT_SIGNIFICANT,
     Reason.UNSTABLE,
@@ -42,19 +42,19 @@ TELLING = (
     Reason.WORKLOAD_TIMEOUT,
     Reason.WORKLOAD_FAILED,
 )
-"""Reasons of workloads from the most telling on: those nearest to acceptance first.
+"""Reasons of workloads from the most informative on: those nearest to acceptance first.
 
 One workload that is slower makes the change slower (the rule asks for significance), while
 "no gain" of the others only says that they do not feel it.
 """
 
-UNTIMED = frozenset({Reason.UNDECIDED, *TELLING[TELLING.index(Reason.TOO_FEW_SAMPLES) :]})
+UNTIMED = frozenset({Reason.UNDECIDED, *INFORMATIVE[INFORMATIVE.index(Reason.TOO_FEW_SAMPLES) :]})
 """Reasons with which no time was decided on."""
 
 
 @dataclass(frozen=True)
 class ChangeTexts:
-    """What only the repository's objects tell of a change."""
+    """What only the repository's objects show of a change."""
 
     patch: str
     """Diff of everything but tests; applies to the base with git apply."""
@@ -89,7 +89,7 @@ def assemble(
     settings: SelectSettings,
     stamp: Stamp,
 ) -> Task:
-    """The task of a change with at least one kept workload; else its rejected row with the most telling reason.
+    """The task of a change with at least one kept workload; else its rejected row with the most informative reason.
 
     Rows of other changes among the sequences are passed over. The speedup of a task is the
     harmonic mean over its workloads (GSO); the ends of its interval are the harmonic means
@@ -116,7 +116,7 @@ def assemble(
     common |= {"measured_at": max((t.created_at for t in timings if t.change_id == change.change_id), default=None)}
     common |= {"apis": apis, "oracle_targets": oracle, "problem_oracle": oracle_problem(repository.codebase, oracle)}
     if not accepted:
-        reason = most_telling([Reason(row.reason) for row in mine if row.reason])
+        reason = most_informative([Reason(row.reason) for row in mine if row.reason])
         detail = next((row.detail for row in mine if row.reason == reason), "")
         return Task(**stamp.fields(), **common, status="rejected", reason=reason, detail=f"{_counts(mine)}: {detail}")
     decided = _decided(mine, runs, accepted[0].run.machine_id)
@@ -133,9 +133,9 @@ def gain_as_a_whole(decided: Sequence[SessionStatistics]) -> float:
     return geometric_mean(touched) if touched else 1.0
 
 
-def most_telling(reasons: Sequence[Reason]) -> Reason:
+def most_informative(reasons: Sequence[Reason]) -> Reason:
     """The reason of a change whose workloads were all rejected, of theirs."""
-    return min(reasons, key=TELLING.index)
+    return min(reasons, key=INFORMATIVE.index)
 
 
 def _of_one_machine(accepted: list[_Accepted]) -> list[_Accepted]:
@@ -240,7 +240,7 @@ def _workload(one: _Accepted, settings: SelectSettings) -> TaskWorkload:
 
 
 def _with_a_visible_one(rows: list[TaskWorkload]) -> list[TaskWorkload]:
-    """Where every visible script fell, the hidden one of the smallest id is shown: no figure decides it."""
+    """Where every visible script was rejected, the hidden one of the smallest id is shown: no figure decides it."""
     scripts = [row for row in rows if row.source != "unit-test"] or rows
     if all(row.role == "hidden" for row in scripts):
         shown = min(scripts, key=lambda row: row.workload_id)

@@ -47,7 +47,7 @@ GSO_SCHEMA = _schema(
     ("api", pa.string(), "A public API that shows the change, else the first target."),
     ("prob_script", pa.string(), "The performance test that a solver may see: the visible one of the smallest id."),
     ("tests", _TEXTS, "Performance tests under GSO's contract, `prob_script` first."),
-    ("hints_text", pa.string(), "The expert's message; tells the fix."),
+    ("hints_text", pa.string(), "The expert's message; reveals the fix."),
     ("setup_commands", _TEXTS, "Shell commands that fetch the base from upstream."),
     ("install_commands", _TEXTS, "Shell commands that make the environment and the native parts."),
     ("created_at", pa.string(), "When the fix became public, UTC."),
@@ -87,7 +87,7 @@ def gso_row(task: Task) -> dict[str, Any]:
 
     `tests` are runnable scripts; where the task has script workloads, these alone. The first is `prob_script`,
     the one a solver sees: of the visible ones that of the smallest id. Its speedup plays no part: the test
-    that happened to be timed fastest would overstate the task and tell where to look.
+    that happened to be timed fastest would overstate the task and show where to look.
     """
     scripted = [workload for workload in task.workloads if workload.source != UNIT_TEST]
     workloads = sorted(scripted or task.workloads, key=lambda one: (one.role == "hidden", one.workload_id))

@@ -1,4 +1,4 @@
-"""Tasks in Harbor's format (schema 1.4): the texts of a task's folder, and what its grader is told.
+"""Tasks in Harbor's format (schema 1.4): the texts of a task's folder, and what its grader is given.
 
 The trees come from `harness.grading.task_folder`; docs/harbor.md says what the reward means.
 """
@@ -148,7 +148,7 @@ def solution(files: ExpertFiles) -> str:
 def grading(
     task: Task, runnable: RunnableTask, base: Sequence[str], expert: ExpertFiles, settings: MeasureSettings
 ) -> dict[str, Any]:
-    """`tests/task.json`: all that the grader (`harness/grader`) is told; `base` names the files that hold the base."""
+    """`tests/task.json`: all that the grader (`harness/grader`) is given; `base` names the files that hold the base."""
     workloads = [
         {
             "node": one.node,

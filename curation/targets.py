@@ -1,6 +1,6 @@
 """What an agent is asked: oracle and realistic targets and the texts made of them.
 
-The texts are our own words. They name functions and nothing that tells the fix: no line of
+The texts are our own words. They name functions and nothing that reveals the fix: no line of
 the patch, no word of the commit's message, no function that only the head has.
 """
 
@@ -41,7 +41,7 @@ BOILERPLATE = f"{_ORACLE} {_REALISTIC} {RULES} the top level of in"
 def oracle_targets(change: Change, verdict: Verdict) -> list[str]:
     """'path::Class.method' that the change edits or deletes, outside tests, with the base's paths.
 
-    Functions that the head adds are left out, for the base lacks them and their names tell
+    Functions that the head adds are left out, for they are not in the base and their names reveal
     the fix. Code outside functions ('<module>') is named only where nothing else is.
     """
     tests = {file.path for file in change.files if file.role == "test"}

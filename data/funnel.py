@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from perfquarry.data.records import (
-    TELLING,
+    INFORMATIVE,
     Build,
     Change,
     Evidence,
@@ -236,8 +236,8 @@ def _builds(read: _Reader) -> Outcomes:
 
 
 def _workloads(read: _Reader) -> Outcomes:
-    """Kept when any workload is; else the most telling reason."""
-    order = {KEPT: -1, **{str(reason): rank for rank, reason in enumerate(TELLING)}}
+    """Kept when any workload is; else the most informative reason."""
+    order = {KEPT: -1, **{str(reason): rank for rank, reason in enumerate(INFORMATIVE)}}
     pairs = ((row["change_id"], _outcome(row)) for row in read.rows(Workload, "status", "reason"))
     return _least(pairs, lambda outcome: (order.get(outcome, len(order)), outcome))
 

@@ -59,9 +59,9 @@ def _table(tasks: Sequence[Task], own: Mapping[str, Sequence[Count]], nodes: Map
     table = Listing(("workload", ">clock", ">instructions", ">seeds' range"), "Instructions, base over head")
     for task in tasks:
         change = change_count(own[task.task_id])
-        told = f"{change.touched} of {change.counted} workloads touched"
+        touched = f"{change.touched} of {change.counted} workloads touched"
         table.add(
-            Text.assemble((task.task_id, "bold"), "  ", (told, "dim")), times(task.speedup), times(change.ratio), ""
+            Text.assemble((task.task_id, "bold"), "  ", (touched, "dim")), times(task.speedup), times(change.ratio), ""
         )
         named = {one.workload_id: one for one in task.workloads}
         for row in own[task.task_id]:

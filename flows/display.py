@@ -50,10 +50,10 @@ class Display:
         if self.shown:
             self.shown.finish(summary)
 
-    def tell(self, about: str, text: str) -> None:
+    def announce(self, about: str, text: str) -> None:
         """Something to be read, between two stages."""
         if self.shown:
-            self.shown.tell(about, text)
+            self.shown.announce(about, text)
 
 
 class Bars(Display):
@@ -101,7 +101,7 @@ class Bars(Display):
         total = done.total if done.total is not None else max(done.completed, 1)
         self._progress.update(self._task, description=summary, total=total or 1, completed=total or 1)
 
-    def tell(self, about: str, text: str) -> None:
+    def announce(self, about: str, text: str) -> None:
         """Leaves a line above the bars."""
         self._progress.console.print(f"[bold green]{escape(about):<11}[/]{escape(text)}", highlight=False)
 
@@ -141,7 +141,7 @@ class Lines(Display):
         """Says the summary and the time."""
         self._say(f"{summary} ({time.monotonic() - self._began:.1f} s)")
 
-    def tell(self, about: str, text: str) -> None:
+    def announce(self, about: str, text: str) -> None:
         """A line of its own."""
         self._console.print(f"{about:<9} {text}", highlight=False, soft_wrap=True, markup=False)
 
@@ -199,19 +199,19 @@ def waiting(console: Console, about: str, text: str, *, silent: bool = False) ->
         return
     over, began = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def repeat() -> None:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
         while not over.wait(LINE_SECONDS):
             again = f"{about:<9} goes on after {time.monotonic() - began:.0f} s"
             console.print(again, highlight=False, soft_wrap=True, markup=False)
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    repeating = threading.Thread(target=repeat, daemon=True)
+    repeating.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        repeating.join()
 
 
 def _plain(text: str, width: int) -> str:

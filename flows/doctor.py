@@ -38,7 +38,7 @@ class DoctorCheck(Record):
     name: str
     ok: bool
     found: str
-    cost: str = Field(default="", description="What lacking it costs; empty when it is there.")
+    cost: str = Field(default="", description="What it costs to be without it; empty when it is there.")
     remedy: str = Field(default="", description="What to do about it.")
     needed: bool = Field(default=False, description="Nothing can be curated without it.")
 
@@ -62,14 +62,14 @@ def _checks(checks: Sequence[DoctorCheck]) -> Listing:
 
 def verdict(checks: Sequence[DoctorCheck]) -> str:
     """The whole in one line."""
-    lacking = [check for check in checks if not check.ok]
-    needed = ", ".join(check.name for check in lacking if check.needed)
+    missing = [check for check in checks if not check.ok]
+    needed = ", ".join(check.name for check in missing if check.needed)
     if needed:
         return f"cannot work: {needed} missing"
-    if not lacking:
+    if not missing:
         return "ready"
-    remarks = "remark" if len(lacking) == 1 else "remarks"
-    return f"works, with {len(lacking)} {remarks}: {', '.join(check.name for check in lacking)}"
+    remarks = "remark" if len(missing) == 1 else "remarks"
+    return f"works, with {len(missing)} {remarks}: {', '.join(check.name for check in missing)}"
 
 
 def examine(home: Home) -> list[DoctorCheck]:
@@ -93,8 +93,8 @@ def examine(home: Home) -> list[DoctorCheck]:
 
 
 def _check(name: str, ok: bool, found: str, cost: str, remedy: str, *, needed: bool = False) -> DoctorCheck:
-    told = {} if ok else {"cost": cost, "remedy": remedy}
-    return DoctorCheck(name=name, ok=ok, found=found, needed=needed, **told)
+    help_with_it = {} if ok else {"cost": cost, "remedy": remedy}
+    return DoctorCheck(name=name, ok=ok, found=found, needed=needed, **help_with_it)
 
 
 def _git() -> DoctorCheck:

@@ -176,10 +176,10 @@ def _facts(folder: ExchangeFolder, line: ExchangeLine) -> dict[str, Any]:
 def _example(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """An answer of this form in YAML, its fields explained in comments."""
     for name, field in _resolved(schema, whole).get("properties", {}).items():
-        told = field.get("description", "")
+        described = field.get("description", "")
         field = _resolved(field, whole)
         before = _INDENT * depth + name + ":"
-        comment = f"  # {told or field.get('description', '')}".rstrip(" #")
+        comment = f"  # {described or field.get('description', '')}".rstrip(" #")
         if field.get("type") == "array":
             yield before + comment
             values = _resolved(field.get("items", {}), whole).get("enum", ["…"])

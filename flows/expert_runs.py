@@ -62,9 +62,9 @@ class ExpertRuns:
         return GoldRun(
             task_id=task.task_id,
             gold=bool(kept),
-            gold_detail=wrong or _told(gold),
+            gold_detail=wrong or _details(gold),
             null=not scored and len(null) == len(task.workloads),
-            null_detail=_told(null),
+            null_detail=_details(null),
             speedup=harmonic_mean([row.speedup or 0.0 for row in kept]) if kept else None,
             low=harmonic_mean([row.low or 0.0 for row in kept]) if kept else None,
             high=harmonic_mean([row.high or 0.0 for row in kept]) if kept else None,
@@ -197,7 +197,7 @@ def _unrun(task: ReleasedTask, why: str) -> GoldRun:
     )
 
 
-def _told(evidence: Sequence[Evidence]) -> str:
+def _details(evidence: Sequence[Evidence]) -> str:
     return "; ".join(row.detail for row in evidence) or "nothing could be timed"
 
 

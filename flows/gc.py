@@ -40,7 +40,7 @@ def collect(home: Home, keep: str | None, *, dry_run: bool, as_json: bool) -> No
 
     Args:
         keep: how much may stay, such as '5GiB'; None: the budget.
-        dry_run: only tell.
+        dry_run: only show what would go.
 
     Raises:
         InputError: no such home, or `keep` is no size.

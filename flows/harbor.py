@@ -241,8 +241,8 @@ def write_grader(
         protected=TESTS.pattern,
     )
     pack_grader(tests)
-    told = harbor.grading(task, runnable, pack_base(base.tree, tests), expert, settings)
-    (tests / "task.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    grading = harbor.grading(task, runnable, pack_base(base.tree, tests), expert, settings)
+    (tests / "task.json").write_text(json.dumps(grading, indent=1), encoding="utf-8")
     return runnable, expert
 
 

@@ -44,7 +44,7 @@ def write_intents(run: Run, tasks: Sequence[Task]) -> None:
 
 
 def ask_intents(run: Run, tasks: Sequence[Task], llm: str) -> None:
-    """Asks a model for the class of the tasks that lack one of it.
+    """Asks a model for the class of the tasks that have none of it yet.
 
     Raises:
         InputError: the model cannot be asked at all.
@@ -86,8 +86,8 @@ def edited(run: Run, change: Change) -> list[Effect]:
     """Tests of which the change edits nothing but the values that they expect."""
     paths = [file.path for file in change.files if file.role == "test" and file.path.endswith(".py")]
     files = sides(run.clone, change, paths) if paths else []
-    told = [text for file in files for text in edited_between(file.path, file.base or b"", file.head or b"")]
-    return [Effect(kind="tests", text=text, weight=1.0) for text in sorted(told)]
+    texts = [text for file in files for text in edited_between(file.path, file.base or b"", file.head or b"")]
+    return [Effect(kind="tests", text=text, weight=1.0) for text in sorted(texts)]
 
 
 def _row(run: Run, task: Task, opinion: IntentOpinion, author: str) -> Intent:

@@ -46,15 +46,15 @@ def from_git(run: Run, graph: Graph) -> Iterator[Pull]:
 
 
 def joining(run: Run) -> Joining:
-    """What the settings' policy makes of the commits; what the tables lack, git tells."""
+    """What the settings' policy makes of the commits; what is missing in the tables comes from git."""
     settings, graph = run.options.settings.pulls, graph_of(run)
     there = plain_pulls(run, JOIN_COLUMNS)
-    lacking = (row.model_dump(include=set(JOIN_COLUMNS)) for row in from_git(run, graph))
-    return Joining(graph, chain(there, lacking), settings.policy, settings.labels, run.places)
+    missing = (row.model_dump(include=set(JOIN_COLUMNS)) for row in from_git(run, graph))
+    return Joining(graph, chain(there, missing), settings.policy, settings.labels, run.places)
 
 
 class Joined:
-    """The rows of `mine` under the settings' policy: new ones, and older ones of which pull requests now tell more."""
+    """The rows of `mine` under the settings' policy: new ones, and older ones of which pull requests now say more."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -12,7 +12,7 @@ from perfquarry.miners.vocabulary import content_at, paths_at
 
 
 def places_of(clone: Path, repository: Repository) -> tuple[str, ...]:
-    """The package's places in the newest commit of the branch; none where the clone lacks that tree."""
+    """The package's places in the newest commit of the branch; none where that tree is missing in the clone."""
     sha = repository.branch or "HEAD"
     try:
         paths, contents = paths_at(clone, sha), content_at(clone, sha, METADATA)

@@ -1,4 +1,4 @@
-"""Tells a webhook (Slack's incoming webhooks, and what speaks like them) of new tasks and of failures."""
+"""Reports new tasks and failures to a webhook (Slack's incoming webhooks, and what speaks like them)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WebhookBusy(InfrastructureError):
         self.retry_after = retry_after
 
 
-def tell_new_tasks(run: Run) -> int:
+def report_new_tasks(run: Run) -> int:
     """Reports each accepted task that was never reported; returns how many were.
 
     A task's row in the table `notices` follows its message at once: only a kill between the
@@ -45,7 +45,7 @@ def tell_new_tasks(run: Run) -> int:
     settings = run.options.settings.notify
     if not settings.webhook:
         return 0
-    told = 0
+    count = 0
     with FileLock(run.home.locks / f"notify-{run.name}.lock"):
         known = set(run.store.scan(Notice, run.name, columns=["task_id"])["task_id"].to_pylist())
         for task in accepted_tasks(run.store, run.name):
@@ -58,8 +58,8 @@ def tell_new_tasks(run: Run) -> int:
                 break
             notice = Notice(repo=run.name, stage_version="1", config_hash="webhook", task_id=task.task_id)
             run.store.append([notice])
-            told += 1
-    return told
+            count += 1
+    return count
 
 
 def task_message(task: Task, page: str = "") -> dict[str, Any]:

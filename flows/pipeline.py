@@ -151,7 +151,7 @@ class _Pipeline:
         self._look()
         current().stage("changes", len(self.todo))
         if self.todo:
-            current().tell("plan", self._plan(len(self.todo)))
+            current().announce("plan", self._plan(len(self.todo)))
         while True:
             since = self.run.claims.now()
             if not self.batches.running:
@@ -172,7 +172,7 @@ class _Pipeline:
         self._look()
         current().finish(f"{self.tried} change(s) tried" + (f", {self.left} to go" if self.left else ""))
         if self.left and self.tried:
-            current().tell("left", self._left())
+            current().announce("left", self._left())
 
     @property
     def tried(self) -> int:
@@ -258,7 +258,7 @@ class _Pipeline:
                 self.failures += run_stage(self.run, stage)
         accepted = self._accepted()
         for task_id in accepted.keys() - self.known.keys():
-            current().tell("task", accepted[task_id])
+            current().announce("task", accepted[task_id])
         self.known = accepted
 
     def _accepted(self) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Deployed(Record):
 
 
 @contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _reporting_failure(doing: str) -> Iterator[None]:
     try:
         yield
     except (PrefectException, httpx.HTTPError) as error:
@@ -84,7 +84,7 @@ def apply(wanted: Sequence[Nightly]) -> None:
             )
             await deployment.aapply()
 
-    with _told("deployments were created"):
+    with _reporting_failure("deployments were created"):
         asyncio.run(create())
 
 
@@ -95,7 +95,7 @@ def listed() -> list[Deployed]:
         ServerUnavailable: the server did not answer.
     """
     found = []
-    with _told("deployments were listed"), get_client(sync_client=True) as client:
+    with _reporting_failure("deployments were listed"), get_client(sync_client=True) as client:
         for one in _ours(client):
             runs = client.read_flow_runs(
                 flow_run_filter=FlowRunFilter(deployment_id=OfDeployment(any_=[one.id])),
@@ -125,7 +125,7 @@ def remove(repositories: Sequence[str]) -> list[str]:
         ServerUnavailable: the server did not do it.
     """
     gone = []
-    with _told("deployments were removed"), get_client(sync_client=True) as client:
+    with _reporting_failure("deployments were removed"), get_client(sync_client=True) as client:
         for one in _ours(client):
             if not repositories or one.name in repositories:
                 client.delete_deployment(one.id)
@@ -140,7 +140,7 @@ def start(repositories: Sequence[str]) -> list[str]:
         InputError: one of the repositories has no deployment.
         ServerUnavailable: the server did not do it.
     """
-    with _told("runs were started"), get_client(sync_client=True) as client:
+    with _reporting_failure("runs were started"), get_client(sync_client=True) as client:
         known = {one.name: one.id for one in _ours(client)}
         if missing := [name for name in repositories if name not in known]:
             raise InputError(f"{missing[0]} has no deployment: perfquarry schedule apply {missing[0]}")

@@ -43,7 +43,7 @@ from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
-"""Name of the state of a run that failed because answers or money lack."""
+"""Name of the state of a run that failed because answers or money are missing."""
 ELSEWHERE = "another worker does it"
 """Message of a batch that was not done here."""
 LATE = "the time of the run was over"
@@ -160,7 +160,7 @@ def outcome_of(error: RunFailed) -> State[None]:
 
 
 def error_of(state: State[None]) -> RunFailed | None:
-    """The error that such a state tells, None for one of success."""
+    """The error that such a state stands for, None for one of success."""
     if state.is_completed():
         return None
     return (RunWaits if state.name == WAITING_STATE else RunFailed)(state.message or "the flow run did not complete")

@@ -1,4 +1,4 @@
-"""Which changes are most promising: what the judge thinks of them, and what the tables tell of those before them."""
+"""Which changes are most promising: what the judge thinks of them, and what the tables say of those before them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def promising(run: Run, changes: Collection[str]) -> list[str]:
     """The changes by expected tasks per second, the most first: the judge's probability x yield x chance ÷ seconds.
 
     The chance to be built and have workloads, and the seconds of the build, are those of the changes next in time of
-    which the tables tell; a change that is built already costs no build. Code of Python 2 makes all that is older less
+    which the tables know; a change that is built already costs no build. Code of Python 2 makes all that is older less
     promising, however few of its neighbours were tried. The yield is what decided changes with the same leading
     signal brought, over what the judge expected (`Yields`). Equal ones in the order of their ids.
 

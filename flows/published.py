@@ -84,7 +84,7 @@ class PublishedTasks:
 
         Raises:
             EnvironmentFailed: one cannot be made here.
-            InputError: the release's sources are damaged, or nothing tells where the repository is.
+            InputError: the release's sources are damaged, or nothing says where the repository is.
         """
         row = self._released.get(task.task_id)
         return self._of_release(row) if row else self._of_recipe(task)
@@ -124,12 +124,12 @@ def place_of(task: Task, clone_from: str | None) -> str:
     """What names the task's repository: a name of the user's own is enough where its clone is given.
 
     Raises:
-        InputError: nothing tells where it is.
+        InputError: nothing says where it is.
     """
     if clone_from or task.repo in names():
         return task.repo
     if not task.url:
-        raise InputError(f"nothing tells where the repository {task.repo!r} is: give its clone, --source PATH|URL")
+        raise InputError(f"nothing says where the repository {task.repo!r} is: give its clone, --source PATH|URL")
     return task.url
 
 

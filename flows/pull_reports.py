@@ -33,7 +33,7 @@ def report(options: Options, policy: str | None, *, offline: bool, as_json: bool
     facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
     more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
     place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
-    put(facts, [_told(crawled), _table(counts, policy), more, place], as_json=as_json)
+    put(facts, [_crawl_in_words(crawled), _table(counts, policy), more, place], as_json=as_json)
 
 
 def _with_policy(settings: Settings, policy: str | None) -> Settings:
@@ -45,17 +45,17 @@ def _with_policy(settings: Settings, policy: str | None) -> Settings:
     return settings.model_copy(update={"pulls": changed})
 
 
-def _told(crawled: Crawled) -> str:
+def _crawl_in_words(crawled: Crawled) -> str:
     if crawled.unchanged:
         return f"nothing new at {crawled.source} ({crawled.calls.get('not_modified', 0)} answers 'not modified')"
     if not crawled.calls:
         return f"{crawled.pulls} pull requests from {crawled.source} in {crawled.seconds} s"
     made = crawled.calls.get("graphql", 0) + crawled.calls.get("rest", 0)
-    told = f"{crawled.pulls} pull requests and {crawled.issues} issues from {crawled.source}: {made} calls"
+    text = f"{crawled.pulls} pull requests and {crawled.issues} issues from {crawled.source}: {made} calls"
     if crawled.calls_one_by_one > made:
-        told += f", {crawled.calls_one_by_one / made:.0f} times fewer than one each"
+        text += f", {crawled.calls_one_by_one / made:.0f} times fewer than one each"
     waits = f", {crawled.waited:.0f} s of these for rate limits" if crawled.waited else ""
-    return f"{told}, {crawled.calls.get('retried', 0)} retried, in {crawled.seconds} s{waits}"
+    return f"{text}, {crawled.calls.get('retried', 0)} retried, in {crawled.seconds} s{waits}"
 
 
 def _table(counts: Summary, policy: str | None) -> Listing:

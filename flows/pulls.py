@@ -100,7 +100,7 @@ def _crawl_pulls(run: Run, reader: Crawl) -> int:
 
 
 def _crawl_issues(run: Run, reader: Crawl, until: str) -> int:
-    """Those linked that lack, and those updated since the crawl before began (`until`, empty where it did not end)."""
+    """Those linked that are missing, and those updated since the crawl before began (no `until`: it did not end)."""
     wanted: dict[int, None] = {}
     pulls = run.store.scan(Pull, run.name, columns=["issues"], **run.where("pulls"))
     for batch in pulls.to_batches(max_chunksize=2048):

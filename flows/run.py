@@ -325,7 +325,7 @@ class Run:
         """The change of a task, whatever settings it was mined with.
 
         Raises:
-            InputError: the tables lack it.
+            InputError: it is not in the tables.
         """
         found = self.store.get(Change, self.name, {"change_id": task.change_id})
         if found is None:

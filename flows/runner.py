@@ -61,7 +61,7 @@ class RunWaits(RunFailed):
 
 
 def failed(failures: Sequence[Failure]) -> RunFailed:
-    """The error that tells what could not be done; what only waits for answers or money comes last."""
+    """The error that says what could not be done; what only waits for answers or money comes last."""
     waiting = [failure for failure in failures if isinstance(failure.error, WAITING)]
     if len(waiting) == len(failures):
         first = waiting[0]

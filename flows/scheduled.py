@@ -33,8 +33,8 @@ from perfquarry.flows.work import perform
 _log = logging.getLogger("perfquarry.scheduled")
 
 
-def tell_failure(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Tells that a flow run failed or crashed. What only waits for answers or money does not alarm anybody."""
+def report_failure(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Reports that a flow run failed or crashed. What only waits for answers or money does not alarm anybody."""
     if state.name == WAITING_STATE:
         return
     parameters = flow_run.parameters
@@ -54,8 +54,8 @@ def tell_failure(flow: Flow[Any, Any], flow_run: FlowRun, state: State[Any]) -> 
     name="nightly",
     flow_run_name="nightly-{repo}",
     persist_result=False,
-    on_failure=[tell_failure],
-    on_crashed=[tell_failure],
+    on_failure=[report_failure],
+    on_crashed=[report_failure],
 )
 def nightly(
     repo: str,

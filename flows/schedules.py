@@ -25,7 +25,7 @@ from perfquarry.flows.runs import repositories
 from perfquarry.flows.server import local_server, quiet
 
 IDLE_SECONDS = 5
-"""How long a worker that was told to end may go on without runs (seconds)."""
+"""How long a worker that was asked to end may go on without runs (seconds)."""
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def start(home: Home, repositories: Sequence[str], *, as_json: bool) -> None:
 
 
 def work(home: Home, limit: int, name: str | None, settings: Path | None) -> None:
-    """Prefect's process worker on our pool, with this home, until it is told to end.
+    """Prefect's process worker on our pool, with this home, until it is asked to end.
 
     Raises:
         InputError: the settings cannot be read.
@@ -119,20 +119,20 @@ def work(home: Home, limit: int, name: str | None, settings: Path | None) -> Non
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--limit", str(limit), "--name", name or platform.node()]
         process = subprocess.Popen(command, env=environment(Need.EVERYTHING, **more), start_new_session=True)
-        told: list[int] = []
+        signals: list[int] = []
 
         def end(number: int, _: object) -> None:
-            told.append(number)
+            signals.append(number)
             process.send_signal(signal.SIGINT)
 
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, end)
-        code = _ended(process, told)
-    if not told:
+        code = _ended(process, signals)
+    if not signals:
         raise InfrastructureError(f"Prefect's worker ended with exit code {code}: see what it said above")
 
 
-def _ended(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
+def _ended(process: subprocess.Popen[bytes], signals: Sequence[int]) -> int:
     """Waits for the worker; once asked to end, until its runs have ended, or it is asked again.
 
     An idle worker of Prefect 3.8.8 outlives the first SIGINT: it is killed.
@@ -141,8 +141,8 @@ def _ended(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(1.0)
-        if told:
+        if signals:
             with contextlib.suppress(psutil.NoSuchProcess):
                 idle = 0 if psutil.Process(process.pid).children() else idle + 1
-            if idle >= IDLE_SECONDS or len(told) > 1:
+            if idle >= IDLE_SECONDS or len(signals) > 1:
                 os.killpg(process.pid, signal.SIGKILL)

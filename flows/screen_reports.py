@@ -69,18 +69,18 @@ def report_findings(options: Options, llm: str | None = None, *, with_runs: bool
     rows = [row for row in newest_findings(run.store, run.name) if row.task_id in asked]
     rows.sort(key=lambda row: (list(asked).index(row.task_id), _ORDER[row.severity], row.check, row.subject))
     intents = with_curators(intents_of(run.store, run.name, asked.values()), curated(run.home))
-    lacking = [one for one in demands_of(run) if one.task_id in asked]
+    demands = [one for one in demands_of(run) if one.task_id in asked]
     found = [{**row.model_dump(mode="json"), "details": json.loads(row.details)} for row in rows]
-    facts = {"findings": found, "demands": [asdict(one) for one in lacking], "intents": list(intents.values())}
+    facts = {"findings": found, "demands": [asdict(one) for one in demands], "intents": list(intents.values())}
     said = [
         f"{name}  {intent_in_words(one)}: {one.evidence[0] if one.evidence else ''}" for name, one in intents.items()
     ]
     table = findings_table(run.name, rows, list(asked.values()))
-    put(facts, [table, *said, "", _sum_of(rows, options.repo, lacking)], as_json=as_json)
+    put(facts, [table, *said, "", _sum_of(rows, options.repo, demands)], as_json=as_json)
 
 
 def _run_checks(run: Run, tasks: Mapping[str, Task]) -> None:
-    """The checks that run code, of those of the tasks that lack them; each is written when it is done."""
+    """The checks that run code, of those of the tasks without them; each is written when it is done."""
 
     def todo(run: Run) -> list[Batch]:
         return [(name,) for name in tasks if name not in screened_tasks(run, "run")]
@@ -91,16 +91,16 @@ def _run_checks(run: Run, tasks: Mapping[str, Task]) -> None:
     run_alone(run, Stage("screen-run", todo, work, alone=True, summary=summary, keys="task"))
 
 
-def _sum_of(rows: Sequence[Finding], repo: str, lacking: Sequence[Demand]) -> str:
+def _sum_of(rows: Sequence[Finding], repo: str, demands: Sequence[Demand]) -> str:
     """How many tasks are blocked, which checks were made, and which tasks need more workloads."""
     tasks, blocked = {row.task_id for row in rows}, {row.task_id for row in rows if row.severity == "blocking"}
     made = sorted({row.subject for row in rows if row.check == SCREENED})
     text = f"{len(tasks)} tasks, {len(blocked)} blocked; checks made: {', '.join(made)}"
     text += "" if "run" in made else " (perfquarry screen --run also runs code)"
-    if lacking:
-        heads = ",".join(one.head_sha[:10] for one in lacking)
+    if demands:
+        heads = ",".join(one.head_sha[:10] for one in demands)
         text += (
-            f"\n{len(lacking)} tasks need more workloads; the generator asks for what is missing:\n"
+            f"\n{len(demands)} tasks need more workloads; the generator asks for what is missing:\n"
             f"perfquarry curate {repo} --workloads unit-test,generated --llm openai:MODEL --changes {heads}"
         )
     return text
@@ -139,14 +139,14 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
     asked = {task.task_id for task in wanted(run)}
     rows = [row for row in newest_problems(run.store, run.name) if row.task_id in asked]
     visible = [row for row in rows if row.setting != "plan"]
-    told = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} tell the fix"
+    counts = f"{len(shown(rows))} texts may be shown, {len(visible) - len(shown(rows))} reveal the fix"
     plans_there = f"{len(rows) - len(visible)} plans in the table, not shown"
-    parts = [*(part for row in visible for part in _problem(row)), f"{told}; {plans_there}"]
+    parts = [*(part for row in visible for part in _problem(row)), f"{counts}; {plans_there}"]
     put(visible, parts, as_json=as_json)
 
 
 def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:
-    """Asks for what the tasks lack of this model: texts, or plans.
+    """Asks this model for what the tasks do not have of it yet: texts, or plans.
 
     Raises:
         InputError: the model cannot be asked at all (no key, no folder).

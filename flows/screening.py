@@ -61,8 +61,8 @@ def screened_tasks(run: Run, kind: str) -> set[str]:
 def todo(run: Run) -> list[tuple[str, ...]]:
     """One batch, all tasks together, unless they were screened and classed."""
     tasks = accepted(run)
-    lacking = {task.task_id for task in tasks} - screened_tasks(run, "static") or without_intent(run, tasks)
-    return [(stamp_of(run).config_hash,)] if lacking else []
+    waiting = {task.task_id for task in tasks} - screened_tasks(run, "static") or without_intent(run, tasks)
+    return [(stamp_of(run).config_hash,)] if waiting else []
 
 
 def screen(run: Run, _: tuple[str, ...]) -> None:
@@ -115,9 +115,9 @@ def summary(run: Run) -> str:
     rows = newest_findings(run.store, run.name)
     counts = Counter(row.severity for row in rows if row.check != SCREENED)
     blocked = {row.task_id for row in rows if row.severity == "blocking"}
-    told = ", ".join(f"{counts[severity]} {severity}" for severity in ("blocking", "warning", "info"))
+    severities = ", ".join(f"{counts[severity]} {severity}" for severity in ("blocking", "warning", "info"))
     meant = Counter(one.intent for one in intents_of(run.store, run.name, accepted(run)).values())
-    text = f"{len({row.task_id for row in rows})} tasks, findings: {told}; {len(blocked)} task(s) blocked"
+    text = f"{len({row.task_id for row in rows})} tasks, findings: {severities}; {len(blocked)} task(s) blocked"
     return f"{text}; {intents_in_words(meant)}" if meant else text
 
 

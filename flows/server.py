@@ -108,7 +108,7 @@ class LocalServer:
             )
 
     def promised(self) -> str:
-        """URL of the API as soon as the server has its port; whether it answers there, `wait` tells.
+        """URL of the API as soon as the server has its port; `wait` knows whether it answers there.
 
         Raises:
             ServerUnavailable: it had none within `START_SECONDS`.

@@ -36,7 +36,7 @@ _ADDRESSES: dict[str, str] = {}
 
 
 class NotifySettings(Record):
-    """Whom a run tells of newly accepted tasks and of its failure. It decides no row, so it is in no hash.
+    """To whom a run reports newly accepted tasks and its failure. It decides no row, so it is in no hash.
 
     An address is a secret: what stands for it in this record may be written down, it itself may not.
     """

@@ -53,8 +53,8 @@ def span(name: str, **attributes: str | int) -> Iterator[None]:
     if _tracer is None:
         yield
         return
-    told = {f"perfquarry.{key}": value for key, value in attributes.items()}
-    with _tracer.start_as_current_span(name, attributes=told):
+    prefixed = {f"perfquarry.{key}": value for key, value in attributes.items()}
+    with _tracer.start_as_current_span(name, attributes=prefixed):
         yield
 
 

@@ -24,7 +24,7 @@ from perfquarry.flows.facts import Accepted, without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
-from perfquarry.flows.notify import tell_new_tasks
+from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import put, show
 from perfquarry.flows.pipeline import run_stages
@@ -102,7 +102,7 @@ def perform(
         _check_names(run, stages, console)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():
-            tell_new_tasks(run)
+            report_new_tasks(run)
             _log.info("nothing new since %s at %s", f"{mark.at:%Y-%m-%d %H:%M}", mark.head)
             if not silent:
                 console.print(f"nothing new since {mark.at:%Y-%m-%d %H:%M} UTC", highlight=False)
@@ -120,10 +120,10 @@ def perform(
                 with showing(console, silent=silent, also=record):
                     execute(run, stages)
         except RunFailed as error:
-            tell_new_tasks(run)  # others may have been accepted
+            report_new_tasks(run)  # others may have been accepted
             record.set(outcome="waiting" if isinstance(error, RunWaits) else "failed", message=str(error))
             raise
-        tell_new_tasks(run)
+        report_new_tasks(run)
         watermark.finish()
         record.set(outcome="done")
         return funnel(run.store, run.name, provenance(run))
@@ -136,7 +136,7 @@ def _with_server(run: Run) -> Iterator[Execute]:
     def execute(run: Run, stages: Sequence[str]) -> None:
         if server:
             if not server.answers:
-                current().tell("server", "Prefect's server of this home starts; --no-server goes without")
+                current().announce("server", "Prefect's server of this home starts; --no-server goes without")
                 current().stage("server", None)
             os.environ["PREFECT_API_URL"] = server.promised()
         from perfquarry.flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
@@ -172,7 +172,7 @@ def claiming(run: Run, stages: Sequence[str], console: Console) -> Iterator[None
         run.close()
 
 
-def _tell_of_entry(run: Run, console: Console) -> None:
+def _point_to_entry(run: Run, console: Console) -> None:
     """Says that the registry has an entry of what was given as a folder: without its name its recipe is not used."""
     folder = Path(run.options.repo).expanduser()
     if run.options.source or not folder.is_dir() or run.source != str(folder.resolve()):
@@ -201,7 +201,7 @@ def _check_names(run: Run, stages: Sequence[str], console: Console) -> None:
         further_sources(run)
     if run.name != "demo" and is_local(as_given(run.source)):
         if not run.is_cloned:
-            _tell_of_entry(run, console)
+            _point_to_entry(run, console)
         run.newest_commit()  # takes milliseconds where nothing is fetched
 
 

@@ -71,7 +71,7 @@ class Completed:
     truncated: bool
     wall_seconds: float
     cpu_seconds: float
-    """Of the command and its waited-for descendants; 0 when the sandbox was killed before it could tell."""
+    """Of the command and its waited-for descendants; 0 when the sandbox was killed before it could report it."""
     exceeded: Exceeded = ""
 
     @property

@@ -44,7 +44,7 @@ def read(reply: Reply, model: type[BaseModel]) -> Reading:
         try:
             return Reading("ok", model.model_validate_json(candidate), "")
         except ValidationError as error:
-            problem = problem or _told(error)
+            problem = problem or _errors_in_words(error)
     if reply.stop == "length":
         problem = f"the answer was cut off at its most tokens: {problem}"
     return Reading("malformed", None, problem or "the answer is empty")
@@ -72,16 +72,16 @@ def problem_of(reply: Reply, schema: Mapping[str, Any]) -> str:
 
 def _faults(answer: Any, schema: Mapping[str, Any]) -> list[str]:
     """What of an answer is not as the form says; a field that may be null may be left out, whatever providers ask."""
-    told = []
+    faults = []
     for error in Draft202012Validator(schema).iter_errors(answer):
         if error.validator == "required" and isinstance(error.schema, dict):
             fields = error.schema.get("properties", {})
-            lacking = [name for name in error.validator_value if name not in error.instance]
-            if all({"type": "null"} in fields.get(name, {}).get("anyOf", []) for name in lacking):
+            missing = [name for name in error.validator_value if name not in error.instance]
+            if all({"type": "null"} in fields.get(name, {}).get("anyOf", []) for name in missing):
                 continue
         place = ".".join(map(str, error.absolute_path))
-        told.append(f"{place}: {error.message[:200]}" if place else error.message[:200])
-    return told[:_ERRORS]
+        faults.append(f"{place}: {error.message[:200]}" if place else error.message[:200])
+    return faults[:_ERRORS]
 
 
 def repaired(request: Request[T], reply: Reply, detail: str) -> Request[T]:
@@ -118,7 +118,7 @@ def _candidates(text: str) -> Iterator[str]:
         at = end - 1
 
 
-def _told(error: ValidationError) -> str:
+def _errors_in_words(error: ValidationError) -> str:
     """The errors without the values, which are the model's words."""
     lines = []
     for one in error.errors(include_url=False, include_input=False, include_context=False)[:_ERRORS]:

@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 
 from perfquarry.llm.answers import in_words
-from perfquarry.llm.failures import about_the_text, told
+from perfquarry.llm.failures import about_the_text, words_of
 from perfquarry.llm.request import Reply, Request, Stop, Usage
 from perfquarry.llm.sdk import SdkProvider, environment
 from perfquarry.llm.settings import LlmSettings
@@ -40,9 +40,9 @@ class AnthropicProvider(SdkProvider):
         self._client.close()
 
     @staticmethod
-    def body(request: Request[Any], lacking: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """Structured output; without `output_config`, the schema is told in the system text."""
-        plain = "output_config" in lacking
+    def body(request: Request[Any], unsupported: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """Structured output; without `output_config`, the schema stands in the system text."""
+        plain = "output_config" in unsupported
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": request.max_tokens,
@@ -73,7 +73,7 @@ class AnthropicProvider(SdkProvider):
                 ),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            return Reply(text=f"{type(error).__name__} in {told(body)}", stop="broken")
+            return Reply(text=f"{type(error).__name__} in {words_of(body)}", stop="broken")
 
     @classmethod
     def line(cls, request: Request[Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class AnthropicProvider(SdkProvider):
         """The reply in a line of a batch's results, or why there is none."""
         result = line.get("result") or {}
         if result.get("type") != "succeeded":
-            return about_the_text(400, result) or told(result)
+            return about_the_text(400, result) or words_of(result)
         return cls.reply(result.get("message") or {})
 
     def _post(self, body: dict[str, Any]) -> str:

@@ -78,7 +78,7 @@ class Client:
         Raises:
             BudgetExceeded: the next call might cost more than is left.
             AnswersAwaited: exchange mode wrote down what it needs answered.
-            AnswerMissing: cassettes lack answers.
+            AnswerMissing: answers are missing in the cassettes.
             ModelFailed: the server fails for longer than retries last, or refuses us.
         """
         tasks: dict[str, _Task[T]] = {}

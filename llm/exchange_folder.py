@@ -164,9 +164,9 @@ def _body(request: Mapping[str, Any]) -> Mapping[str, Any]:
 def form_of(request: Mapping[str, Any]) -> AnswerForm:
     """The form of the answer that a request names, in either provider's format."""
     body = _body(request)
-    told = (body.get("response_format") or {}).get("json_schema")
-    if told:
-        return AnswerForm(str(told["name"]), told["schema"])
+    form = (body.get("response_format") or {}).get("json_schema")
+    if form:
+        return AnswerForm(str(form["name"]), form["schema"])
     schema = ((body.get("output_config") or {}).get("format") or {}).get("schema") or {}
     return AnswerForm(str(schema.get("title", "an answer")), schema)
 

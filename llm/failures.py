@@ -22,7 +22,7 @@ _ABOUT_THE_TEXT = (
 )  # fmt: skip
 
 
-def told(body: object) -> str:
+def words_of(body: object) -> str:
     """The words of an error's body, without keys."""
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
     return without_secrets(text)[:800]
@@ -35,7 +35,7 @@ def failed(what: str, where: str, error: Exception) -> ModelFailed:
         kind = type(error).__name__
         text = f"{kind} after all retries: is the server up, and `timeout` long enough?"
     else:
-        text = f"HTTP {status}: {told(getattr(error, 'body', ''))}"
+        text = f"HTTP {status}: {words_of(getattr(error, 'body', ''))}"
         if remedy := _REMEDIES.get(status):
             text += f" ({remedy})"
     return ModelFailed(f"cannot ask {what} at {where}: {text}. What was answered is kept: run again to go on.")
@@ -43,7 +43,7 @@ def failed(what: str, where: str, error: Exception) -> ModelFailed:
 
 def about_the_text(status: int, body: object) -> Reply | None:
     """A reply in place of an error that speaks of this one request: too long, or against the provider's rules."""
-    words = told(body)
+    words = words_of(body)
     if status == 413 or (status in (400, 422) and any(mark in words.lower() for mark in _ABOUT_THE_TEXT)):
         return Reply(text=f"HTTP {status}: {words}", stop="refusal")
     return None

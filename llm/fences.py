@@ -108,5 +108,5 @@ def _with_note(pieces: Sequence[Piece], counts: Sequence[int], kept: dict[int, s
     named = [pieces[at].name for at in out if pieces[at].name]
     names = [visible(name).replace("\n", " ")[:80] for name in named[:_NAMES]]
     more = ", …" if len(named) > _NAMES else ""
-    told = f": {', '.join(names)}{more}" if names else ""
-    return "\n".join([*texts, f"[left out: {len(out)} of {len(pieces)} parts, {lines} lines{told}]"])
+    listed = f": {', '.join(names)}{more}" if names else ""
+    return "\n".join([*texts, f"[left out: {len(out)} of {len(pieces)} parts, {lines} lines{listed}]"])

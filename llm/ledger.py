@@ -95,7 +95,7 @@ class Budget:
                     f"the budget of {self._limit:.2f} USD is used up: {self._spent:.4f} USD spent{under_way}, and the "
                     f"next call of {model} may cost {usd:.4f} USD. What was answered is kept: run the same command "
                     "with a larger budget (--budget-usd, or budget_usd under llm in the settings) to go on from here; "
-                    "`perfquarry costs` tells what it was spent on."
+                    "`perfquarry costs` shows what it was spent on."
                 )
             self._reserved += usd
         return usd

@@ -10,7 +10,7 @@ from typing import Any, Final
 import openai
 
 from perfquarry.llm.answers import in_words
-from perfquarry.llm.failures import about_the_text, told
+from perfquarry.llm.failures import about_the_text, words_of
 from perfquarry.llm.request import Reply, Request, Stop, Usage
 from perfquarry.llm.sdk import SdkProvider, environment
 from perfquarry.llm.settings import LlmSettings
@@ -37,7 +37,7 @@ class OpenAIProvider(SdkProvider):
         super().__init__()
         key, self.where = environment(self.name, ["OPENAI_API_KEY"], DEFAULT, settings)
         if self.where != DEFAULT:  # servers that do not know it tend to pass over it, and answer without end
-            self.lacking = frozenset({"max_completion_tokens"})
+            self.unsupported = frozenset({"max_completion_tokens"})
         self._client = openai.OpenAI(
             api_key=key or "none", base_url=self.where, timeout=settings.timeout, max_retries=settings.retries
         )
@@ -47,13 +47,13 @@ class OpenAIProvider(SdkProvider):
         self._client.close()
 
     @staticmethod
-    def body(request: Request[Any], lacking: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """Strict structured output; without `response_format`, the schema is told in the system text."""
-        plain = "response_format" in lacking
+    def body(request: Request[Any], unsupported: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """Strict structured output; without `response_format`, the schema stands in the system text."""
+        plain = "response_format" in unsupported
         system = in_words(request) if plain else request.system
         messages = [{"role": "system", "content": system}] if system else []
         messages += [{"role": message.role, "content": message.text} for message in request.messages]
-        older = "max_completion_tokens" in lacking and "max_tokens" not in lacking
+        older = "max_completion_tokens" in unsupported and "max_tokens" not in unsupported
         limit = "max_tokens" if older else "max_completion_tokens"
         body: dict[str, Any] = {"model": request.model, "messages": messages, limit: request.max_tokens}
         if not plain:
@@ -61,7 +61,7 @@ class OpenAIProvider(SdkProvider):
             schema = {"name": tool["name"], "strict": True, "schema": tool["parameters"]}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         for name, value in (("temperature", request.temperature), ("seed", request.seed)):
-            if value is not None and name not in lacking:
+            if value is not None and name not in unsupported:
                 body[name] = value
         return body
 
@@ -84,7 +84,7 @@ class OpenAIProvider(SdkProvider):
                 usage=tokens,
             )
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-            return Reply(text=f"{type(error).__name__} in {told(body)}", stop="broken")
+            return Reply(text=f"{type(error).__name__} in {words_of(body)}", stop="broken")
 
     @classmethod
     def line(cls, request: Request[Any]) -> dict[str, Any]:
@@ -96,10 +96,10 @@ class OpenAIProvider(SdkProvider):
         """The reply in a line of a batch's output or error file, or why there is none."""
         response = line.get("response")
         if not isinstance(response, Mapping):
-            return told(line.get("error") or line)
+            return words_of(line.get("error") or line)
         status = response.get("status_code", 200)
         if line.get("error") or status != 200:
-            return about_the_text(status, response) or told(line.get("error") or response)
+            return about_the_text(status, response) or words_of(line.get("error") or response)
         return cls.reply(response.get("body") or {})
 
     def _post(self, body: dict[str, Any]) -> str:
@@ -124,7 +124,7 @@ class OpenAIProvider(SdkProvider):
         if state.status in ("validating", "in_progress", "finalizing", "cancelling"):
             return None
         errors = [error.message for error in (state.errors.data or [])] if state.errors else []
-        found: dict[str, Reply | str] = {"": told(f"batch {batch} is {state.status}: {errors}")}
+        found: dict[str, Reply | str] = {"": words_of(f"batch {batch} is {state.status}: {errors}")}
         for file in filter(None, (state.output_file_id, state.error_file_id)):
             text = self._done(f"for file {file}", partial(self._client.files.content, file)).text
             for line in filter(str.strip, text.split("\n")):

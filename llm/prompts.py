@@ -59,8 +59,8 @@ class Prompt:
             raise InputError(f"no prompt {name} of version {version} in {folder}: {there}") from error
         except TemplateError as error:
             raise InputError(f"the prompt {path} is no template: {error}") from error
-        if lacking := {"system", "user"} - set(blocks):
-            raise InputError(f"the prompt {path} has no block {', '.join(sorted(lacking))}")
+        if missing := {"system", "user"} - set(blocks):
+            raise InputError(f"the prompt {path} has no block {', '.join(sorted(missing))}")
 
     @cached_property
     def _template(self) -> Template:
@@ -75,7 +75,7 @@ class Prompt:
         """The texts for some values; strings have to be fenced in the template.
 
         Raises:
-            InputError: a value lacks, or would go in unfenced.
+            InputError: a value is missing, or would go in unfenced.
         """
         try:
             context = self._template.new_context(values)

@@ -51,7 +51,7 @@ class Request(Generic[T]):
     max_tokens: int = 4096
     """Most tokens of the answer, thinking included."""
     seed: int | None = None
-    """Tells samples of one question apart; sent to servers that know seeds."""
+    """Keeps samples of one question apart; sent to servers that know seeds."""
 
     @property
     def repair(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from perfquarry.data.errors import InputError, ModelFailed
-from perfquarry.llm.failures import about_the_text, failed, loaded, told
+from perfquarry.llm.failures import about_the_text, failed, loaded, words_of
 from perfquarry.llm.request import Reply, Request
 from perfquarry.llm.settings import LlmSettings
 
@@ -41,18 +41,18 @@ class SdkProvider(ABC):
     where: str
     droppable: Mapping[str, tuple[str, ...]]
     """Parameters that can be done without, and words of a refusal that name them."""
-    lacking: frozenset[str] = frozenset()
+    unsupported: frozenset[str] = frozenset()
     """What is left out from the beginning."""
     failures: tuple[type[Exception], ...]
     """The SDK's errors."""
 
     def __init__(self) -> None:
-        self._lacking: dict[str, frozenset[str]] = {}
+        self._unsupported: dict[str, frozenset[str]] = {}
 
     @staticmethod
     @abstractmethod
-    def body(request: Request[Any], lacking: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """The request as the provider's API takes it, without the parameters that the server lacks."""
+    def body(request: Request[Any], unsupported: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """The request as the provider's API takes it, without the parameters that the server does not support."""
 
     @staticmethod
     @abstractmethod
@@ -74,24 +74,24 @@ class SdkProvider(ABC):
             ModelFailed: the server fails for longer than retries last, or refuses us.
         """
         while True:
-            lacking = self._lacking.get(request.model, self.lacking)
-            body = self.body(request, lacking)
+            unsupported = self._unsupported.get(request.model, self.unsupported)
+            body = self.body(request, unsupported)
             response, error = self._try(partial(self._post, body))
             if error is None:
                 return self.reply(loaded(response or ""))
             status = getattr(error, "status_code", 0)
             if instead := about_the_text(status, getattr(error, "body", "")):
                 return instead
-            parameter = self._unknown(error, lacking) if status in (400, 404, 415, 422, 501) else None
+            parameter = self._unknown(error, unsupported) if status in (400, 404, 415, 422, 501) else None
             if parameter is None:
                 raise failed(request.model, self.where, error)
             _log.warning("%s does not take %s: it is left out", request.model, parameter)
-            self._lacking[request.model] = lacking | {parameter}
+            self._unsupported[request.model] = unsupported | {parameter}
 
-    def _unknown(self, error: Exception, lacking: frozenset[str]) -> str | None:
-        words = told(getattr(error, "body", "")).lower()
+    def _unknown(self, error: Exception, unsupported: frozenset[str]) -> str | None:
+        words = words_of(getattr(error, "body", "")).lower()
         for parameter, marks in self.droppable.items():
-            if parameter not in lacking and any(mark in words for mark in marks):
+            if parameter not in unsupported and any(mark in words for mark in marks):
                 return parameter
         return None
 

@@ -46,7 +46,7 @@ class TreeFile(NamedTuple):
 
 
 def tree_files(clone: Path, sha: str) -> Iterator[TreeFile]:
-    """Files of a tree, without links, submodules and what the clone lacks.
+    """Files of a tree, without links, submodules and what is missing in the clone.
 
     Raises:
         GitFailed: the tree cannot be read.

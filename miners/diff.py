@@ -140,7 +140,7 @@ def text(raw: bytes) -> str:
 
 
 def _added_and_deleted(pieces: Sequence[bytes | None], body: bytes) -> tuple[int, int]:
-    """Lines added and deleted: the headers of the hunks tell both sides' lines, so that one count tells the rest."""
+    """Lines added and deleted: the headers of the hunks give both sides' lines, so that one count gives the rest."""
     lines = body.count(b"\n")
     base, head = (sum(1 if number is None else int(number) for number in pieces[side::4]) for side in (1, 2))
     return lines - base, lines - head

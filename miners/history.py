@@ -40,7 +40,7 @@ def crawl(
     """Yields one row a commit, newest first: commits, merges and squash-merged pull requests.
 
     Args:
-        clone: The repository; read only, nothing is fetched even where it lacks objects.
+        clone: The repository; read only, nothing is fetched even where objects are missing.
         stamp: Repository name, stage version and configuration of the rows.
         settings: Limits in bytes.
         known: Ids of commits (`head_sha`) that have a row already; they are not read again.
@@ -64,7 +64,7 @@ def crawl(
     for commit in read_commits(git, shas, settings.diff_limit, processes):
         if commit.sha in boundary:
             commit.parents = _real_parents(git, commit.sha)
-            commit.lacking = bool(commit.parents)
+            commit.incomplete = bool(commit.parents)
             # git takes it for a root: what it shows is the whole tree, not a change.
             commit.entries, commit.patch, commit.patch_bytes, commit.oversized = [], b"", 0, False
         yield _change(git, commit, stamp, settings, places)
@@ -108,7 +108,7 @@ def _change(git: Git, commit: RawCommit, stamp: Stamp, settings: MineSettings, p
 def _diff(git: Git, commit: RawCommit, settings: MineSettings, places: tuple[str, ...]) -> Diff:
     """What the patch says; of an oversized one, which the commit is noted to have, no more than names and counts."""
     if not commit.oversized:
-        if commit.lacking or not commit.patch:
+        if commit.incomplete or not commit.patch:
             return Diff(files=read_names(commit.entries, places=places))
         diff = read_patch(commit.entries, commit.patch, settings.patch_limit, places)
         commit.oversized = any(file.binary for file in diff.files) and _has_huge_text(git, commit)
@@ -118,7 +118,7 @@ def _diff(git: Git, commit: RawCommit, settings: MineSettings, places: tuple[str
 
 
 def _reason(commit: RawCommit) -> Reason | None:
-    if commit.lacking:
+    if commit.incomplete:
         return Reason.MISSING_OBJECTS
     if not commit.parents:
         return Reason.ROOT_COMMIT
@@ -164,7 +164,7 @@ def _has_huge_text(git: Git, commit: RawCommit) -> bool:
 
 
 def _beginning(git: Git, blob: str) -> bytes:
-    """As much of a file as git itself looks at to tell binary ones."""
+    """As much of a file as git itself looks at to recognise binary ones."""
     with git.start("cat-file", "blob", blob) as process:
         assert process.stdout is not None
         beginning = process.stdout.read(8000)

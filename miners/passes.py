@@ -2,7 +2,7 @@
 
 Until git dies nothing is spent on it. From then on the rest is read in windows: first the names only,
 which needs no file contents, then one question for all contents the window's diffs need, then the
-patches of the commits that lack none.
+patches of the commits in which none is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_BLOB = (b"000000", b"160000")
 
 
 def read_commits(git: Git, shas: Sequence[str], limit: int, processes: int = 1) -> Iterator[RawCommit]:
-    """Exactly one `RawCommit` a commit, in the given order; `lacking` where objects are missing.
+    """Exactly one `RawCommit` a commit, in the given order; `incomplete` where objects are missing.
 
     With several `processes`, each git in turn reads the next `IN_A_ROW` commits.
 
@@ -65,13 +65,13 @@ def _read_some(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]
 def _read_window(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]:
     named = _names(git, shas)
     absent = _absent(git, named.values())
-    bad = {sha for sha, commit in named.items() if commit.lacking or not absent.isdisjoint(_contents(commit))}
+    bad = {sha for sha, commit in named.items() if commit.incomplete or not absent.isdisjoint(_contents(commit))}
     whole = _surviving(git, [sha for sha in shas if sha not in bad], limit)
     for sha in shas:
         commit = None if sha in bad else next(whole)
         if commit is None:
             commit = named[sha]
-            commit.lacking = True
+            commit.incomplete = True
         yield commit
 
 
@@ -91,7 +91,7 @@ def _surviving(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit 
 
 
 def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
-    """Headers and raw entries by id; without entries and lacking where a tree cannot be read."""
+    """Headers and raw entries by id; without entries and incomplete where a tree cannot be read."""
     named: dict[str, RawCommit] = {}
     done = 0
     while done < len(shas):
@@ -109,7 +109,7 @@ def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
                     "delete the clone and run again to clone it again"
                 )
             named[sha] = found[0]
-            named[sha].lacking = bool(alone.failed)
+            named[sha].incomplete = bool(alone.failed)
             done += 1
     return named
 

@@ -116,7 +116,7 @@ def language_of(path: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def role_of(path: str, places: tuple[str, ...] = ()) -> FileRole:
-    """The role as far as the path tells: source is code that is none of the others.
+    """The role as far as the path shows it: source is code that is none of the others.
 
     Args:
         path: relative to the tree.

@@ -82,7 +82,7 @@ class RawCommit:
     patch_bytes: int = 0
     oversized: bool = False
     """The patch was longer than the limit: counted, not kept."""
-    lacking: bool = False
+    incomplete: bool = False
     """Objects of the base or the head are not in the clone, or cannot be read."""
 
 

@@ -64,10 +64,10 @@ def _named(folder: Path, commit: str) -> Iterator[tuple[str, str, str]]:
         lines = os.fsdecode(git.output(*query, doing=f"reading .gitmodules of {commit}")).split("\0")
     except GitFailed:  # there is none, or it is no configuration
         return
-    told = dict(line.split("\n", 1) for line in lines if "\n" in line)
-    paths = {path: key.removesuffix(".path") for key, path in told.items() if key.endswith(".path")}
+    values = dict(line.split("\n", 1) for line in lines if "\n" in line)
+    paths = {path: key.removesuffix(".path") for key, path in values.items() if key.endswith(".path")}
     for facts, _, path in entries:
-        if url := told.get(f"{paths.get(path)}.url"):
+        if url := values.get(f"{paths.get(path)}.url"):
             yield path, url, facts.split()[2]
 
 

@@ -25,7 +25,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b")
 _SHORTEST = {"number": 3, "string": 4, "line": 16}
-"""Characters from which a literal or a line tells anything."""
+"""Characters from which a literal or a line says anything."""
 
 
 class Vocabulary(NamedTuple):
@@ -78,7 +78,7 @@ def words_of(path: str, content: bytes) -> tuple[set[str], set[str], set[str]]:
         return (*_python_words(tree), lines)
     bare = _COMMENT.sub(" ", source)
     literals = {one or other for one, other in _STRING.findall(bare)} | set(_NUMBER.findall(bare))
-    return set(_IDENTIFIER.findall(_STRING.sub(" ", bare))), {one for one in literals if _telling(one)}, lines
+    return set(_IDENTIFIER.findall(_STRING.sub(" ", bare))), {one for one in literals if _is_distinctive(one)}, lines
 
 
 def _python_words(tree: ast.Module) -> tuple[set[str], set[str]]:
@@ -97,10 +97,10 @@ def _python_words(tree: ast.Module) -> tuple[set[str], set[str]]:
         if isinstance(node, ast.Constant) and id(node) not in docstrings and not isinstance(node.value, bool):
             value = node.value
             literals.add(text(value) if isinstance(value, bytes) else str(value))
-    return names, {one for one in literals if _telling(one)}
+    return names, {one for one in literals if _is_distinctive(one)}
 
 
-def _telling(literal: str) -> bool:
+def _is_distinctive(literal: str) -> bool:
     if "\n" in literal or len(literal) > 200:
         return False
     kind = "number" if _NUMBER.fullmatch(literal) else "string"

@@ -58,7 +58,7 @@ def identify_apis(
 
     Args:
         tree: root of the checked-out tree; its files are read, never run.
-        functions: as `miners.functions.touched` finds them; those the tree lacks are passed over. Code of a
+        functions: as `miners.functions.touched` finds them; those not in the tree are passed over. Code of a
             module ('<module>') counts only where no function of its file is touched: for all the file defines.
         source_roots: folders of the tree on sys.path, relative to it.
         limit: most APIs returned.
@@ -78,7 +78,7 @@ def identify_apis(
 
 
 def apis_of(case: Case, limit: int = 20) -> list[Api]:
-    """The APIs of a change that both its sides have, the best first, with the base's definitions where it can tell.
+    """The APIs of a change that both its sides have, the best first, with the base's definitions where it has them.
 
     What only reaches functions that the change adds follows what reaches those it modifies or deletes.
     """
@@ -100,8 +100,8 @@ def reaching(case: Case, side: Side) -> tuple[CallGraph, dict[Node, int]]:
 
 def _asked(case: Case, side: Side) -> tuple[list[TouchedFunction], Sequence[str]]:
     """The touched functions that a side has, under its paths, and its source roots."""
-    lacks = "added" if side == "base" else "deleted"
-    functions = [one for one in case.verdict.functions if one.change != lacks]
+    absent = "added" if side == "base" else "deleted"
+    functions = [one for one in case.verdict.functions if one.change != absent]
     paths = {file.path: path_at(file, side) for file in case.change.files}
     moved = [one.model_copy(update={"path": paths.get(one.path, one.path)}) for one in functions]
     return moved, relative_roots(case.sides[side])
@@ -119,8 +119,8 @@ def _api(name: str, node: Node, distance: int, way: Sequence[Node], documents: D
     module = graph.modules.dotted.get(node.path, "")
     steps = " -> ".join(one.name for one in way)
     why = f"is the changed {way[0].name}" if len(way) == 1 else steps
-    told = not documents or documents.has(name, module) or documents.has(f"{module}.{node.name}", module)
-    return Api(name, str(node), distance, told, _is_inherited(name, node, graph), why)
+    is_documented = not documents or documents.has(name, module) or documents.has(f"{module}.{node.name}", module)
+    return Api(name, str(node), distance, is_documented, _is_inherited(name, node, graph), why)
 
 
 def _is_inherited(name: str, node: Node, graph: CallGraph) -> bool:
@@ -142,7 +142,7 @@ def _seeds(graph: CallGraph, functions: Sequence[TouchedFunction]) -> list[Node]
             parts = function.name.split(".")
             names = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
             here = [name for name in names if name in facts.definitions][:1]
-            # inner functions belong to theirs; a method the class lacks does not belong to the class
+            # inner functions belong to theirs; a method that is not in the class does not belong to it
             kinds = facts.definitions
             seeds += [Node(function.path, one) for one in here if one == names[0] or kinds[one].kind == "function"]
         elif function.path not in with_functions:

@@ -50,7 +50,7 @@ _RUNNER = {
         "class SkipNotImplemented(NotImplementedError):\n    pass\n",
     ),
 }
-"""What suites import of asv, which the environments lack: the exception with which a benchmark skips itself."""
+"""What suites import of asv, which is not in the environments: the exception with which a benchmark skips itself."""
 
 Combination = tuple[int, ...] | float
 """Index of each parameter's value; or a place in their product, from 0 to 1, where their number is not known."""
@@ -163,7 +163,7 @@ def _candidates(case: Case) -> Iterator[AsvBenchmark]:
 
 
 def _asked_sides(case: Case) -> list[Side]:
-    """The sides whose functions tell all that is touched: the base, and the head where functions are new."""
+    """The sides whose functions name all that is touched: the base, and the head where functions are new."""
     return list(SIDES) if any(one.change == "added" for one in case.verdict.functions) else ["base"]
 
 

@@ -43,7 +43,7 @@ class Benchmark:
     """Qualified name of its definition, in a class that may be another, and `path`, its file there."""
     path: str
     lengths: tuple[int, ...] | None
-    """Number of values of each parameter; None where the sources do not tell."""
+    """Number of values of each parameter; None where the sources do not say."""
     number: int | None
     """Calls a sample, where the suite sets it."""
 

@@ -81,14 +81,14 @@ class Executing:
                 reason = Reason.TEST_TIMEOUT if late else _FAILS[side]
                 return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
-        reason, lacking = self._lacking()
+        reason, missing = self._most_missing()
         missed = ", ".join(sorted(self.missed(())))
         return reason, "; ".join(
-            filter(None, [f"{count} tests ran", lacking, missed and f"not executed: {missed}", tried])
+            filter(None, [f"{count} tests ran", missing, missed and f"not executed: {missed}", tried])
         )
 
-    def _lacking(self) -> tuple[Reason, str]:
-        """What the tests that did not run to their end lack most often, with the first such test's words."""
+    def _most_missing(self) -> tuple[Reason, str]:
+        """What is missing most often for the tests that did not run to their end, with the first such test's words."""
         said = {node: item.message for node, item in self._items["base"].items() if item.outcome != "passed"}
         said |= {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
         needs = {node: need for node, text in said.items() if (need := need_of(text))}

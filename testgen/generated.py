@@ -69,7 +69,7 @@ class Generated:
 
     ask: Ask
     wishes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By change: what its scripts lacked so far. Such a change gets one more round, which asks for that."""
+    """By change: what is missing in its scripts so far. Such a change gets one more round, which asks for that."""
     name: ClassVar[Source] = "generated"
 
     def workloads(self, case: Case) -> list[Workload]:
@@ -85,13 +85,13 @@ class Generated:
         if not case.changes_code:
             return []
         settings = case.settings.generated
-        lacking = self.wishes.get(case.change.change_id, ())
-        wanted = settings.wanted + (settings.samples if lacking else 0)
+        open_wishes = self.wishes.get(case.change.change_id, ())
+        wanted = settings.wanted + (settings.samples if open_wishes else 0)
         rounds: dict[str, int] = {}
         trials: list[Trial] = []
         enough = False
-        for number in range(1, settings.rounds + 1 + bool(lacking)):
-            wishes = lacking if number > settings.rounds else ()
+        for number in range(1, settings.rounds + 1 + bool(open_wishes)):
+            wishes = open_wishes if number > settings.rounds else ()
             if enough and not wishes:
                 continue
             answer = self.ask(request_of(case, number, trials, wishes))
@@ -112,14 +112,14 @@ def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequenc
     """The question of a round, from 1, when these scripts were tried before; their order is that of writing.
 
     Args:
-        wishes: what the scripts lacked, as screening found; empty: a plain round.
+        wishes: what is missing in the scripts, as screening found; empty: a plain round.
     """
     settings = case.settings.generated
     tokens = number * settings.context_tokens
     shown = context_of(case, tokens, ("base",) if number == 1 else ("base", "head"))
     values = {
         **vars(shown),
-        "tried": fit([_told(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
+        "tried": fit([_trial_in_words(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
         "wanted": settings.samples,
         "wishes": "\n".join(f"- {wish}" for wish in wishes),
     }
@@ -127,7 +127,7 @@ def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequenc
     return prompt.request(Samples, "generate", case.change.change_id, values=values, max_tokens=settings.answer_tokens)
 
 
-def _told(trial: Trial) -> Piece:
+def _trial_in_words(trial: Trial) -> Piece:
     """What became of a script: of a kept one its note, of a rejected one its reason and its text."""
     note = trial.script.note
     if trial.reason is None:
@@ -152,7 +152,7 @@ def portable(detail: str) -> str:
 
 
 def _roughly(match: re.Match[str]) -> str:
-    """A thousandfold is left: what is too short here must not be told in other words by a faster machine."""
+    """A thousandfold is left: what is too short here must not be put in other words by a faster machine."""
     seconds = float(match[1])
     return next((f"some {unit}" for unit, least in _UNITS.items() if seconds >= least), "no time")
 

@@ -1,4 +1,4 @@
-"""What a test lacks where it runs, by the text of its failure: a module, a file, a service."""
+"""What is missing for a test where it runs, by the text of its failure: a module, a file, a service."""
 
 from __future__ import annotations
 

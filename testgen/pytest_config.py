@@ -32,8 +32,8 @@ def may_hold_tests(path: str, patterns: Sequence[str], test_paths: Sequence[str]
     """Whether a file may hold tests, also those that only nose or unittest find by its name, or that a recipe names."""
     name = PurePosixPath(path).name
     named = name in ("test.py", "tests.py") or name.endswith(("_tests.py", "_unittest.py"))
-    told = any(fnmatchcase(path, pattern) or PurePosixPath(path).is_relative_to(pattern) for pattern in test_paths)
-    return path.endswith(".py") and (named or told or is_test_path(path, patterns)) and name not in _PARTS
+    listed = any(fnmatchcase(path, pattern) or PurePosixPath(path).is_relative_to(pattern) for pattern in test_paths)
+    return path.endswith(".py") and (named or listed or is_test_path(path, patterns)) and name not in _PARTS
 
 
 def is_test_path(path: str, patterns: Sequence[str]) -> bool:

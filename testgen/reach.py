@@ -54,7 +54,7 @@ def reachable_tests(
     Args:
         tree: root of the checked-out tree.
         source_roots: folders of the tree on sys.path, relative to it ('' or '.' for the tree).
-        changed: paths relative to the tree; those it lacks are passed over.
+        changed: paths relative to the tree; those not in it are passed over.
         limit: most files returned; None for all.
         names: changed functions and classes, 'Class.method'.
         test_paths: folders and globs of files that are tests whatever their names.
@@ -246,7 +246,7 @@ def _neighbours(path: str, files: Iterable[str]) -> dict[str, int]:
 
 
 def _words(names: Iterable[str], goals: Sequence[str]) -> set[str]:
-    """Names by which a test's text would speak of the change; empty where none of them tells anything."""
+    """Names by which a test's text would speak of the change; empty where none of them says anything."""
     parts = {part for name in names for part in name.split(".") if not part.startswith("__")}
     parts |= {_bare(goal) for goal in goals} if parts else set()
     return {part for part in parts if len(part) >= _SHORTEST}

@@ -29,7 +29,7 @@ class GeneratedSettings(Record):
 
     model: str = Field(default="", description="Who writes them: 'openai:MODEL', 'exchange:DIR', … (docs/llm.md).")
     samples: int = Field(default=6, ge=1, description="Scripts asked for in a round.")
-    rounds: int = Field(default=2, ge=1, description="Most rounds; from the second on, the model is told what failed.")
+    rounds: int = Field(default=2, ge=1, description="Most rounds; from the second on, the model is shown what failed.")
     wanted: int = Field(default=5, ge=1, description="Most scripts kept; with so many, no further round.")
     held_out: int = Field(default=2, ge=0, description="Of those kept, how many are hidden tests; one stays visible.")
     context_tokens: int = Field(

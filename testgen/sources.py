@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from perfquarry.data.records import TELLING, Reason, Source, Workload
+from perfquarry.data.records import INFORMATIVE, Reason, Source, Workload
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.expectations import edited_expectations
 
-_TOLD = 5
+_NAMED = 5
 """Tests named in a row."""
 
 
@@ -44,7 +44,7 @@ def gather(case: Case, sources: Sequence[WorkloadSource], further: Sequence[Work
         SandboxUnavailable: the sandbox itself could not start.
     """
     if edited := edited_expectations(case.change, case.base.tree, case.head.tree):
-        return [case.row(sources[0].name, reason=Reason.EXPECTATIONS_CHANGED, detail="; ".join(edited[:_TOLD]))]
+        return [case.row(sources[0].name, reason=Reason.EXPECTATIONS_CHANGED, detail="; ".join(edited[:_NAMED]))]
     rows: list[Workload] = []
     for source in (*sources, *further):
         if source in further and any(_may_show(row, case.settings.enough_share) for row in rows):
@@ -63,7 +63,7 @@ def _may_show(row: Workload, share: float) -> bool:
 
 def _summary(case: Case, source: Source, rejected: Sequence[Workload]) -> Workload:
     """The row of a change for which no source has anything to keep or to say."""
-    order = {str(reason): rank for rank, reason in enumerate(TELLING)}
+    order = {str(reason): rank for rank, reason in enumerate(INFORMATIVE)}
     most = min(rejected, key=lambda row: order.get(str(row.reason), len(order)), default=None)
     if most is None:
         return case.row(source, reason=Reason.NO_WORKLOADS, detail="no source has a workload for it")

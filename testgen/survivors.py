@@ -99,7 +99,7 @@ def _diverse(usable: Sequence[Trial], wanted: int) -> list[Trial]:
 
 
 def _features(trial: Trial) -> frozenset[object]:
-    """What tells it from others: names it uses, functions it calls, lines it executes, numbers by their decade.
+    """What distinguishes it from others: names it uses, functions it calls, lines it executes, numbers by their decade.
 
     Nothing of it was timed, so the choice is the same on every machine.
     """

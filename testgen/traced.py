@@ -143,6 +143,6 @@ def _contents(file: FileChange, base: Path, head: Path) -> tuple[bytes, bytes]:
 
 
 def content_of(tree: Path, path: str) -> bytes:
-    """A file's bytes; none for a file the tree lacks, and for a path that leads out of it."""
+    """A file's bytes; none for a file not in the tree, and for a path that leads out of it."""
     full = (tree / path).resolve()
     return full.read_bytes() if full.is_relative_to(tree.resolve()) and full.is_file() else b""

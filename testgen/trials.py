@@ -145,7 +145,7 @@ class _Attempt:
     def _first_run(self) -> None:
         """The base alone: whether it works at all, and how long it takes.
 
-        What is too long is told by the least seconds of its calls without those for which it had no processor:
+        What is too long is judged by the least seconds of its calls without those for which it had no processor:
         others on the machine make no script too long.
         """
         item, report = self._run("base", "time", 1, store=True)

@@ -51,8 +51,8 @@ PROFILE_SEED, CHECK_SEED = 2, 3
 SPARE = 6
 """Candidates checked besides the workloads wanted."""
 MAX_REJECTED = 50
-# The first of them that any executing test shows tells most about a change.
-_TELLING = (
+# The first of them that any executing test shows says most about a change.
+_INFORMATIVE = (
     Reason.FAILS_ON_HEAD,
     Reason.FLAKY,
     Reason.TEST_TIMEOUT,
@@ -71,7 +71,7 @@ class UnitTests:
         """Workloads of a change: kept ones best first, then at most 50 rejected ones, each with its reason.
 
         A change without any kept workload has one more rejected row, the first, with an empty
-        `code` and the most telling reason. May be called from several threads.
+        `code` and the most informative reason. May be called from several threads.
 
         Raises:
             SandboxUnavailable: the sandbox itself could not start.
@@ -209,8 +209,8 @@ class _Rows:
         return self._case.row(SOURCE, candidate.node, hits=candidate.hits, reason=candidate.reason, detail=detail)
 
     def summary(self, rejected: Sequence[Candidate]) -> Workload:
-        """The row of a change all of whose executing tests were rejected, with the most telling reason."""
-        reason = next(reason for reason in _TELLING if any(one.reason == reason for one in rejected))
+        """The row of a change all of whose executing tests were rejected, with the most informative reason."""
+        reason = next(reason for reason in _INFORMATIVE if any(one.reason == reason for one in rejected))
         count = Counter(one.reason for one in rejected)
         tallies = ", ".join(f"{number} {name}" for name, number in count.most_common())
         first = next(one for one in rejected if one.reason == reason)

@@ -86,8 +86,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def token(self) -> None:
         asked = parse_qs(urlsplit(self.path).query)
-        told = base64.b64encode(f"me:{self.registry.password}".encode()).decode()
-        if self.headers.get("Authorization") != f"Basic {told}" or not asked["scope"][0].startswith("repository:"):
+        expected = base64.b64encode(f"me:{self.registry.password}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {expected}" or not asked["scope"][0].startswith("repository:"):
             return self.refuse(401, "UNAUTHORIZED")
         return self.answer(b'{"token": "t0ken"}', Content_Type="application/json")
 

@@ -321,7 +321,7 @@ def orders(grades: Iterable[Grade]) -> dict[str, str]:
     """By task in what order the known models come, where expert and nop were graded.
 
     'nop < half <= expert' is as it should be. Half is left out of it where it does not apply or is not correct. What
-    begins with '!' tells that the task does not tell them apart.
+    begins with '!' says that the task does not tell them apart.
     """
     by_task: dict[str, dict[str, Grade]] = {}
     for row in grades:

@@ -56,7 +56,7 @@ class Files(BaseModel):
 
 
 def problem_text(task: Task, method: Method) -> str:
-    """What a solver of a method is told; never anything of the fix.
+    """What a solver of a method is shown; never anything of the fix.
 
     Raises:
         InputError: the task has no text for it.

@@ -116,6 +116,6 @@ def _figures(axis: Any, rows: Sequence[ForestRow]) -> None:
 
 
 def _description(rows: Sequence[ForestRow]) -> str:
-    told = [f"{row.name} {one.text}" for row in rows[:12] for one in row.estimates[:1]]
+    shown = [f"{row.name} {one.text}" for row in rows[:12] for one in row.estimates[:1]]
     more = f", and {len(rows) - 12} more" if len(rows) > 12 else ""
-    return f"Estimates with 95 % intervals: {'; '.join(told) or 'none'}{more}."
+    return f"Estimates with 95 % intervals: {'; '.join(shown) or 'none'}{more}."

@@ -68,7 +68,7 @@ def _parts(stage: StageCount) -> list[tuple[str, int, Colour, float, str]]:
 
 
 def _description(funnels: Sequence[Funnel]) -> str:
-    told = []
+    texts = []
     for one in funnels:
         stages = [
             f"{stage.stage} keeps {stage.kept} of {stage.entered}"
@@ -79,5 +79,5 @@ def _description(funnels: Sequence[Funnel]) -> str:
             )
             for stage in one.stages
         ]
-        told.append(f"{one.repository}: {'; '.join(stages)}")
-    return f"Changes that each stage keeps, with the most frequent reasons of the others. {'. '.join(told)}."
+        texts.append(f"{one.repository}: {'; '.join(stages)}")
+    return f"Changes that each stage keeps, with the most frequent reasons of the others. {'. '.join(texts)}."

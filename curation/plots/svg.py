@@ -42,7 +42,7 @@ def finished(text: str, title: str, description: str, tips: Mapping[str, Sequenc
     for element in root.iter():
         _clean(element, used, colours)
     for name, texts in tips.items():
-        _tell(root, name, texts)
+        _add_texts(root, name, texts)
     _head(root, title, description, frozenset(colours))
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -75,7 +75,7 @@ def _clean(element: ElementTree.Element, used: set[str], colours: set[str]) -> N
             )
 
 
-def _tell(root: ElementTree.Element, name: str, texts: Sequence[str]) -> None:
+def _add_texts(root: ElementTree.Element, name: str, texts: Sequence[str]) -> None:
     """Gives each mark of a series its text."""
     marks = [
         mark

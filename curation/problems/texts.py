@@ -31,7 +31,7 @@ Please find it, and make such use faster.
 {rules}"""
 _CONTRACT = "reference_result current_result load_result store_result check_equivalence run_test eqcheck"
 EXEMPT = frozenset(re.findall(r"\w+", f"{_GSO} {_FUZZY} above all part {BOILERPLATE} {_CONTRACT} {harness_texts()}"))
-"""Words of the templates themselves and of GSO's contract: they stand in any text, so they tell nothing of one fix."""
+"""Words of the templates themselves and of GSO's contract: they stand in any text, so they reveal no fix."""
 WRITTEN: tuple[Setting, ...] = ("gso", "oracle", "realistic", "fuzzy")
 """Settings that a solver may be shown."""
 
@@ -100,7 +100,7 @@ def problem_of(task: Task, setting: Setting, text: str, fix: Fix, stamp: Stamp, 
 def texts_for_solvers(task: Task, problems: Iterable[Problem]) -> dict[Setting, str]:
     """By setting what a solver of the task may read: a model's words before the template's.
 
-    Of each author the newest text counts; empty for a setting whose texts all tell the fix or are out of date.
+    Of each author the newest text counts; empty for a setting whose texts all reveal the fix or are out of date.
     """
     newest: dict[tuple[Setting, str], Problem] = {}
     for one in sorted(problems, key=lambda row: (row.author != "template", row.created_at)):

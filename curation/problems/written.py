@@ -1,6 +1,6 @@
 """Problem texts and plans written by a model.
 
-Who writes a problem text is shown nothing but the base: what it was never told it can hardly tell. Plans are
+Who writes a problem text is shown nothing but the base: what it was never shown it can hardly reveal. Plans are
 made of the fix itself (back-translation, GSO appendix H) for analysis; they never reach a solver.
 """
 

@@ -93,7 +93,7 @@ def measured_again(revalidations: Sequence[Revalidation], released: Collection[s
 
 
 def counted_once(revalidations: Sequence[Revalidation], released: Collection[str]) -> dict[str, int]:
-    """Each task that was measured again, by its first row: later ones may be there because the first fell."""
+    """Each task that was measured again, by its first row: later ones may be there because the first failed."""
     first: dict[str, Revalidation] = {}
     for row in sorted(revalidations, key=lambda row: row.created_at):
         first.setdefault(row.task_id, row)

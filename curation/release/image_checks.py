@@ -134,9 +134,9 @@ def whole(opened: Opened, reader: ImageReader) -> Iterator[str]:
             trees = Trees.of(opened.folder, tasks[row.task_id], Path(scratch))
             yield from (f"{row.task_id}: {what}" for what in islice(missing_in(reader.contents(row.image), trees), 3))
     found = sum(reader.sizes.values())
-    told = task_folders.TaskManifest.read(opened.folder).image_bytes
-    if found != told:
-        yield f"the images hold {found:,} bytes, manifest.json says {told:,}"
+    promised = task_folders.TaskManifest.read(opened.folder).image_bytes
+    if found != promised:
+        yield f"the images hold {found:,} bytes, manifest.json says {promised:,}"
 
 
 def nothing_later(opened: Opened, reader: ImageReader) -> Iterator[str]:
@@ -154,7 +154,7 @@ def nothing_later(opened: Opened, reader: ImageReader) -> Iterator[str]:
 
 
 def leaks_in(found: Contents, trees: Trees, version: str) -> Iterator[str]:
-    """What of an image tells more than the base: the expert's files, later releases, later objects of git, caches."""
+    """What of an image shows more than the base: the expert's files, later releases, later objects of git, caches."""
     for identity, path in trees.expert.items():
         if identity in found.blobs:
             yield f"{found.blobs[identity]} is the expert's {path}"
@@ -163,11 +163,11 @@ def leaks_in(found: Contents, trees: Trees, version: str) -> Iterator[str]:
             yield f"{place} is {name} {later}, the base is {version or 'of unknown version'}"
     if len(found.commits) > 1:
         yield f"it holds {len(found.commits)} commits: the base's is one"
-    yield from (f"{place} may tell what came later" for place in sorted(set(found.traces)))
+    yield from (f"{place} may show what came later" for place in sorted(set(found.traces)))
 
 
 def missing_in(found: Contents, trees: Trees) -> Iterator[str]:
-    """Files of the base that an image lacks."""
+    """Files of the base that are missing in an image."""
     for identity, path in trees.base.items():
         if identity not in found.blobs:
             yield f"the base's {path} is missing"

@@ -1,4 +1,4 @@
-"""What of the fix a problem's text gives away, told from the patch alone: a release has no trees."""
+"""What of the fix a problem's text gives away, judged by the patch alone: a release has no trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def changed_text(patch: str) -> str:
 
 
 def fix_in(problem: str, patch: str, message: str, targets: Iterable[str]) -> list[str]:
-    """What of the fix a problem's text tells: lines the patch adds, names that only they have, the message's words.
+    """What of the fix a problem's text reveals: lines the patch adds, names that only they have, the message's words.
 
     `targets` are the task's functions at the base: what they name is no news. A name counts when it looks
     like code (an underscore, a digit or a capital within it), for plain words such as 'cache' stand in many
@@ -37,11 +37,11 @@ def fix_in(problem: str, patch: str, message: str, targets: Iterable[str]) -> li
         title=message.partition("\n")[0],
         message=message,
         identifiers=frozenset(name for name in names if len(name) > 3 and _CODE_LIKE.fullmatch(name)),
-        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE and _is_telling(line)),
+        lines=frozenset(line for line in added if len(line) >= _SHORTEST_LINE and _is_distinctive(line)),
     )
     return fix.leaks_in(problem, EXEMPT)
 
 
-def _is_telling(line: str) -> bool:
+def _is_distinctive(line: str) -> bool:
     """Whether a line has two names that are not Python's: 'raise ValueError(' and 'return result' stand anywhere."""
     return len(set(re.findall(r"[^\W\d]\w*", line)) - _OF_PYTHON) >= 2

@@ -62,9 +62,9 @@ class ReleaseCandidate:
     intent: Intent | None = None
     """Whether its gain was meant, and who said so."""
     licence: str = ""
-    """SPDX identifier as the files at the base commit tell it; empty: they do not."""
+    """SPDX identifier as the files at the base commit name it; empty: they do not."""
     licence_file: str = ""
-    """The file that tells it, in the base's tree; empty: there is none."""
+    """The file that names it, in the base's tree; empty: there is none."""
 
 
 @dataclass
@@ -116,7 +116,7 @@ def read_reviews(path: Path) -> dict[str, bool]:
     Where the file is a log with `uid` and `undoes`, what was undone counts no more.
 
     Raises:
-        InputError: the file cannot be read or lacks a column.
+        InputError: the file cannot be read, or a column is missing.
     """
     rows = _standing(path)
     newest = rows[~rows["decision"].isin(_NO_OPINION)].drop_duplicates(["task_id", "reviewer"], keep="last")
@@ -174,8 +174,8 @@ def _why_not(candidate: ReleaseCandidate, task: Task, review: bool | None) -> st
         return "its patch adds or removes an e-mail address"
     released = texts_for_solvers(task, candidate.problems).values()
     texts = "\n".join([task.problem_oracle, task.problem_realistic, *released])
-    if told := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
-        return f"its problem texts reveal the fix ({told[0]})"
+    if found := fix_in(texts, task.patch, task.message, task.oracle_targets + task.realistic_targets):
+        return f"its problem texts reveal the fix ({found[0]})"
     return ""
 
 

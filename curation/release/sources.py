@@ -30,7 +30,7 @@ def tree_of(clone: Path, commit: str) -> str:
     """Id of a commit's tree, with the files of each submodule that came with the clone in its place.
 
     Raises:
-        InputError: the clone lacks it.
+        InputError: it is not in the clone.
     """
     try:
         tree = git(clone, "rev-parse", "--verify", f"{commit}^{{tree}}").decode().strip()
@@ -78,7 +78,7 @@ def pack(clone: Path, trees: Iterable[str], into: Path) -> int:
     """Writes a pack of trees and all they hold, the same for the same trees; returns its bytes.
 
     Raises:
-        InputError: the clone lacks objects (it is a partial one).
+        InputError: objects are missing in the clone (it is a partial one).
         GitFailed: git failed.
     """
     into.parent.mkdir(parents=True, exist_ok=True)

@@ -127,22 +127,22 @@ def figures(opened: Opened) -> Iterator[str]:
 
 
 def leaks(opened: Opened) -> Iterator[str]:
-    """Secrets, e-mail addresses, plans, and texts that tell the fix."""
+    """Secrets, e-mail addresses, plans, and texts that reveal the fix."""
     for task in opened.tasks:
-        yield from (f"{task.task_id}: {what}" for what in _told(task))
+        yield from (f"{task.task_id}: {what}" for what in _revealed(task))
     for name, text in _texts(opened):
         yield from (f"{name}: seems to hold a secret ({one.kind})" for one in secrets_in(text))
     for name, table in opened.tables.items():
         yield from (f"{name}.{one}: plans are never released" for one in table.column_names if "plan" in one)
 
 
-def _told(task: ReleasedTask) -> Iterator[str]:
-    """What the texts of a task tell that they must not."""
-    told = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic", "fuzzy")}
-    for name, text in told.items():
+def _revealed(task: ReleasedTask) -> Iterator[str]:
+    """What the texts of a task reveal and must not."""
+    problems = {name: getattr(task, f"problem_{name}") for name in ("gso", "oracle", "realistic", "fuzzy")}
+    for name, text in problems.items():
         for what in fix_in(text, task.patch, task.message, task.oracle_targets + task.realistic_targets):
             yield f"the problem text '{name}' reveals the fix: {what}"
-    public = [*told.values(), task.title, task.message, changed_text(task.patch + task.test_patch), *task.warnings]
+    public = [*problems.values(), task.title, task.message, changed_text(task.patch + task.test_patch), *task.warnings]
     yield from (f"e-mail address {address}" for address in addresses_in("\n".join(public)))
 
 

@@ -59,7 +59,7 @@ def upload(folder: Path, repo_id: str, *, dry_run: bool = False, private: bool =
         raise InputError(f"{folder} holds what is no part of the release: take {', '.join(foreign)} out of it")
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     tag = f"v{manifest.version}"
-    with _told(f"uploading {folder} to {repo_id} at {api.endpoint}"):
+    with _translating_errors(f"uploading {folder} to {repo_id} at {api.endpoint}"):
         tagged = tag in _tags(api, repo_id)
         plan = _plan(api, folder, repo_id, tag, digests, tag if tagged else "main")
         if tagged and (plan.files or plan.removed):
@@ -160,7 +160,7 @@ def _is(file: Path, digest: str) -> bool:
 
 
 @contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _translating_errors(doing: str) -> Iterator[None]:
     """Translates the library's errors; their texts hold addresses and request ids, never the token."""
     try:
         yield

@@ -89,8 +89,8 @@ def write_release(
         asked: what is taken back or replaced, and what was seen of task folders.
 
     Raises:
-        InputError: nothing is to be released, a folder cannot be read or written, a clone lacks a base, or `to` holds
-            this very version and no `previous` is given.
+        InputError: nothing is to be released, a folder cannot be read or written, a base is missing in its clone, or
+            `to` holds this very version and no `previous` is given.
     """
     previous = previous or _replaced(to, manifest.version)
     withdrawn = task_folders.withdrawals(asked.withdrawn, asked.replaced, previous, manifest.version)

@@ -144,7 +144,7 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Applies the migrations that the database lacks."""
+    """Applies the migrations that the database does not have yet."""
     if _revision(engine) == NEWEST:
         return
     from alembic import command  # a third of the time in which `perfquarry tasks` answers

@@ -150,7 +150,7 @@ class Decisions:
             return _newest(connection, reviewer)
 
     def add(self, foreign: Sequence[Event]) -> int:
-        """Adds events of other databases that this one lacks; returns how many those were."""
+        """Adds events of other databases that are not in this one; returns how many those were."""
         with self.engine.begin() as connection:
             known = set(connection.scalars(select(events.c.uid)))
             new = {one.uid: one for one in foreign if one.uid not in known}

@@ -199,7 +199,7 @@ class Pages:
 
 
 def _texts(details: Details) -> dict[str, str]:
-    """By setting the problem texts that a solver may read, without those that tell the fix."""
+    """By setting the problem texts that a solver may read, without those that reveal the fix."""
     templates = {"realistic": details.task.problem_realistic, "oracle": details.task.problem_oracle}
     texts = texts_for_solvers(details.task, details.problems) or templates
     return {name: texts[name] for name in ("realistic", "oracle", "gso") if texts.get(name)}

@@ -135,7 +135,7 @@ class Tables:
         self._timings = {}
 
     def test_code(self, task: Task, node: str) -> str:
-        """Text of a unit test at the base, decorators included; '' where the clone cannot tell."""
+        """Text of a unit test at the base, decorators included; '' where the clone does not have it."""
         path, _, name = node.partition("::")
         clone = self.home.repositories / f"{task.repo}.git"
         if not name or not clone.is_dir():

@@ -17,7 +17,7 @@ _COLUMNS = {name: "decision" if name == "action" else name for name in Event.mod
 """Names of the columns by those of the fields."""
 _NULLABLE = ("reason", "intent", "undoes")
 _LATER = ("intent",)
-"""Columns that older files lack."""
+"""Columns that are missing in older files."""
 SCHEMA = pa.schema([pa.field(column, pa.string(), name in _NULLABLE) for name, column in _COLUMNS.items()])
 
 

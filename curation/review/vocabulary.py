@@ -71,8 +71,8 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "near-duplicate": ("another task makes almost the same change", "reject one as a duplicate: r 1"),
     "same-functions": ("another task changes the same functions", "compare them; reject one as a duplicate: r 1"),
     "landed-again": ("the same change reached the branch twice", "reject one as a duplicate: r 1"),
-    "problem-leak": ("the problem text tells the fix", "reject: r 3"),
-    "test-leak": ("the visible tests tell the fix", "reject: r 3"),
+    "problem-leak": ("the problem text reveals the fix", "reject: r 3"),
+    "test-leak": ("the visible tests reveal the fix", "reject: r 3"),
     "memo-survives": ("remembered results pass the workload", "more tests: t; or reject as weak: r 4"),
     "memo-between-calls": (
         "remembered results pass from one call to the next",

@@ -13,7 +13,7 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Demand:
-    """What the workloads of a task lack."""
+    """What is missing in the workloads of a task."""
 
     task_id: str
     change_id: str

@@ -236,8 +236,8 @@ def _mutations(runs: _Runs, timed: _Timed) -> Iterator[FoundProblem]:
     ]
     noticed = any(one.noticing for one in broken)
     guarded = any(one.guards for one in broken)
-    for one in (one for one in broken if one.told):
-        text = f"{one.name.rpartition('::')[2]} is broken, {'; '.join(one.told)}"
+    for one in (one for one in broken if one.survived):
+        text = f"{one.name.rpartition('::')[2]} is broken, {'; '.join(one.survived)}"
         if not one.noticing:
             text += (
                 f"; {one.guards} other test(s) of the change fail" if one.guards else "; no test of the change fails"
@@ -251,7 +251,7 @@ class _Broken:
     """What became of the workloads while one target was broken."""
 
     name: str
-    told: list[str]
+    survived: list[str]
     unaware: list[str]
     """Workloads that passed although it was broken while they ran."""
     noticing: bool
@@ -261,7 +261,7 @@ class _Broken:
 
     @classmethod
     def of(cls, runs: _Runs, name: str, workloads: set[str]) -> _Broken:
-        told, unaware, noticing, guards = [], set[str](), False, 0
+        survived, unaware, noticing, guards = [], set[str](), False, 0
         for kind, words in _MUTATIONS.items():
             items = runs.run("check", 1, Alteration(kind=kind, functions=[name]), more=runs.guards)
             reached = {node for node, item in items.items() if item.altered.get(name, (0, 0))[1]}
@@ -271,9 +271,9 @@ class _Broken:
             failed = [node for node in reached - workloads if node not in items or items[node].outcome != "passed"]
             guards = max(guards, len(failed))
             if passing:
-                told.append(f"{words}: {len(passing)} of {len(reached & workloads)} workloads pass")
+                survived.append(f"{words}: {len(passing)} of {len(reached & workloads)} workloads pass")
                 unaware |= passing
-        return cls(name, told, sorted(unaware), noticing, guards)
+        return cls(name, survived, sorted(unaware), noticing, guards)
 
 
 def _depth(runs: _Runs) -> Iterator[FoundProblem]:

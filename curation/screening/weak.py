@@ -102,8 +102,8 @@ def nondeterministic(task: Task, evidence: Sequence[Evidence], tests: Mapping[st
         if one.source != "unit-test":
             words.pop("time", None)  # the contract's run_test reads the clock
         if words:
-            told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in words.items())
-            yield FoundProblem("non-determinism", f"its text calls {told}", one.node, "info", {"calls": words})
+            called = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in words.items())
+            yield FoundProblem("non-determinism", f"its text calls {called}", one.node, "info", {"calls": words})
 
 
 def chance_in(source: str) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from perfquarry.data.records.pull import (
     QuotedResult,
     Remark,
 )
-from perfquarry.data.records.reasons import HELP, MEANING, TELLING, Reason
+from perfquarry.data.records.reasons import HELP, INFORMATIVE, MEANING, Reason
 from perfquarry.data.records.release import (
     FolderStatus,
     ReleasedFolder,
@@ -44,11 +44,11 @@ from perfquarry.data.records.workload import Hit, Role, Source, Workload, node_o
 
 __all__ = [
     "HELP",
+    "INFORMATIVE",
     "LATE",
     "MEANING",
     "MOST_TRIES",
     "RESOLVING",
-    "TELLING",
     "Amendment",
     "Attempt",
     "Build",

@@ -26,7 +26,7 @@ class Amendment(Record):
 
 
 class Attempt(Row):
-    """Kept attempts made the side runnable; what the tests' collection still lacked is in `log`."""
+    """Kept attempts made the side runnable; what was still missing when the tests were collected is in `log`."""
 
     TABLE: ClassVar[str] = "attempts"
     KEY: ClassVar[tuple[str, ...]] = ("change_id", "side", "number")

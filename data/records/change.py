@@ -28,7 +28,7 @@ class FileChange(Record):
 
 
 class Change(Row):
-    """A base and a head of the default branch, with what the crawl could tell without running anything."""
+    """A base and a head of the default branch, with what the crawl could see without running anything."""
 
     TABLE: ClassVar[str] = "changes"
     KEY: ClassVar[tuple[str, ...]] = ("change_id",)

@@ -18,7 +18,7 @@ class GradedWorkload(Record):
     node: str = Field(description="Node id of a unit test, or the name of a script.")
     hidden: bool = Field(description="Whether no solver saw it.")
     clock: str = Field(
-        description="outside: the grader's clock decides; in-process: the candidate's own process tells."
+        description="outside: the grader's clock decides; in-process: the candidate's own process reports its time."
     )
     data: str = Field(description="drawn: inputs that nobody knows before; fixed: always the same.")
     speedup: float = Field(description="Base time over the candidate's: median of the pairs.")

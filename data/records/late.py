@@ -1,6 +1,6 @@
 """Rejections whose only reason is a time limit: the machine may have been busy, so later runs try them again.
 
-A row tells how often its stage has come to the same end (`tries`, of `Build` and `Workload`), so what really
+A row says how often its stage has come to the same end (`tries`, of `Build` and `Workload`), so what really
 does not end is tried `MOST_TRIES` times in all.
 """
 

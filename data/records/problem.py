@@ -1,4 +1,4 @@
-"""Table `problems`: the texts that tell a solver what to make faster."""
+"""Table `problems`: the texts that ask a solver to make something faster."""
 
 from __future__ import annotations
 

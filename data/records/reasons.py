@@ -180,7 +180,7 @@ HELP: dict[Reason, str] = {
 }
 """What a person can do about the reasons of mine, judge and build, and about those that end a change in generate."""
 
-TELLING: tuple[Reason, ...] = (
+INFORMATIVE: tuple[Reason, ...] = (
     # what unit tests say of the change itself
     Reason.EXPECTATIONS_CHANGED,
     Reason.FAILS_ON_HEAD,
@@ -218,4 +218,4 @@ TELLING: tuple[Reason, ...] = (
     Reason.NO_TESTS,
     Reason.NO_WORKLOADS,
 )
-"""Reasons of workloads, the most telling first: it is the one that a change without any kept workload gets."""
+"""Reasons of workloads, the most informative first: it is the one that a change without any kept workload gets."""

@@ -119,8 +119,8 @@ class ReleasedTask(Record):
     head_commit: ObjectId = Field(description="Commit of the expert.")
     created_at: datetime = Field(description="When the fix became public: compare with a model's training data.")
     version: str = Field(description="Version of the package at the base, where the tree states it.")
-    title: str = Field(description="First line of the expert's message, without addresses. Tells the fix.")
-    message: str = Field(description="The expert's message, without e-mail addresses. Tells the fix.")
+    title: str = Field(description="First line of the expert's message, without addresses. Reveals the fix.")
+    message: str = Field(description="The expert's message, without e-mail addresses. Reveals the fix.")
     pull_number: int | None = Field(description="Number of the pull request, where there was one.")
     issues: list[int] = Field(description="Issues the message refers to.")
     patch: str = Field(description="The expert's patch without test files; applies to the base with git apply.")
@@ -178,7 +178,7 @@ class ReleasedTask(Record):
         "feature or a refactoring; behaviour_changed: callers see something else. Null: not known.",
     )
     intent_by: str = Field(default="", description="Who said so: 'heuristic', a model, or a curator.")
-    intent_evidence: list[str] = Field(default_factory=list, description="Why, in words. Tells the fix.")
+    intent_evidence: list[str] = Field(default_factory=list, description="Why, in words. Reveals the fix.")
     warnings: list[str] = Field(description="What screening noted, 'check: evidence'; blocking findings stay out.")
 
 

@@ -53,7 +53,7 @@ class Task(Row):
     base_sha: str
     head_sha: str
     created_at_commit: datetime = Field(description="When the change reached the branch.")
-    version: str = Field(default="", description="Version of the package at the base, where the tree tells it.")
+    version: str = Field(default="", description="Version of the package at the base, where the tree names it.")
     title: str
     message: str
     pull_number: int | None = None

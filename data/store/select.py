@@ -36,7 +36,7 @@ class Query:
 
     def columns(self, wanted: Sequence[str] = ()) -> list[str]:
         """The identity, what the conditions look at, and `wanted`."""
-        # An expression tells its columns in its text only. A word too many costs one more column.
+        # An expression names its columns in its text only. A word too many costs one more column.
         words = set(re.findall(r"\w+", str(self.where))) if self.where is not None else set[str]()
         return list(dict.fromkeys([*self.identity, *words.intersection(self.model.model_fields), *wanted]))
 

@@ -44,7 +44,7 @@ def problems(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the problem texts of the tasks, and which were rejected because they tell the fix."""
+    """Show the problem texts of the tasks, and which were rejected because they reveal the fix."""
     from perfquarry.flows.screen_reports import report_problems
 
     report_problems(options(repo=about), llm, plans=plans, as_json=as_json)

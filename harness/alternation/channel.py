@@ -16,7 +16,7 @@ POLL_SECONDS = 0.2
 
 
 class ChannelFailed(Exception):
-    """No answer came, or none that can be read: `late` tells the one from the other."""
+    """No answer came, or none that can be read: `late` distinguishes the one from the other."""
 
     def __init__(self, message: str, late: bool = False) -> None:
         Exception.__init__(self, message)

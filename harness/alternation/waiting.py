@@ -1,4 +1,4 @@
-"""For how long a tree of processes was ready and had no processor, told from outside by the kernel.
+"""For how long a tree of processes was ready and had no processor, as the kernel shows it from outside.
 
 On a busy machine a command takes several times as long as alone, which says nothing of the command. Waits that
 others end, as sleep, disk and network, are the command's own, and so are those of processes that ended between two
@@ -11,7 +11,7 @@ from typing import Callable, Dict, Iterable, List, NamedTuple
 LONGEST = 4.0
 """Times a limit that a command may last by the wall clock, however long others had the processors."""
 LEAST = 0.02
-"""Seconds between two looks; the kernel tells every few milliseconds that a thread has run."""
+"""Seconds between two looks; the kernel shows every few milliseconds that a thread has run."""
 
 QUIET = 0.25
 """Share of a limit within which nothing is looked up: what is done by then, as most timings, is left alone."""
@@ -22,11 +22,11 @@ Thread = NamedTuple("Thread", [("place", str), ("ran", float), ("waited", float)
 
 
 class Waiting(object):
-    """Seconds for which a tree waited for a processor, as far as the looks at it tell.
+    """Seconds for which a tree waited for a processor, as far as the looks at it show.
 
     Of each look the largest growth of all threads counts: while one waits, others may run, but what others wait for
-    at the same time must not count twice. The kernel tells of a wait when it is over. Until then, a thread that is
-    ready and has not run since the last look is taken to have waited; that is taken off when the kernel tells.
+    at the same time must not count twice. The kernel shows a wait when it is over. Until then, a thread that is
+    ready and has not run since the last look is taken to have waited; that is taken off when the kernel shows it.
     """
 
     def __init__(self, begin: float) -> None:

@@ -65,7 +65,7 @@ class Sources:
         return cls(tree, key, name, files)
 
     def differing(self, files: dict[str, str]) -> set[str]:
-        """Paths that one of both lacks, or has another file at."""
+        """Paths at which one of both has no file, or another."""
         return {name for name in self.files.keys() | files.keys() if self.files.get(name) != files.get(name)}
 
     def why_full(self, key: str, files: dict[str, str]) -> str:

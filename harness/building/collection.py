@@ -10,7 +10,7 @@ from perfquarry.data.records import Side
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
 
-_LACKS = re.compile(r"could not import|No module named")
+_MISSING_MODULE = re.compile(r"could not import|No module named")
 _NOTHING = "::(nothing)"
 """Ending of an argument that names no test of the file: it is collected, and nothing is run."""
 
@@ -42,8 +42,8 @@ class Collection:
         request = ProbeRequest(mode="check", arguments=[name + _NOTHING for name in there])
         report = self.prober.run(side, request, limits=self.limits)
         # pytest.importorskip: with the module the file would be collected
-        lacking = {name: text for name, text in report.collect_skips.items() if _LACKS.search(text)}
-        errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **lacking}.items())]
+        skipped = {name: text for name, text in report.collect_skips.items() if _MISSING_MODULE.search(text)}
+        errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **skipped}.items())]
         if report.outcome != "finished":  # a conftest that fails ends pytest
             errors.append(f"pytest {report.outcome}:\n{report.output}")
         return "\n".join(errors)

@@ -1,4 +1,4 @@
-"""Debian packages by what a failed build lacked, and their installation."""
+"""Debian packages by what was missing in a failed build, and their installation."""
 
 from __future__ import annotations
 

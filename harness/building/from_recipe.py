@@ -33,7 +33,7 @@ def builds_of_recipe(
         requirements: 'name==version', all that was installed.
 
     Raises:
-        EnvironmentFailed: no such interpreter here, or the clone lacks a commit.
+        EnvironmentFailed: no such interpreter here, or a commit is missing in the clone.
     """
     version = _interpreter(python)
     environment_id = content_id("recipe", version, sorted(requirements))

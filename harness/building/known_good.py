@@ -20,11 +20,11 @@ class KnownGood:
     """
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
-        self._attempts = [one for one in attempts if _tells(one)]
+        self._attempts = [one for one in attempts if _counts(one)]
 
     def add(self, attempts: Iterable[Attempt]) -> None:
         """Remembers more; safe to call from several threads."""
-        self._attempts += [one for one in attempts if _tells(one)]
+        self._attempts += [one for one in attempts if _counts(one)]
 
     def nearest(self, change: Change) -> Amendment:
         """What served the change nearest in time; nothing when it has no neighbour.
@@ -40,5 +40,5 @@ class KnownGood:
         return near[3].amendment if near else Amendment()
 
 
-def _tells(attempt: Attempt) -> bool:
+def _counts(attempt: Attempt) -> bool:
     return attempt.chosen and attempt.status == "kept" and attempt.side == "base" and attempt.rule != REMEMBERED

@@ -114,9 +114,9 @@ class Repair:
         for rule, amendment in proposals(self.situate(best)):
             if amendment == best.amendment or amendment in self._refused:
                 continue
-            lacking = [name for name in amendment.system_packages if name not in best.amendment.system_packages]
-            if lacking and (why := self.provide(lacking)):
-                _blame(best, lacking, why)
+            further = [name for name in amendment.system_packages if name not in best.amendment.system_packages]
+            if further and (why := self.provide(further)):
+                _blame(best, further, why)
                 continue
             yield rule, amendment
         if self.propose:
@@ -130,7 +130,7 @@ class Repair:
 
 
 def _blame(trial: RepairAttempt, packages: Sequence[str], why: str) -> None:
-    """Makes the lack of Debian packages the reason for which a trial failed."""
+    """Makes missing Debian packages the reason for which a trial failed."""
     for pending in trial.sides:
         if pending.rejection and pending.rejection.reason is not Reason.SYSTEM_PACKAGE_MISSING:
             said = f"{pending.rejection.log}\nneeds the Debian package(s) {' '.join(packages)}: {why}"

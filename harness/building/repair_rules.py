@@ -27,7 +27,7 @@ class Rule:
     name: str
     pattern: str
     python_below: str = ""
-    """'X.Y': the first version that lacks what the code uses."""
+    """'X.Y': the first version without what the code uses."""
     requirements: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     """Debian packages by what the pattern's group finds; the name of a pattern without a group is empty."""
@@ -37,7 +37,7 @@ def _gone(name: str, below: str, *patterns: str) -> Rule:
     return Rule(f"{name}: Python < {below}", "|".join(patterns), python_below=below)
 
 
-def _lacks(module: str, *names: str) -> str:
+def _no_name(module: str, *names: str) -> str:
     """A name that a module no longer has, however it is asked for."""
     listed = "|".join(names)
     return rf"module '{module}' has no attribute '(?:{listed})'|cannot import name '(?:{listed})' from '{module}'"
@@ -55,39 +55,39 @@ _BATTERIES = (
 RULES: tuple[Rule, ...] = (
     # what the language and its library lost
     _gone("async as a name", "3.7", r"\basync\b[^\n]*\n\s*\^+\s*\n\s*SyntaxError: invalid syntax"),
-    _gone("typing.GenericMeta", "3.7", _lacks("typing", "GenericMeta", "_ForwardRef")),
-    _gone("time.clock", "3.8", _lacks("time", "clock")),
-    _gone("cgi.escape", "3.8", _lacks("cgi", "escape")),
-    _gone("platform.dist", "3.8", _lacks("platform", "dist", "linux_distribution")),
-    _gone("fractions.gcd", "3.9", _lacks("fractions", "gcd")),
-    _gone("base64.encodestring", "3.9", _lacks("base64", "encodestring", "decodestring")),
+    _gone("typing.GenericMeta", "3.7", _no_name("typing", "GenericMeta", "_ForwardRef")),
+    _gone("time.clock", "3.8", _no_name("time", "clock")),
+    _gone("cgi.escape", "3.8", _no_name("cgi", "escape")),
+    _gone("platform.dist", "3.8", _no_name("platform", "dist", "linux_distribution")),
+    _gone("fractions.gcd", "3.9", _no_name("fractions", "gcd")),
+    _gone("base64.encodestring", "3.9", _no_name("base64", "encodestring", "decodestring")),
     _gone("tp_print", "3.9", r"PyTypeObject.*has no member named [‘']tp_print"),
-    _gone("collections' ABCs", "3.10", _lacks("collections", _ABC)),
+    _gone("collections' ABCs", "3.10", _no_name("collections", _ABC)),
     _gone("PyThreadState's tracing", "3.10", r"has no member named [‘']use_tracing"),
-    _gone("inspect.getargspec", "3.11", _lacks("inspect", "getargspec", "formatargspec")),
-    _gone("asyncio.coroutine", "3.11", _lacks("asyncio", "coroutine")),
+    _gone("inspect.getargspec", "3.11", _no_name("inspect", "getargspec", "formatargspec")),
+    _gone("asyncio.coroutine", "3.11", _no_name("asyncio", "coroutine")),
     _gone("longintrepr.h", "3.11", r"longintrepr\.h: No such file"),
     _gone("frame's fields", "3.11", r"incomplete typedef [‘']PyFrameObject"),
     _gone("distutils", "3.12", _no_module("distutils")),
     Rule("distutils of setuptools", _no_module("distutils"), requirements=("setuptools<81",)),
     _gone("imp, asyncore", "3.12", _no_module("imp", "asyncore", "asynchat", "smtpd")),
     _gone("importer of six", "3.12", r"No module named '(?:[\w.]+\.)?six\.moves"),
-    _gone("SafeConfigParser", "3.12", _lacks("configparser", "SafeConfigParser"), "no attribute 'readfp'"),
-    _gone("pkgutil.ImpImporter", "3.12", _lacks("pkgutil", "ImpImporter")),
-    _gone("ssl.wrap_socket", "3.12", _lacks("ssl", "wrap_socket", "match_hostname")),
+    _gone("SafeConfigParser", "3.12", _no_name("configparser", "SafeConfigParser"), "no attribute 'readfp'"),
+    _gone("pkgutil.ImpImporter", "3.12", _no_name("pkgutil", "ImpImporter")),
+    _gone("ssl.wrap_socket", "3.12", _no_name("ssl", "wrap_socket", "match_hostname")),
     _gone("PyLongObject's digits", "3.12", r"PyLongObject.*has no member named [‘']ob_digit"),
     _gone("PyThreadState's exception", "3.12", r"has no member named [‘']curexc_type"),
     _gone("numpy.distutils", "3.12", _no_module(r"numpy\.distutils")),
     _gone("dead batteries", "3.13", _no_module(_BATTERIES)),
-    _gone("unittest.makeSuite", "3.13", _lacks("unittest", "makeSuite", "findTestCases")),
-    _gone("ast.Str", "3.14", _lacks("ast", "Str", "Num", "NameConstant", "Bytes")),
+    _gone("unittest.makeSuite", "3.13", _no_name("unittest", "makeSuite", "findTestCases")),
+    _gone("ast.Str", "3.14", _no_name("ast", "Str", "Num", "NameConstant", "Bytes")),
     # what libraries lost
     Rule("2to3 by setuptools", "use_2to3 is invalid", requirements=("setuptools<58",)),
-    Rule("setuptools' Feature", _lacks("setuptools", "Feature"), requirements=("setuptools<46",)),
+    Rule("setuptools' Feature", _no_name("setuptools", "Feature"), requirements=("setuptools<46",)),
     Rule("setuptools' test", _no_module(r"setuptools\.command\.test"), requirements=("setuptools<72",)),
     Rule("distutils' msvccompiler", _no_module(r"distutils\.msvccompiler"), requirements=("setuptools<74",)),
     Rule("pkg_resources", _no_module("pkg_resources"), requirements=("setuptools<81",)),
-    Rule("numpy's aliases", _lacks("numpy", _ALIASES), requirements=("numpy<1.24",)),
+    Rule("numpy's aliases", _no_name("numpy", _ALIASES), requirements=("numpy<1.24",)),
     Rule(
         "numpy 2",
         r"was removed in the NumPy 2\.0 release|compiled using NumPy 1\.x cannot be run in|numpy\.dtype size changed",
@@ -111,21 +111,21 @@ RULES: tuple[Rule, ...] = (
         r"|no attribute 'get_marker'|usage of Module\.Function is deprecated",
         requirements=("pytest<4",),
     ),
-    Rule("pytest.config", _lacks("pytest", "config"), requirements=("pytest<5",)),
+    Rule("pytest.config", _no_name("pytest", "config"), requirements=("pytest<5",)),
     Rule("pytest's from_parent", r"Direct construction of .* has been deprecated", requirements=("pytest<6",)),
     Rule("py.test", _no_module(r"py\.(?:test|path|io|code)"), requirements=("py",)),
     Rule("attrs' convert", r"unexpected keyword argument 'convert'", requirements=("attrs<19.2",)),
     Rule("entry points", r"'EntryPoints' object has no attribute 'get'", requirements=("importlib-metadata<5",)),
-    Rule("jinja2 3.1", _lacks("jinja2", "Markup", "escape", "contextfilter"), requirements=("jinja2<3.1",)),
-    Rule("markupsafe 2.1", _lacks("markupsafe", "soft_unicode"), requirements=("markupsafe<2.1",)),
-    Rule("flask 2.3", _lacks(r"flask\.json", "JSONEncoder"), requirements=("flask<2.3",)),
-    Rule("flask 3", _lacks("flask", "Markup", "escape"), requirements=("flask<3",)),
+    Rule("jinja2 3.1", _no_name("jinja2", "Markup", "escape", "contextfilter"), requirements=("jinja2<3.1",)),
+    Rule("markupsafe 2.1", _no_name("markupsafe", "soft_unicode"), requirements=("markupsafe<2.1",)),
+    Rule("flask 2.3", _no_name(r"flask\.json", "JSONEncoder"), requirements=("flask<2.3",)),
+    Rule("flask 3", _no_name("flask", "Markup", "escape"), requirements=("flask<3",)),
     Rule(
         "werkzeug 3",
-        _lacks(r"werkzeug\.urls", "url_quote") + "|" + _lacks(r"werkzeug\.http", "parse_authorization_header"),
+        _no_name(r"werkzeug\.urls", "url_quote") + "|" + _no_name(r"werkzeug\.http", "parse_authorization_header"),
         requirements=("werkzeug<3",),
     ),
-    # what the machine lacks
+    # what is missing on the machine
     Rule("header", r"(?:fatal error|error): ([\w./+-]+\.h): No such file", packages=HEADERS),
     Rule("library", r"cannot find -l([\w+]+)|Could not find lib(?:rary )?([\w+]+)", packages=LIBRARIES),
     Rule("shared object", r"\b(lib[\w.+-]+\.so[\d.]*): cannot open shared object file", packages=SHARED_OBJECTS),

@@ -116,7 +116,7 @@ class Environments:
             The environment, complete and with its bytecode compiled; or a rejection
             (RESOLUTION_FAILED, BUILD_TIMEOUT) with uv's words. Where the interpreter cannot
             have what the index offered at the date, later dates are tried (`LATER`), wheels
-            before source distributions; the log tells which one did it. Dates are those an
+            before source distributions; the log says which one did it. Dates are those an
             index gives: a host's own folders of distributions (find-links) have none.
 
         Raises:

@@ -1,4 +1,4 @@
-"""uv as a process: runs it, and tells the commit's faults from the machine's."""
+"""uv as a process: runs it, and distinguishes the commit's faults from the machine's."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class StandIn:
             return 1, "", str(error)
         except (OSError, RecursionError) as error:
             return 1, "", f"what the build left cannot be taken over: {error}"
-        return _told(done)
+        return _result(done)
 
     def end(self) -> None:
         """Ends what still runs."""
@@ -253,7 +253,7 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        # uv was killed meanwhile; after a Ctrl-C, the main thread tells of it
+        # uv was killed meanwhile; after a Ctrl-C, the main thread reports it
         with contextlib.suppress(OSError, ValueError, KeyboardInterrupt):
             argv, cwd = json.loads(self.rfile.readline())
             answer = self.server.taken.answer(argv, Path(cwd))
@@ -265,7 +265,7 @@ def _point(link: Path, target: Path) -> None:
     link.symlink_to(target)
 
 
-def _told(done: Completed) -> tuple[int, str, str]:
+def _result(done: Completed) -> tuple[int, str, str]:
     out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
     return (0, out, err) if done.ok else (done.exit_code or 1, "", describe(done))
 

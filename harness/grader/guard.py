@@ -49,9 +49,9 @@ def said(source):
                 found.update(TEXTS.findall(name))
                 if (module, alias.name) == ("sys", "modules"):
                     found.add(LOADED)
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     for node in ast.walk(tree):
-        if id(node) not in told or isinstance(node, ast.Call):
+        if id(node) not in statements or isinstance(node, ast.Call):
             found.update(_of_node(node, imported))
     return found
 

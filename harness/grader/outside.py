@@ -27,10 +27,10 @@ def saved(session, clock, role="cand", part=PART):
 
 
 def short_of_claim(session, clock, seen):
-    """Seconds that a clock lacks of half of the claim; None where it bears the claim out, or cannot tell.
+    """Seconds by which a clock is short of half of the claim; None where it bears the claim out, or cannot decide.
 
     A wall clock that sees the expert's gain, and for certain less than all that is claimed, is believed by its middle.
-    One too coarse for that, of calls of microseconds say, and that of the processor have to lack something for certain,
+    One too coarse for that, of calls of microseconds say, and that of the processor have to be short for certain,
     and more than half of what they differ by for the expert's change, which claims nothing that is not so.
     """
     _, middle, high = seen
@@ -71,9 +71,10 @@ def of_first(pair, nodes, part=PART, role="cand"):
 
 
 def short_of_first(session, first):
-    """Seconds that the wall clock lacks for certain of half of what first calls claim; None where it cannot tell.
+    """Seconds by which the wall clock is short for certain of half of what first calls claim; None: it cannot decide.
 
-    There is one first call a pair; what lacks has to be more than half of what the clocks differ by for the expert's.
+    There is one first call a pair; what is missing has to be more than half of what the clocks differ by for the
+    expert's.
     """
     differ = median([abs(of_first(pair, session.nodes, 1.0, "gold")) for pair in session.pairs])
     return -first[1] if first[2] < -differ / 2 else None
@@ -82,7 +83,7 @@ def short_of_first(session, first):
 def lies(session):
     """Workloads of which a wall clock clearly saw less than a part of the claim.
 
-    What lacks has to be more than half of what the clocks differ by for the expert's change, which claims nothing
+    What is missing has to be more than half of what the clocks differ by for the expert's change, which claims nothing
     that is not so: beside other load they differ for honest code, too.
     """
     found = {}
@@ -115,10 +116,10 @@ def falls_short(session, threshold):
 def disagrees(session, threshold):
     """Tests whose clock inside says clearly more than the slope of turns seen from outside, with what is missing.
 
-    A turn of more calls lasts longer by calls alone: what a turn needs beside them falls out. Seen so, it must save
+    A turn of more calls lasts longer by calls alone: what a turn needs beside them cancels out. Seen so, it must save
     what it claims to save; and it may not be slower than its claim to the expert's allows. Beside
-    other load the two clocks differ for honest code, too: what lacks has to be more than half of what they differ by
-    for the expert's change, which claims nothing that is not so.
+    other load the two clocks differ for honest code, too: what is missing has to be more than half of what they
+    differ by for the expert's change, which claims nothing that is not so.
     """
     found = {}
     for node in session.in_process:

@@ -1,7 +1,7 @@
 """Pairs: base, expert's side and candidate alive together on one core, in strictly alternating short turns.
 
 Each pair has fresh processes and a hash seed of its own; which side has the first turn is drawn. In every second
-pair the base runs once more, from a second copy of its tree: base against base tells what this machine adds.
+pair the base runs once more, from a second copy of its tree: base against base shows what this machine adds.
 The data of a script are drawn for each call, the same for all sides, as it is made; its results are compared.
 The figure of a workload in a pair is the Hodges-Lehmann estimate of the log ratios of its turns; a verdict is
 given over pairs, whose turns are not independent of each other.
@@ -145,7 +145,7 @@ class GradingSession(object):
     """The timings of one task on this machine.
 
     Args:
-        task: what the grader is told.
+        task: what the grader is given.
         launcher: starts processes.
         twins: tests that must fail, by the tests whose twins they are.
     """

@@ -162,7 +162,7 @@ class SideProcess(object):
         answer, outside = self._ask("turn", node, 0, [phase] * count)
         samples = answer.get("samples")
         if not isinstance(samples, list) or len(samples) != count:
-            raise self._stumbled("it does not tell a time of each call", final=True)
+            raise self._stumbled("it does not report a time of each call", final=True)
         return sum(self._time({"each": one}, "each") for one in samples), outside
 
     def fails(self, node):
@@ -238,7 +238,7 @@ class SideProcess(object):
         return answer, outside - max(0.0, min(idle, delayed(self._known + [os.getpid()]) - waited))
 
     def _time(self, answer, name):
-        """Seconds that the last answer tells, which must fit into those that it took to come."""
+        """Seconds that the last answer reports, which must fit into those that it took to come."""
         value = answer.get(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= self._lasted + SLACK:
             raise self._stumbled("its times do not fit into the time outside: %r" % (value,), final=True)

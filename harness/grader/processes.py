@@ -6,7 +6,7 @@ import time
 from waiting import names_in
 
 MAY_RUN = frozenset("RS")
-"""States of a process that was told to stop and has not obeyed yet; one in the kernel ('D') obeys when it leaves it."""
+"""States of a process that was to stop and has not obeyed yet; one in the kernel ('D') obeys when it leaves it."""
 
 
 def user_of(pid):
@@ -75,7 +75,7 @@ def cores_of(pid):
 
 
 def delayed(pids):
-    """Seconds for which main threads were ready and had no processor; 0 where the kernel does not tell."""
+    """Seconds for which main threads were ready and had no processor; 0 where the kernel does not say."""
     seconds = 0.0
     for pid in pids:
         try:

@@ -1,6 +1,6 @@
 """Twins of timed tests that must fail: who calls them passed does not run what it is asked to run.
 
-What a test did is told by the process that also runs the candidate's code. A twin is the test with a comparison at
+What a test did is reported by the process that also runs the candidate's code. A twin is the test with a comparison at
 its end that no code can fulfil, in a file of a name that is drawn; it lies in the trees of all sides.
 """
 
@@ -56,7 +56,7 @@ class Twins(object):
 
 
 def end_of(module, text, name):
-    """Last line and indent of the function that a node id names after its file; None where it cannot be told."""
+    """Last line and indent of the function that a node id names after its file; None where it is not known."""
     place = module
     for part in name.partition("[")[0].split("::"):
         found = [one for one in place.body if getattr(one, "name", None) == part]

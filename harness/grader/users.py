@@ -52,15 +52,15 @@ class Warden(object):
         Whoever wakes others again and again may win that race: `SideProcess` looks who runs, and at their processor
         time.
         """
-        self._tell(b"s")
+        self._order(b"s")
 
     def go(self):
         """Lets all go on."""
-        self._tell(b"c")
+        self._order(b"c")
 
     def kill(self):
         """Kills all."""
-        self._tell(b"k")
+        self._order(b"k")
 
     def all(self):
         """The processes of the user."""
@@ -84,7 +84,7 @@ class Warden(object):
         pid = self.pid
         return os.sched_getaffinity(pid), os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid)
 
-    def _tell(self, word):
+    def _order(self, word):
         try:
             self._process.stdin.write(word)
         except OSError:

@@ -67,11 +67,11 @@ class RewardRules(object):
         """
         session, facts = self._session, self._facts
         gold, cand = (session.over_pairs(lambda pair: pair.gain(role, session.nodes)) for role in ("gold", "cand"))
-        of_expert = told(self._of_expert(session.nodes))
-        facts.update(expert=told(gold), candidate=told(cand), of_expert=of_expert, undecided_at_95=False)
+        of_expert = as_ratios(self._of_expert(session.nodes))
+        facts.update(expert=as_ratios(gold), candidate=as_ratios(cand), of_expert=of_expert, undecided_at_95=False)
         aa = session.again()
         if aa:
-            facts["base_again"] = told(aa)
+            facts["base_again"] = as_ratios(aa)
             facts["noisy"] = (aa[0] > 0 or aa[2] < 0) and abs(aa[1]) > AA_LIMIT
         if gold[1] <= 0:
             raise Trouble("the expert's change is not faster here (%s)" % words(gold))
@@ -90,7 +90,7 @@ class RewardRules(object):
         ratio = self._of_expert(nodes)
         gold, cand = (session.over_pairs(lambda pair: pair.first_of("base", role, nodes)) for role in ("gold", "cand"))
         seen = {"of_expert": ratio, "expert_first": gold, "candidate_first": cand}
-        self._facts.update((name + suffix, told(figures)) for name, figures in seen.items())
+        self._facts.update((name + suffix, as_ratios(figures)) for name, figures in seen.items())
         if ratio[0] < self._log <= ratio[2]:
             self._facts["undecided_at_95"] = True
         if ratio[1] < self._log:
@@ -111,7 +111,7 @@ class RewardRules(object):
         known = [node for node in nodes if node in session.fixed]
         if known and gold[0] > FIRST_GAIN:
             first = session.over_pairs(lambda pair: pair.first_of("gold", "cand", known))
-            self._facts["first_of_expert" + suffix] = told(first)
+            self._facts["first_of_expert" + suffix] = as_ratios(first)
             if first[2] < self._log:
                 return "later_calls_only", "only later calls are faster: first calls %s of the expert's" % words(first)
         return None
@@ -129,10 +129,10 @@ class RewardRules(object):
             low, _, high = seen[clock]
             if clock in WALLS and low <= 0 <= high:
                 self._facts["undecided_at_95"] = True
-            lacks = short_of_claim(self._session, clock, seen[clock])
-            if lacks is not None:
+            missing = short_of_claim(self._session, clock, seen[clock])
+            if missing is not None:
                 said = "the clock inside says more than is seen from outside"
-                return "%s: %s %.3g s short of half of it" % (said, clock, lacks)
+                return "%s: %s %.3g s short of half of it" % (said, clock, missing)
         if lied:
             node, figures = sorted(lied.items())[0]
             return "the clock inside says more than is seen from outside at %s: %s" % (node, figures)
@@ -143,9 +143,9 @@ class RewardRules(object):
             if low > 0:
                 said = "from outside it is slower than the clock inside says"
                 return "%s: %s %.3g s more than the expert's allows" % (said, clock, middle)
-        lacks = short_of_first(self._session, first)
-        if lacks is not None:
-            return "the clock inside says more of first calls than is seen from outside: %.3g s short" % lacks
+        missing = short_of_first(self._session, first)
+        if missing is not None:
+            return "the clock inside says more of first calls than is seen from outside: %.3g s short" % missing
         return None
 
     def _of_gain(self, nodes):
@@ -162,7 +162,7 @@ class RewardRules(object):
         return {clock: saved(self._session, clock) for clock in CLOCKS}
 
 
-def told(log_gain):
+def as_ratios(log_gain):
     """A gain as ratios, for the report; None for an end that is not known."""
     ends = (round(math.exp(value), 4) if abs(value) != math.inf else None for value in log_gain)
     return dict(zip(("low", "ratio", "high"), ends))

@@ -124,14 +124,14 @@ class PatchBuilds:
         Raises:
             EnvironmentFailed: the base cannot be made again here.
         """
-        told = json.loads((self.tests / "task.json").read_text(encoding="utf-8"))
-        told |= {"testbed": str(testbed), "source_roots": ["."]}
+        task = json.loads((self.tests / "task.json").read_text(encoding="utf-8"))
+        task |= {"testbed": str(testbed), "source_roots": ["."]}
         checked_in: set[Path] = set()
 
         def lay(copy: Path) -> bool:
             checked_in.update(compiled_files(copy))
             try:
-                changed, _ = CANDIDATE.apply_changes(told, str(self.tree), str(copy))
+                changed, _ = CANDIDATE.apply_changes(task, str(self.tree), str(copy))
             except ValueError:  # too many: the grader says so
                 return False
             return bool(changed)
@@ -178,23 +178,23 @@ def grade(
         SandboxUnavailable: bubblewrap is missing.
     """
     with _folder(work) as place:
-        told = json.loads((tests / "task.json").read_text(encoding="utf-8"))
+        task = json.loads((tests / "task.json").read_text(encoding="utf-8"))
         inner, logs = place / "work", place / "logs"
         shown = (str(inner / "probe"), str(inner / "pytest.ini"), "{tree}", "{folder}")
         filter_file = place / "calls"
         isolated = prefix(python, shown, ("{out}",), "{tree}", (*private, place), filter_file)
-        told |= {"testbed": str(testbed), "work": str(inner), "logs": str(logs), "prefix": isolated}
+        task |= {"testbed": str(testbed), "work": str(inner), "logs": str(logs), "prefix": isolated}
         if core is not None:
-            told["cores"] = [core]
+            task["cores"] = [core]
         if built:
-            told["built"] = list(built)
+            task["built"] = list(built)
         copy = place / "tests"
         shutil.copytree(tests, copy)
-        (copy / "task.json").write_text(json.dumps(told), encoding="utf-8")
+        (copy / "task.json").write_text(json.dumps(task), encoding="utf-8")
         argv = (str(python), "-E", "-s", "-S", str(copy / "grader" / "grade.py"), str(copy / "task.json"))
         limits = Limits(
             wall_seconds=seconds,
-            memory_bytes=SIDES * int(told["memory_bytes"]),
+            memory_bytes=SIDES * int(task["memory_bytes"]),
             processes=PROCESSES,
             disk_bytes=DISK_BYTES,
         )

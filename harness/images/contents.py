@@ -79,8 +79,8 @@ def _file(found: Contents, name: str, size: int, file: IO[bytes], *, inside: boo
     if _TRACE.fullmatch(name) or _CACHE.fullmatch(name):
         found.traces.append(name)
     for pattern in (_WHEEL, _SDIST):
-        if told := pattern.fullmatch(name):
-            found.distributions.add((canonicalize_name(told[1]), told[2], name))
+        if match := pattern.fullmatch(name):
+            found.distributions.add((canonicalize_name(match[1]), match[2], name))
     archive = _ARCHIVE.fullmatch(name) and not inside
     known = (_METADATA, _LOOSE, _PACK)
     if size > LARGEST or not (archive or any(pattern.fullmatch(name) for pattern in known)):

@@ -21,7 +21,7 @@ NATIVE_FUNCTIONS = 200
 LARGEST = 2**62
 
 HWCAPS = ("AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "ERMS", "FSRM")
-"""Features of processors that glibc must not use: valgrind lacks the first ones, and with the last ones a
+"""Features of processors that glibc must not use: valgrind does not have the first ones, and with the last ones a
 copy is one `rep movsb`, whose instructions say nothing of its work. With them off, glibc chooses the same
 functions on every processor with AVX2. Names since glibc 2.33; before, some end in '_Usable'."""
 CALLED = "PyObject_Call"
@@ -73,7 +73,7 @@ class Callgrind:
             f"--callgrind-out-file={outbox / 'c.%p'}",
         )
 
-    def told(self, report: ProbeReport, outbox: Path) -> ProbeReport:
+    def with_counts(self, report: ProbeReport, outbox: Path) -> ProbeReport:
         """The report with counts by function; a file that cannot be read gives none."""
         return report.model_copy(update={"items": [_with_functions(item, outbox) for item in report.items]})
 

@@ -73,8 +73,8 @@ class Counter:
         counts = {}
         for side, item in items.items():
             if item is None or item.outcome != "passed" or not item.instructions:
-                told = f"{item.outcome}: {item.message}" if item else "it was not run"
-                pair.problem = f"{side}, seed {seed}: {told}"[:MESSAGE_CHARACTERS]
+                said = f"{item.outcome}: {item.message}" if item else "it was not run"
+                pair.problem = f"{side}, seed {seed}: {said}"[:MESSAGE_CHARACTERS]
                 return
             counts[side] = median_low(item.instructions)
         pair.seeds.append(SeedCount(seed=seed, ir_base=counts["base"], ir_head=counts["head"]))
@@ -153,7 +153,7 @@ def by_function(
 
     Args:
         whole: counts of the whole call, by side.
-        inside: counts inside the patch's functions, by side; a side may lack.
+        inside: counts inside the patch's functions, by side; a side may be missing.
         targets: names of the functions of the patch.
     """
     found = []

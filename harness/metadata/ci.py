@@ -49,14 +49,14 @@ class Ci:
     files: list[str] = field(default_factory=list)
     """Requirement files given to pip, relative to the tree."""
     extras: list[str] = field(default_factory=list)
-    """Extras of the package that pip was told to install."""
+    """Extras of the package that pip was asked to install."""
     system_packages: list[str] = field(default_factory=list)
     """Debian packages."""
     notes: list[str] = field(default_factory=list)
 
 
 def read_ci(tree: Path) -> Ci:
-    """What Travis, CircleCI, GitHub Actions and nox are told; workflows not about tests only where no other is."""
+    """What Travis, CircleCI, GitHub Actions and nox are to do; workflows not about tests only where no other is."""
     paths = [path for pattern in _FILES for path in sorted(tree.glob(pattern))]
     about_tests = [path for path in paths if not _NOT_TESTS.search(path.stem)]
     found = Ci()

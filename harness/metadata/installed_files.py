@@ -1,4 +1,4 @@
-"""What an installation writes beside the sources, and a checkout lacks: metadata, and modules with the version.
+"""What an installation writes beside the sources, and a checkout does not have: metadata, and modules with the version.
 
 Packages that ask for their own version (`importlib.metadata`, `pkg_resources`), for their plugins by entry points, or
 that import a module which setuptools-scm, hatch-vcs or pdm write, cannot be used from a checkout without these.

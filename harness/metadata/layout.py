@@ -134,7 +134,7 @@ def _declared(shelf: _Shelf, folders: Sequence[str], metadata: Metadata) -> list
             found.append((root, name))
     found = found or _by_names(shelf, folders, metadata.packages)
     own = [one for one in found if _is_own(one[1], metadata.name)]
-    # lists that tell nothing of names, such as those of find_packages, hold tests and tools, too
+    # lists that say nothing of names, such as those of find_packages, hold tests and tools, too
     return [one for one in found if one in own or one[1].partition(".")[0] not in _TOOLS]
 
 

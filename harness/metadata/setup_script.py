@@ -113,7 +113,7 @@ class _Reader(ast.NodeVisitor):
         self._names: dict[str, Any] = {}
 
     def visit_If(self, node: ast.If) -> None:
-        """Only the branch that an interpreter of ours would take, where that can be told."""
+        """Only the branch that an interpreter of ours would take, where that is known."""
         decided = _decide(node.test)
         for child in node.body if decided is not False else []:
             self.visit(child)

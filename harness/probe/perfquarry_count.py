@@ -21,7 +21,7 @@ open_file = open
 SMALL = range(1, 480, 16)  # bytes: one length for each class of sizes of Python's allocator
 FILLED = 37  # objects of each class by which the allocator's state differs from one counted call to the next
 TAIL = 200  # bytes in which a file's sum stands, at its end
-EMPTY_CALLS = 5  # calls of nothing, the last of which tells what counting itself costs
+EMPTY_CALLS = 5  # calls of nothing, the last of which shows what counting itself costs
 
 
 class CountMode(Mode):

@@ -1,7 +1,7 @@
 """Describes live values as JSON from which `testgen.replay` can write the expression that builds them anew.
 
 JSON's own values stand for themselves, a list for a list; everything else is an object with
-"kind". Instances of the tree's own classes are told by how they were made and what was called on
+"kind". Instances of the tree's own classes are described by how they were made and what was called on
 them since, by their contents, and by their state: the host chooses. Python 3.6 to 3.14, standard library only.
 """
 
@@ -169,7 +169,7 @@ class Describer(object):
         return {"kind": "array", "dtype": value.dtype.str, "shape": list(value.shape), "items": flat}
 
     def instance(self, value, kind):
-        """An instance of the tree's own: as many ways to build it anew as can be told."""
+        """An instance of the tree's own: as many ways to build it anew as can be described."""
         described = dict(importable(kind), kind="object", classes=[])
         for base in kind.__mro__:
             if self.is_own(base):

@@ -64,7 +64,7 @@ class Histories(object):
         if name == "__init__":
             if id(value) not in self._known and self._functions.is_own(type(value)) and len(self._known) < INSTANCES:
                 history = self._known[id(value)] = History(value)
-                history.made = self._told(history, frame)
+                history.made = self._arguments(history, frame)
             return
         history = self.of(value)
         if history is None or history.broken or name in READING or self.is_inside(frame.f_back, value):
@@ -73,11 +73,11 @@ class Histories(object):
         if kind == "setter":
             history.broken = "its attributes were set"
         elif kind == "method":
-            history.calls.append([name] + self._told(history, frame))
+            history.calls.append([name] + self._arguments(history, frame))
             if len(history.calls) > CALLS or history.size > self._values:
                 history.broken = "its history is too long"
 
-    def _told(self, history, frame):
+    def _arguments(self, history, frame):
         """Arguments of a call without the instance; where they cannot be described, neither can the history."""
         describer = self.describer()
         try:

@@ -269,7 +269,7 @@ class Loop(object):
             except BaseException as raised:
                 error = raised
             self._armed = False
-        except GaveUp as raised:  # the alarm fell between the end of the call and this
+        except GaveUp as raised:  # the alarm came between the end of the call and this
             error = raised
         self._armed = False
         if limit and set_timer:

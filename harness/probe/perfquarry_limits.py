@@ -1,7 +1,7 @@
 """Time limits of which seconds do not count for which a thread was ready but had no processor.
 
 The kernel counts those of each thread (/proc/self/task/*/schedstat, second number, nanoseconds). Where
-it does not tell, wall time alone counts. Python 3.6 to 3.14, standard library only.
+it does not say, wall time alone counts. Python 3.6 to 3.14, standard library only.
 """
 
 import os

@@ -53,7 +53,7 @@ class LoadedScript(object):
         self._loop = loop
         _, error, late = loop.guarded(self._import)
         if late or error is not None:  # an exception may count as false
-            self._failure = "timeout" if late else "error", late or self._told(error)
+            self._failure = "timeout" if late else "error", late or self._traceback(error)
 
     def _import(self):
         name = self.nodeid.replace("-", "_")
@@ -93,7 +93,7 @@ class LoadedScript(object):
             self._phase = ""
             return "passed", "", seconds
         outcome = "timeout" if late else "failed"
-        return outcome, late or self._told(error), seconds
+        return outcome, late or self._traceback(error), seconds
 
     def _whole(self):
         self.prepare()
@@ -169,7 +169,7 @@ class LoadedScript(object):
         for arguments in ({"reference": True}, {"eqcheck": True}):
             _, error, late = self._loop.guarded(lambda: self._run_test(**arguments))
             if late or error is not None:
-                return "timeout" if late else "error", late or self._told(error)
+                return "timeout" if late else "error", late or self._traceback(error)
         self._phase = ""
         return None
 
@@ -185,7 +185,7 @@ class LoadedScript(object):
         seconds["first_seconds"] = self._first_seconds or 0.0
         return dict(seconds, phase=self._phase)
 
-    def _told(self, error):
+    def _traceback(self, error):
         """The end of its traceback, from the script on."""
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         own = [number for number, line in enumerate(lines) if self._file in line]

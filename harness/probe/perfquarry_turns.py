@@ -1,4 +1,4 @@
-"""Runs items when told to: base and head are loaded side by side and take turns (mode 'turns').
+"""Runs items when asked to: base and head are loaded side by side and take turns (mode 'turns').
 
 Requests are lines of the pipe `channel.ask`, answers lines of `channel.answer`, JSON both. The first answer is
 {"ready": {node: kind}}; requests are
@@ -116,11 +116,11 @@ class Turning(Loop):
             self.mode.draw(rest[0])
             item.drawn = rest[1] if rest[1:] else None
         if verb == "call":
-            return told(item.execute(item))
+            return answer_of(item.execute(item))
         done = item.step(getattr(item, PARTS[verb]))
         if verb == "prepare":
             self.mode.make_ready()
-        return dict(told(done), seeds=item.seeds)
+        return dict(answer_of(done), seeds=item.seeds)
 
     def _turn(self, item, untimed, phases):
         item.drawn, samples = None, []
@@ -128,9 +128,9 @@ class Turning(Loop):
             self.mode.draw(phase)
             done = item.execute(item)
             if done[0] != "passed":
-                return told(done)
+                return answer_of(done)
             samples.append(done[2])
-        return dict(told(done), samples=samples[untimed:])
+        return dict(answer_of(done), samples=samples[untimed:])
 
     def _warm(self, item, calls, drawn=None):
         item.drawn = drawn
@@ -141,7 +141,7 @@ class Turning(Loop):
             first = answer.get("first")
             own = OwnTime()
             done = item.execute(item)
-            answer = dict(told(done), busy=max(own.seconds(), done[2]))
+            answer = dict(answer_of(done), busy=max(own.seconds(), done[2]))
             answer["first"] = answer["seconds"] if first is None else first
             if answer["outcome"] != "passed":
                 break
@@ -158,7 +158,7 @@ class Turning(Loop):
 PARTS = {"prepare": "prepare", "run": "call", "finish": "finish"}
 
 
-def told(done):
+def answer_of(done):
     """An answer of what `execute` or `step` returned."""
     outcome, message, seconds = done
     return {"outcome": outcome, "message": message, "seconds": seconds}

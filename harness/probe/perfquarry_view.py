@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 NODES = 500000  # values looked at in one result
-PLAIN = ("datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress")  # modules of types that repr() tells
+PLAIN = ("datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress")  # modules of types that repr() shows
 
 
 class View(object):

@@ -3,7 +3,7 @@
 It runs in the target's environment: Python 3.6 to 3.14, pytest 3.6 to 9 (none without tests),
 nothing else of ours but the modules beside it. The request is `harness.contracts.ProbeRequest`
 plus 'tree', 'source_roots', 'result', and the folders 'store' and 'references' (empty: none). The
-result file gets one JSON object a line, as things happen, so that a process that dies tells how
+result file gets one JSON object a line, as things happen, so that a process that dies shows how
 far it came: {"begin": node}, {"item": ProbeItem}, {"lines": ..}, {"collect": ..}, {"skipped": ..} and {"end": ..}
 as the last one.
 
@@ -28,7 +28,7 @@ AGAIN = "\n"  # ends the context of a second call; node ids have none
 class Coverage(Mode):
     """Lines of the `include` files executed in the setup and the call of each test, threads included.
 
-    Scripts are called twice, and the lines of the second call told apart: those of the first alone were cached.
+    Scripts are called twice, and the lines of the second call kept apart: those of the first alone were cached.
     """
 
     def __init__(self, request):

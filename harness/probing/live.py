@@ -40,7 +40,7 @@ class LiveProcess:
 
     Args:
         channel: paths of the pipes: for requests, for answers.
-        call_seconds: limit of one call, as the probe was told; 0: none.
+        call_seconds: limit of one call, as given to the probe; 0: none.
         report: what the process left, once it has ended.
     """
 
@@ -59,7 +59,7 @@ class LiveProcess:
         self._seconds = (call_seconds or DEFAULT_LIMIT) + SLACK_SECONDS
         self._read = report
         self._root = 0
-        self._told = threading.Event()
+        self._notified = threading.Event()
         self._spared: frozenset[int] = frozenset()
         self._stopped: list[int] = []
         self._done: Completed | None = None
@@ -94,7 +94,7 @@ class LiveProcess:
         if not isinstance(loaded, dict):
             raise PartnerFailed("crashed", "it did not say what it has loaded", gone=True)
         self.kinds = {str(node): str(kind) for node, kind in loaded.items()}
-        self._told.wait(SLACK_SECONDS)  # an engine may tell later than the probe what it has started
+        self._notified.wait(SLACK_SECONDS)  # an engine may say later than the probe what it has started
         if self._root:
             self._spared = frozenset(_above(self._root))
             for pid in [self._root, *descendants(self._root)]:
@@ -125,10 +125,10 @@ class LiveProcess:
         answer, outside = self._ask("turn", node, untimed, list(drawn))
         samples = answer.get("samples")
         if not isinstance(samples, list) or len(samples) != len(drawn):
-            raise PartnerFailed("crashed", "it does not tell a time of each call")
+            raise PartnerFailed("crashed", "it does not report a time of each call")
         inside = [_seconds({"each": one}, "each", outside) for one in samples]
         if sum(inside) > outside:
-            raise PartnerFailed("crashed", "it tells no times that can be")
+            raise PartnerFailed("crashed", "it reports times that cannot be")
         share = outside / (untimed + len(drawn))
         return [(one, share, share) for one in inside]
 
@@ -184,7 +184,7 @@ class LiveProcess:
 
     def _started(self, pid: int) -> None:
         self._root = pid
-        self._told.set()
+        self._notified.set()
 
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
         outside, token = 0.0, secrets.token_hex(8)
@@ -215,10 +215,10 @@ class LiveProcess:
 
 
 def _seconds(answer: Mapping[str, Any], name: str, outside: float) -> float:
-    """A time that the process tells; nothing that is no positive number, or more than passed outside, is one."""
+    """A time that the process reports; nothing that is no positive number, or more than passed outside, is one."""
     value = answer.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= outside:
-        raise PartnerFailed("crashed", "it tells no time that can be")
+        raise PartnerFailed("crashed", "it reports a time that cannot be")
     return float(value)
 
 
@@ -230,7 +230,7 @@ def _above(root: int) -> list[int]:
 
 
 def _name(pid: int) -> str:
-    """Name of its program's file, which it cannot choose; the name it gives itself where the file is not told."""
+    """Name of its program's file, which it cannot choose; the name it gives itself where the file is not shown."""
     try:
         return Path(f"/proc/{pid}/exe").readlink().name
     except OSError:

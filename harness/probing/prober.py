@@ -72,7 +72,7 @@ class Prober:
         with self._folder() as folder:
             ended = self.sandbox.run(_command(built, request, folder, limits, hash_seed, core, under=self.under))
             report = _report(folder, request, ended)
-            return self.under.told(report, folder / "out") if self.under else report
+            return self.under.with_counts(report, folder / "out") if self.under else report
 
     @contextlib.contextmanager
     def open(

@@ -1,4 +1,4 @@
-"""What the probe's mode 'record' is asked for, and what it tells: calls with their arguments."""
+"""What the probe's mode 'record' is asked for, and what it reports: calls with their arguments."""
 
 from __future__ import annotations
 

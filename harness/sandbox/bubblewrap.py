@@ -26,7 +26,7 @@ from perfquarry.harness.sandbox.supervise import supervise
 from perfquarry.harness.sandbox.task_limit import TaskGroup, resource_limit
 from perfquarry.harness.sandbox.tree import descendants
 
-# Runs inside: sets the limits, waits for our word, and tells how much processor time its child
+# Runs inside: sets the limits, waits for our word, and reports how much processor time its child
 # took (times), which the kernel does not pass on through the namespace's own init. It talks through
 # what was standard input, a socket (a shell can only name descriptors below 10); the command gets
 # none of it. Without the word nothing is run: a parent killed while bubblewrap starts cannot take it along,
@@ -233,7 +233,7 @@ class _Lifeline:
     def started(self, pid: int) -> None:
         """Takes hold of the namespace's first process (when it is gone, all others are) and lets the shell go on.
 
-        Then the command's owner is told which process was started.
+        Then the command's owner gets to know which process was started.
         """
         self._theirs.close()
         self._socket.settimeout(START_SECONDS)

@@ -21,7 +21,7 @@ DU_SECONDS = 30.0
 
 
 class DiskMeter:
-    """Tells when folders hold more than `limit` bytes on disk.
+    """Notices when folders hold more than `limit` bytes on disk.
 
     Args:
         folders: those the program may write to; what lies there at the start counts.
@@ -88,10 +88,10 @@ def _bytes_below(folder: Path, most: int) -> int:
     # nested more deeply than paths reach, perhaps to hide something
     command = ["du", "-s", "-k", "--", str(folder)]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DU_SECONDS).stdout
+        printed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DU_SECONDS).stdout
     except subprocess.TimeoutExpired:  # more is made than can be counted
         return most + 1
-    return int(told.split()[0]) * 1024 if told else 0
+    return int(printed.split()[0]) * 1024 if printed else 0
 
 
 def _scanned_bytes(folder: Path, most: int) -> int:

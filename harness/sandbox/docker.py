@@ -31,24 +31,24 @@ from perfquarry.harness.sandbox.supervise import DRAIN_SECONDS, TICK
 from perfquarry.harness.sandbox.tree import descendants
 
 # Runs inside, beside the command. It removes what image and engine put into the environment and
-# sets limits. What the container's control group has counted it tells for every line we send, and
+# sets limits. What the container's control group has counted it reports for every line we send, and
 # at the end; when our end of standard input is closed (we crashed), it ends everything. The
 # command gets none of its descriptors.
 INSIDE = """
 exec 3<>"$1" 4>&2 5<&0 </dev/null 2>/dev/null
 unset $2
 ulimit -c 0; ulimit -f "$3"; ulimit -v "$4"; shift 4
-tell() {
+report() {
     for file in cpuacct/cpuacct.usage pids/pids.events memory/memory.oom_control cpu.stat pids.events memory.events; do
         [ -r "/sys/fs/cgroup/$file" ] || continue
         while read -r line; do echo "${file##*/} $line"; done <"/sys/fs/cgroup/$file"
     done >&3
 }
-(while read -r _; do tell; done; kill -s KILL -- -1) <&5 >/dev/null 4>&- &
+(while read -r _; do report; done; kill -s KILL -- -1) <&5 >/dev/null 4>&- &
 exec 5<&-
 (exec "$@" 2>&4 3>&- 4>&-)
 code=$?
-tell
+report
 exit $code
 """
 REPORT = "/dev/perfquarry-report"

@@ -88,7 +88,7 @@ def within(path: Path, folders: Iterable[Path]) -> bool:
 def closed_to_namespaces(path: Path) -> bool:
     """Whether a folder above it keeps out whoever has only this user's own rights.
 
-    In a user namespace, root has no power over files of users that the namespace lacks: neither can what is there
+    In a user namespace, root has no power over files of users that are not in the namespace: neither can what is there
     be reached, nor can it be covered. The same is true of what is gone: sockets of others come and go.
     """
     mine, groups = os.geteuid(), {os.getegid(), *os.getgroups()}

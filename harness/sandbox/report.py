@@ -16,7 +16,7 @@ PIPE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Figures:
-    """What the control groups of one container have counted; zero where they do not tell."""
+    """What the control groups of one container have counted; zero where they do not say."""
 
     cpu_seconds: float
     exceeded: Exceeded

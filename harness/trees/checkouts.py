@@ -50,7 +50,7 @@ class Checkouts:
         folders; a symbolic link that leads out of the tree is a file that holds the link's text.
 
         Returns:
-            The folder, or MISSING_OBJECTS when the clone lacks a part of the commit.
+            The folder, or MISSING_OBJECTS when a part of the commit is missing in the clone.
 
         Raises:
             GitFailed: git failed for another reason.

@@ -1,4 +1,4 @@
-"""git's commands on a clone, with missing objects told apart from other failures."""
+"""git's commands on a clone, with missing objects kept apart from other failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from perfquarry.data.errors import GitFailed
 from perfquarry.data.git import git_of
 
-# what git says when the clone lacks the object (shallow, partial or damaged clones)
+# what git says when the object is missing in the clone (shallow, partial or damaged clones)
 _MISSING = (
     "unable to read",
     "not a tree object",
@@ -27,14 +27,14 @@ _MISSING = (
 
 
 class MissingObjects(Exception):
-    """The clone lacks an object; the text is git's."""
+    """An object is missing in the clone; the text is git's."""
 
 
 def git(clone: Path, *arguments: str, env: Mapping[str, str] | None = None, given: bytes = b"") -> bytes:
     """Standard output of a git command on a clone, bare or not; `given` is its standard input.
 
     Raises:
-        MissingObjects: the clone lacks an object that the command needs.
+        MissingObjects: an object that the command needs is missing in the clone.
         GitFailed: any other failure.
     """
     with tempfile.TemporaryFile() as file:  # a pipe could fill while git fills its own

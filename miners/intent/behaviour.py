@@ -20,7 +20,7 @@ _SPECIAL = (
     ("__bool__", "__nonzero__"),
     ("__contains__", "__len__", "__lt__", "__le__", "__gt__", "__ge__", "__reduce__", "__iter__", "__getitem__"),
 )
-"""Methods that syntax and built-ins call, by what they tell: users depend on them without naming them."""
+"""Methods that syntax and built-ins call, by what they answer: users depend on them without naming them."""
 STRONG, WEAK = 1.0, 0.5
 
 
@@ -63,7 +63,7 @@ def _of_module(
     elsewhere = set().union(new.bound, *(one.bound for one in heads))
     for name in sorted(public - new.defined):
         owner, _, last = name.rpartition(".")
-        # a name that is bound to something else, moved, or inherited is still there; of a class that went one row tells
+        # a name that is bound to something else, moved, or inherited is still there; of a class one row is enough
         if name in elsewhere if not owner else (owner not in new.bases or last in new.members(owner)):
             continue
         foreign = owner and set(new.lineage(owner)) - set(new.bases) - {"object"}
@@ -121,7 +121,7 @@ def _of_class(path: str, owner: str, old: Surface, new: Surface) -> Iterator[Eff
 
 
 def _of_special(names: Mapping[str, str], path: str, owner: str, old: Surface, new: Surface) -> Iterator[Effect]:
-    """Of methods that tell the same: a class rarely changes one of them alone."""
+    """Of methods that answer the same: a class rarely changes one of them alone."""
     inherited, left = old.members(owner), new.members(owner)
     text = bool(set(names.values()) & set(_TEXTS))
     gone = [one for one in names if one in old.bodies and one not in new.bodies and names[one] not in left]

@@ -35,10 +35,10 @@ def opinion_of(title: str, message: str, effects: Iterable[Effect]) -> IntentOpi
     """
     found = sorted(effects, key=lambda one: -one.weight)
     meant, why = _purpose(title, message)
-    told = [one.text for one in found[:_MOST]]
+    texts = [one.text for one in found[:_MOST]]
     if sum(one.weight for one in found) >= 1:
-        return IntentOpinion("behaviour_changed", [*told, why])
-    return IntentOpinion("intended" if meant else "side_effect", [why, *told])
+        return IntentOpinion("behaviour_changed", [*texts, why])
+    return IntentOpinion("intended" if meant else "side_effect", [why, *texts])
 
 
 def _purpose(title: str, message: str) -> tuple[bool, str]:

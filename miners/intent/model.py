@@ -56,5 +56,5 @@ def opinion_in(answer: IntentAnswer, patch: str) -> IntentOpinion | None:
     verified, unverified = looked_up(answer.evidence, patch)
     if not verified:
         return None
-    told = [answer.why, *answer.noticed, *(f"quote that is not in the diff: {one}" for one in unverified)]
-    return IntentOpinion(answer.intent, [" ".join(visible(one).split())[:_WHY] for one in told if one.strip()])
+    evidence = [answer.why, *answer.noticed, *(f"quote that is not in the diff: {one}" for one in unverified)]
+    return IntentOpinion(answer.intent, [" ".join(visible(one).split())[:_WHY] for one in evidence if one.strip()])

@@ -108,8 +108,8 @@ def _bind(surface: Surface, name: str, owner: str) -> None:
 def _function(surface: Surface, node: _Function, name: str, owner: str) -> None:
     surface.functions[name] = tuple(_parameters(node, method=bool(owner)))
     first = node.body[0]
-    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    surface.bodies[name] = "\n".join(ast.dump(one) for one in node.body[told:])
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    surface.bodies[name] = "\n".join(ast.dump(one) for one in node.body[documented:])
     values = (one.value for one in ast.walk(node) if isinstance(one, ast.Return | ast.Yield | ast.YieldFrom))
     if any(value is not None for value in values):
         surface.returning.add(name)

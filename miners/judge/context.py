@@ -96,7 +96,7 @@ class _Function(NamedTuple):
 
 
 def context_of(clone: Path | None, change: Change, tokens: int, discussion: Discussion | None = None) -> Context:
-    """What fits into `tokens`; the diff alone without a clone, or as far as the clone lacks objects."""
+    """What fits into `tokens`; the diff alone without a clone, or as far as objects are missing in the clone."""
     change = _whole(clone, change)
     hunks = hunks_of(change.patch)
     message = fit([Piece(part, -at, "") for at, part in enumerate(_paragraphs(change.message))], int(_MESSAGE * tokens))
@@ -125,7 +125,7 @@ def _whole(clone: Path | None, change: Change) -> Change:
     stamp = Stamp(repo=change.repo, stage_version=change.stage_version, config_hash=change.config_hash)
     try:
         found = next(crawl(clone, stamp, MineSettings(patch_limit=_WHOLE_PATCH), only=[change.head_sha]), change)
-    except (GitFailed, InputError):  # objects lack
+    except (GitFailed, InputError):  # objects are missing
         return change
     return found if found.patch else change
 
@@ -138,7 +138,7 @@ def _functions(clone: Path, change: Change, hunks: Sequence[PatchHunk]) -> list[
             if function.change == "modified" and function.name != MODULE:
                 by_path[function.path].append(function)
         files = sides(clone, change, by_path)
-    except GitFailed:  # objects lack
+    except GitFailed:  # objects are missing
         return []
     found = []
     for file in files:
@@ -171,7 +171,7 @@ def _calls(clone: Path, sha: str, functions: Sequence[_Function]) -> list[str]:
     options = ("-n", "-I", "-w", "-F", "-z", *patterns, sha, "--", *_SEARCHED)
     try:
         listing = git_of(clone).output("grep", *options, doing=f"looking for calls in {sha}")
-    except GitFailed:  # nothing found, or the clone lacks blobs
+    except GitFailed:  # nothing found, or blobs are missing in the clone
         return []
     return list(_chosen(listing, asked, functions))
 

@@ -1,4 +1,4 @@
-"""The patch of a change as hunks of code lines, with comments, docstrings and moved lines told apart."""
+"""The patch of a change as hunks of code lines, with comments, docstrings and moved lines kept apart."""
 
 from __future__ import annotations
 

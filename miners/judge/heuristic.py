@@ -87,8 +87,8 @@ class Heuristic:
         gained = gains(self.quoted(change)) if self.quoted else []
         if not gained:
             return found
-        told = JudgeFinding("measured", 1.0, gained[0].line[:80])
-        return [*(finding for finding in found if finding.name != "measured"), told]
+        measured = JudgeFinding("measured", 1.0, gained[0].line[:80])
+        return [*(finding for finding in found if finding.name != "measured"), measured]
 
     def _verdict(self, change: Change, probability: float, signals: list[Signal], reason: Reason | None) -> Verdict:
         answer: Literal["yes", "no", "unsure"] = "yes" if probability >= self.settings.yes_from else "unsure"

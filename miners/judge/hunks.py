@@ -1,4 +1,4 @@
-"""The hunks of a patch, the most telling first: what of a diff a model is shown when not all of it fits."""
+"""The hunks of a patch, the most informative first: what of a diff a model is shown when not all of it fits."""
 
 from __future__ import annotations
 

@@ -185,10 +185,10 @@ class ModelJudge:
         answers, votes, change = one.answers, one.votes, one.question.change
         usage = self.usage[change.change_id] = sum((answer.usage for answer in answers), Usage())
         costs = [answer.cost_usd for answer in answers]
-        told = self._opinion(votes) if votes else _no_opinion(answers[0], one.question.before)
+        opinion = self._opinion(votes) if votes else _no_opinion(answers[0], one.question.before)
         return Verdict(
             **self.questions.stamp.fields(),
-            **told,
+            **opinion,
             change_id=change.change_id,
             judge=self.name,
             tokens=usage.input_tokens + usage.output_tokens,
@@ -241,10 +241,10 @@ def _leading(votes: Sequence[Vote], probability: float) -> Vote:
 
 
 def _why(votes: Sequence[Vote], probability: float) -> str:
-    told = " ".join(visible(_leading(votes, probability).opinion.why).split())
+    why = " ".join(visible(_leading(votes, probability).opinion.why).split())
     if len(votes) == 1:
-        return told
-    return f"votes: {', '.join(vote.answer for vote in votes)}. {told}"
+        return why
+    return f"votes: {', '.join(vote.answer for vote in votes)}. {why}"
 
 
 def _signals(votes: Sequence[Vote], probability: float) -> list[Signal]:

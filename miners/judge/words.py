@@ -159,7 +159,7 @@ def find(title: str, message: str, comments: str) -> Iterator[JudgeFinding]:
         yield JudgeFinding("speed_elsewhere", 1.0, said[:80])
     if _SLOWER.search(head) and not _GAIN.search(_MARK.sub("", head)):
         yield JudgeFinding("slowdown", 1.0, said[:80])
-        return  # the words of speed tell how much is lost
+        return  # the words of speed say how much is lost
     if prefix := PREFIX.search(head):
         yield JudgeFinding("perf_prefix", 1.0, prefix.group(0).strip())
     for name, pattern, text, full in (

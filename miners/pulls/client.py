@@ -51,7 +51,7 @@ class GitHubClient:
     identities: list[Identity]
     """As whom it is asked; each call takes the one with most left."""
     settings: PullSettings
-    told: Callable[[str], None] = lambda text: None
+    report: Callable[[str], None] = lambda text: None
     """Gets a line about each wait, about once a second while it lasts."""
     calls: Counter[str] = field(default_factory=Counter)
     """'graphql', 'rest', 'not_modified' (of rest), 'retried', 'limited'."""
@@ -162,7 +162,7 @@ class GitHubClient:
         if until > time.time():
             log.info("GitHub's rate limit (%s, %s): waiting %.0f s", resource, identity.name, until - time.time())
         while (left := until - time.time()) > 0:
-            self.told(f"GitHub's rate limit ({resource}, {identity.name}): {left:.0f} s left")
+            self.report(f"GitHub's rate limit ({resource}, {identity.name}): {left:.0f} s left")
             pause = min(left, 1.0)
             time.sleep(pause)
             self.waited += pause
@@ -175,26 +175,26 @@ class GitHubClient:
         listed = body.get("errors")
         errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         message = "; ".join(str(one.get("message", "")) for one in errors) or str(body.get("message") or "")
-        told = without_secrets(f"HTTP {error.status}: {message}"[:300])
+        words = without_secrets(f"HTTP {error.status}: {message}"[:300])
         if _is_limit(error.status, errors, message, headers):
             self._block(identity, resource, message, headers)
-            raise _Limited(told)
+            raise _Limited(words)
         if error.status == 401:
-            self._drop(identity, told)
-            raise _Limited(told)
+            self._drop(identity, words)
+            raise _Limited(words)
         data = body.get("data")
         if errors and all(one.get("type") == "NOT_FOUND" for one in errors) and isinstance(data, dict):
             if data.get("repository", ...) is None:
                 raise InputError(f"GitHub knows no such repository, or these keys may not see it: {message}")
             return data
         if error.status >= 500 or _may_pass(errors):
-            raise _Fault(told)
+            raise _Fault(words)
         if error.status == 404:
-            raise InputError(f"GitHub knows no such repository, or these keys may not see it ({told})")
-        raise GithubFailed(f"GitHub refuses what we ask: {told}")
+            raise InputError(f"GitHub knows no such repository, or these keys may not see it ({words})")
+        raise GithubFailed(f"GitHub refuses what we ask: {words}")
 
     def _block(self, identity: Identity, resource: str, message: str, headers: Mapping[str, str]) -> None:
-        """As GitHub's "Best practices for using the REST API" tell under "Handle rate limit errors"."""
+        """As GitHub's "Best practices for using the REST API" say under "Handle rate limit errors"."""
         quota = identity.quota(resource)
         if (after := headers.get("retry-after", "")).isdigit():
             wait = float(after)
@@ -205,11 +205,11 @@ class GitHubClient:
             quota.secondary += 1
         quota.until = max(quota.until, time.time() + wait)
 
-    def _drop(self, identity: Identity, told: str) -> None:
-        log.warning("GitHub refuses %s (%s)", identity.name, told)
+    def _drop(self, identity: Identity, words: str) -> None:
+        log.warning("GitHub refuses %s (%s)", identity.name, words)
         self.identities.remove(identity)
         if not self.identities:
-            raise InputError(f"GitHub refuses every key in the environment ({told}): check GITHUB_TOKEN, GITHUB_APP_*")
+            raise InputError(f"GitHub refuses every key in the environment ({words}): check GITHUB_TOKEN, GITHUB_APP_*")
 
 
 def _is_limit(status: int, errors: Sequence[Mapping[str, Any]], message: str, headers: Mapping[str, str]) -> bool:
@@ -221,6 +221,6 @@ def _is_limit(status: int, errors: Sequence[Mapping[str, Any]], message: str, he
 
 
 def _may_pass(errors: Sequence[Mapping[str, Any]]) -> bool:
-    """Errors of GitHub's own machinery: they have no type, or tell of a timeout."""
+    """Errors of GitHub's own machinery: they have no type, or speak of a timeout."""
     words = ("something went wrong", "timeout", "timed out", "couldn't respond")
     return any(any(word in str(one.get("message", "")).lower() for word in words) for one in errors)

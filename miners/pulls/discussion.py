@@ -71,8 +71,8 @@ class Discussions:
         """Its own by title, and those that it is linked with."""
         own = [commit.title for commit in pull.commits[:_COMMITS]]
         others = self.titles(pull.linked_commits[:_COMMITS])
-        told = [("Commits", own if len(own) > 1 else []), ("Linked commits", others)]
-        return [Piece("\n".join([f"{name}:", *titles]), -1.5, name) for name, titles in told if titles]
+        groups = [("Commits", own if len(own) > 1 else []), ("Linked commits", others)]
+        return [Piece("\n".join([f"{name}:", *titles]), -1.5, name) for name, titles in groups if titles]
 
 
 def _about(pull: Pull) -> list[Piece]:

@@ -40,7 +40,7 @@ class Joining:
     Args:
         graph: the branch's history.
         pulls: `JOIN_COLUMNS` of the pull requests. Of two with one number or commit the first counts; where its
-            merge is not on the branch, the second tells where it is.
+            merge is not on the branch, the second says where it is.
         policy: which of them go on; with 'all', commits without any go on, too.
         labels: see `policies.rejection`.
         places: folders and modules that are the package (`miners.roles`).
@@ -58,11 +58,11 @@ class Joining:
         self._pulls: dict[str, _Known] = {}
         elsewhere: dict[int, Mapping[str, Any]] = {}
         placed: set[int] = set()
-        for told in pulls:
-            sha, number = told["merge_sha"], told["number"]
-            if told["state"] != "merged" or number in placed:
+        for row in pulls:
+            sha, number = row["merge_sha"], row["number"]
+            if row["state"] != "merged" or number in placed:
                 continue
-            pull = elsewhere.setdefault(number, told)
+            pull = elsewhere.setdefault(number, row)
             if sha in graph.commits and sha not in self._pulls:
                 self._pulls[sha] = self._known(pull, sha, labels)
                 placed.add(number)
@@ -93,7 +93,7 @@ class Joining:
         if known and base:
             try:
                 yield self._joined(widened(clone, change, base, known.title, settings, self._places), known)
-            except GitFailed:  # objects lack: the parts are rejected, so the series is, too
+            except GitFailed:  # objects are missing: the parts are rejected, so the series is, too
                 yield _decided(change, Reason.MISSING_OBJECTS, pull_number=known.number)
 
     @staticmethod
@@ -112,7 +112,7 @@ class Joining:
         )
 
     def _find_series(self, last: str, known: _Known) -> None:
-        """A rebase put the pull request's commits on the branch one by one: their titles tell.
+        """A rebase put the pull request's commits on the branch one by one: their titles show it.
 
         GitHub shortens long titles with an ellipsis; merges within the pull request are not rebased.
         """

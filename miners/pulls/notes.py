@@ -52,7 +52,7 @@ class ReleaseNotes:
     def _files(self) -> list[tuple[str, str]]:
         try:
             files = [one for one in tree_files(self._clone, self._ref) if one.size <= _LARGEST]
-        except GitFailed:  # objects lack: no notes
+        except GitFailed:  # objects are missing: no notes
             return []
         contents = contents_of(self._clone, [one for one in files if _FILE.fullmatch(one.path)])
         return [(path, text(content)) for path, content in sorted(contents.items())]

@@ -75,7 +75,7 @@ def gains(results: Sequence[QuotedResult], least: float = 1.05) -> list[QuotedRe
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Numbered]:
-    """Lines that tell both sides: asv's and pyperf's comparisons."""
+    """Lines that give both sides: asv's and pyperf's comparisons."""
     for number, line in enumerate(lines):
         if asv := _ASV.match(line[:_LINE]):
             yield number, _pair("asv", asv["name"].strip(), asv["before"], asv["after"], line)
@@ -119,8 +119,8 @@ def _timeits(lines: Sequence[str]) -> Iterator[Numbered]:
         if timed := _TIMEIT.search(line):
             by_side[side].append((number, statement, timed["first"] or timed["best"]))
             statement = ""
-        elif told := _STATEMENT.search(line):
-            statement = told["code"].strip()
+        elif named := _STATEMENT.search(line):
+            statement = named["code"].strip()
         elif len(line) <= 80 and not line.startswith((">>>", "In [")):
             words = {"before": bool(_BEFORE.search(line)), "after": bool(_AFTER.search(line))}
             side = next((name for name in words if words[name] and sum(words.values()) == 1), side)
@@ -142,12 +142,12 @@ def _prose(lines: Sequence[str]) -> Iterator[Numbered]:
         if arrow := _ARROW.search(line):
             yield number, _pair("prose", (arrow["name"] or "").strip(), arrow["before"], arrow["after"], line)
         elif factor := _FACTOR.search(line) or _FACTOR_OF.search(line):
-            yield number, _told(float(factor["factor"]), line)
+            yield number, _of_factor(float(factor["factor"]), line)
         elif percent := _PERCENT.search(line):
-            yield number, _told(1 / (1 - float(percent["percent"]) / 100), line)
+            yield number, _of_factor(1 / (1 - float(percent["percent"]) / 100), line)
 
 
-def _told(speedup: float, line: str) -> QuotedResult:
+def _of_factor(speedup: float, line: str) -> QuotedResult:
     return QuotedResult(form="prose", speedup=round(speedup, 4) if speedup > 0 else None, line=line.strip())
 
 

@@ -20,7 +20,7 @@ def widened(
     """The change from `base_sha` to the head of `change`; kept, or rejected as the crawl would.
 
     Raises:
-        GitFailed: objects of one of them lack.
+        GitFailed: objects of one of them are missing.
     """
     doing = f"reading the commits {base_sha}..{change.head_sha}"
     answer = git_of(clone).output(*NAMES_OF_TREES, *PATCH, *DIFF_OPTIONS, base_sha, change.head_sha, doing=doing)

@@ -1,1 +1,1 @@
-"""Who calls whom in a tree, as far as its sources tell without running anything."""
+"""Who calls whom in a tree, as far as its sources show without running anything."""

@@ -16,7 +16,7 @@ _LOOP = re.compile(r"(?:[A-Z0-9]+|@\w+@)_(\w+)")
 _QUOTED = re.compile(r"['\"](\w{3,})['\"]")
 K = TypeVar("K")
 _COMMON = 12
-"""A C name with more definitions elsewhere tells nothing."""
+"""A C name with more definitions elsewhere says nothing."""
 
 
 @dataclass

@@ -187,7 +187,7 @@ class _Edges:
 
     def _namesakes(self, name: str, before: Value | None) -> Iterator[tuple[Node, int]]:
         if before is not None and before.kind in ("module", "native"):
-            return  # a module lacks it: not ours
+            return  # it is not in the module: not ours
         found = self._methods.get(name, ())
         if len(found) <= _NAMESAKES:
             yield from ((node, LIKELY) for node in found)

@@ -24,7 +24,7 @@ RESERVED = frozenset({"made", "restored", "exhausted", "calls", "setup", "experi
 
 
 class Unwritable(Exception):
-    """A recording from which no expression can be written: it lacks what is asked for, or is no recording."""
+    """A recording from which no expression can be written: what is asked for is missing, or it is no recording."""
 
 
 @dataclass

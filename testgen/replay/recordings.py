@@ -44,10 +44,10 @@ class Recordings:
         counts: dict[tuple[str, str], int] = {}
         for one in self.missed:
             counts[one.function, one.reason] = counts.get((one.function, one.reason), 0) + one.count
-        told = [
+        lines = [
             f"{name or 'tests'}: {why} ({count})" for (name, why), count in sorted(counts.items(), key=lambda x: -x[1])
         ]
-        return "; ".join([*told[:10], *self.troubles[:3]])
+        return "; ".join([*lines[:10], *self.troubles[:3]])
 
 
 def record(case: Case) -> Recordings:

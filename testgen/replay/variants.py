@@ -88,7 +88,7 @@ class Survey:
         return times[side] if least <= self._settings.call_seconds else None
 
     def gain(self, replay: Replay) -> float:
-        """Base over head; 0 where it cannot be told."""
+        """Base over head; 0 where it is not known."""
         base, head = self.seconds(replay), self.seconds(replay, "head")
         return base / max(head, 1e-9) if base is not None and head is not None else 0.0
 
@@ -122,7 +122,7 @@ class Survey:
         return replace(replay, rounds=max(1, math.ceil(rounds)))
 
     def is_timeable(self, replay: Replay, like: Replay) -> bool:
-        """Whether its rounds last long enough; of cached calls the trial tells."""
+        """Whether its rounds last long enough; of cached calls the trial shows it."""
         if self.is_cached(replay):
             return not replay.shared
         share = len(replay.calls) / len(like.calls)
@@ -137,7 +137,7 @@ def choose(case: Case, groups: Sequence[Sequence[Replay]]) -> list[Replay]:
     """Replays worth a trial: calls as recorded, of each function in turn, then those of them that seem to gain most.
 
     Args:
-        groups: verified single calls by function, the most telling function first.
+        groups: verified single calls by function, the most informative function first.
     """
     limit = case.settings.replay.max_scripts
     functions = [_Function(case, group) for group in groups if group]

@@ -7,7 +7,7 @@ import pytest
 from sample_change import BUILDS, CHANGE, NODES, REPOSITORY, VERDICT, WORKLOADS, measured
 from simulated_timings import MACHINE, STAMP
 
-from perfquarry.curation.assembly import ChangeTexts, assemble, gain_as_a_whole, most_telling
+from perfquarry.curation.assembly import ChangeTexts, assemble, gain_as_a_whole, most_informative
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.errors import InputError
@@ -107,7 +107,7 @@ def test_a_change_gains_as_a_whole_or_is_mixed(first, second, whole):
     """Geometric mean over the workloads that it touches; what it leaves alone takes nothing from it."""
     task = assembled(measured(0, first, first) + measured(1, second))
     assert (task.status, task.reason) == ("rejected" if whole else "kept", whole)
-    assert task.timed_workloads == 2 and len(task.workloads) == 1, "what was found is told in either case"
+    assert task.timed_workloads == 2 and len(task.workloads) == 1, "what was found is reported in either case"
     if whole:
         assert "over all workloads that the change touches" in task.detail
 
@@ -135,7 +135,7 @@ def test_targets_leave_out_tests_added_functions_and_the_module():
     assert "the top level of `pkg/old.py`" in task.problem_oracle
 
 
-def test_the_problems_name_the_targets_and_tell_nothing_of_the_fix():
+def test_the_problems_name_the_targets_and_reveal_nothing_of_the_fix():
     task = assembled(measured(0, 1.5, 1.5))
     assert "`Frob.run` in `pkg/old.py`" in task.problem_oracle
     assert "`frobnicate` in `pkg/old.py`" in task.problem_realistic
@@ -169,8 +169,8 @@ def test_a_change_without_kept_workloads_says_why(timings, reason):
 def test_every_reason_of_the_stage_has_its_place():
     reasons = list(Reason)
     stage = reasons[reasons.index(Reason.WORKLOAD_FAILED) : reasons.index(Reason.MIXED)]  # mixed is of changes
-    assert [most_telling([reason]) for reason in stage] == stage
-    assert most_telling([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
+    assert [most_informative([reason]) for reason in stage] == stage
+    assert most_informative([Reason.NO_GAIN, Reason.UNSTABLE, Reason.SLOWER]) == Reason.UNSTABLE
 
 
 def test_workloads_of_another_machine_stay_out():

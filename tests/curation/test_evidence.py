@@ -224,7 +224,7 @@ def test_stable_workloads_pass_the_aa_rule_and_nothing_passes_without_effect():
 
 
 def test_turns_cancel_what_both_sides_share():
-    """Call by call the sides have the same noise of 30 %: only the ratios of turns tell a gain of 5 % from it."""
+    """Call by call the sides have the same noise of 30 %: only ratios of turns distinguish a gain of 5 % from it."""
     rows = both("w", speedup=1.05, noise=0.002, blocks=8)
     evidence = only(turned(rows))
     assert evidence.status == "kept"

@@ -69,7 +69,7 @@ def test_the_toml_says_what_harbor_reads() -> None:
     assert read["metadata"]["hidden_workloads"] == 0
 
 
-def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
+def test_the_instruction_states_the_problem_and_not_the_answer() -> None:
     whole = task(
         workload("unit-test", "t.py::a"), workload("generated", SHOWN), workload("generated", HIDDEN, "hidden")
     )
@@ -81,16 +81,16 @@ def test_the_instruction_tells_the_problem_and_not_the_answer() -> None:
     assert "t.py::a" in harbor.instruction(task(workload("unit-test", "t.py::a")))
 
 
-def test_the_grader_is_told_all_workloads_and_times_many_of_them_shorter() -> None:
+def test_the_grader_is_given_all_workloads_and_times_many_of_them_shorter() -> None:
     whole = task(workload("unit-test", "t.py::a"), workload("generated", HIDDEN, "hidden"))
     expert = ExpertFiles(("new.py",), ("old.py",), ("expert.0.b64",))
-    told = harbor.grading(whole, RUNNABLE, ["base.0.b64"], expert, MeasureSettings())
-    test, script = told["workloads"]
+    given = harbor.grading(whole, RUNNABLE, ["base.0.b64"], expert, MeasureSettings())
+    test, script = given["workloads"]
     assert (test["node"], test["script"], test["hidden"]) == ("t.py::a", False, False)
     assert (script["code"], script["script"], script["hidden"]) == (HIDDEN, True, True)
-    assert (told["base"], told["gold"], told["gold_deleted"]) == (["base.0.b64"], ["expert.0.b64"], ["old.py"])
-    assert told["schedule"]["pairs"] == 6
-    assert told["schedule"]["turn_seconds"] == 0.25
+    assert (given["base"], given["gold"], given["gold_deleted"]) == (["base.0.b64"], ["expert.0.b64"], ["old.py"])
+    assert given["schedule"]["pairs"] == 6
+    assert given["schedule"]["turn_seconds"] == 0.25
     many = whole.model_copy(update={"workloads": whole.workloads * 4})
     shorter = harbor.grading(many, RUNNABLE, ["base.0.b64"], expert, MeasureSettings())
     assert shorter["schedule"]["turn_seconds"] == 0.125

@@ -41,11 +41,11 @@ def test_templates_show_the_visible_script_and_the_functions() -> None:
     ]
 
 
-def test_a_text_that_tells_the_fix_is_rejected_but_the_templates_own_words_tell_nothing() -> None:
+def test_a_text_that_reveals_the_fix_is_rejected_but_the_templates_own_words_reveal_nothing() -> None:
     words = Fix.of(TASK, identifiers=["prefix", "results", "load_result"])
     assert {row.status for row in templates(task(), words, STAMP)} == {"kept"}
-    told = Fix.of(TASK, identifiers=["total", "results"])
-    rows = {row.setting: row for row in templates(TASK, told, STAMP)}
+    fix = Fix.of(TASK, identifiers=["total", "results"])
+    rows = {row.setting: row for row in templates(TASK, fix, STAMP)}
     assert {row.status for name, row in rows.items() if name != "fuzzy"} == {"rejected"}
     assert rows["gso"].reason == "tells_the_fix" and rows["gso"].leaks == ["identifier total"]
     assert [row.setting for row in shown(rows.values())] == ["fuzzy"]

@@ -72,7 +72,7 @@ def test_every_column_is_described(release: Path) -> None:
     assert [line for line in lines if line.split("|")[4].strip() == ""] == []
 
 
-def test_the_card_tells_the_facts(release: Path) -> None:
+def test_the_card_states_the_facts(release: Path) -> None:
     card = (release / "README.md").read_text()
     assert "| 1 | 0 | owner\\_\\_sample-0123456789 (no\\_gain) |" in card
     for words in (
@@ -179,8 +179,8 @@ def test_the_gate_finds_changed_missing_and_foreign_files(copy: Path) -> None:
     (copy / "SCHEMA.md").write_text("other")
     (copy / "CHANGELOG.md").unlink()
     (copy / "more").write_text("")
-    told = failed(copy)["checksums"]
-    assert told == [
+    found = failed(copy)["checksums"]
+    assert found == [
         "CHANGELOG.md is missing",
         "SCHEMA.md is not what was written",
         f"more is not in {files.SUMS}",
@@ -310,13 +310,13 @@ def test_plans_are_never_released_and_models_texts_come_first(task: Task) -> Non
     assert "the plan" not in row.model_dump_json()
 
 
-def test_a_task_whose_texts_all_tell_the_fix_stays_out(task: Task) -> None:
-    problems = [problem("realistic", "fine at first"), problem("realistic", "told", day=2, status="rejected")]
+def test_a_task_whose_texts_all_reveal_the_fix_stays_out(task: Task) -> None:
+    problems = [problem("realistic", "fine at first"), problem("realistic", "revealed", day=2, status="rejected")]
     assert "each of setting realistic" in why_not(candidate(task, TREE, problems=problems))
     assert why_not(candidate(task, TREE, problems=[*problems, problem("realistic", "anew", "openai:x", day=3)])) == ""
 
 
-def test_a_task_that_fell_when_measured_again_counts_when_it_is_no_longer_released() -> None:
+def test_a_task_that_failed_when_measured_again_counts_when_it_is_no_longer_released() -> None:
     def row(name: str, run: str, *held: bool) -> Revalidation:
         one = RevalidatedWorkload(workload_id="w", node="t", held=True, published=2.0)
         return Revalidation(

@@ -36,7 +36,7 @@ EXPERT = b"class Frob:\n    def run(self):\n        return _frob_memo()\n"
 
 @dataclass(frozen=True)
 class Runner:
-    """Says what it is told to say of every task."""
+    """Says what it is asked to say of every task."""
 
     gold: bool = True
     null: bool = True
@@ -319,5 +319,5 @@ def test_a_link_in_a_folder_is_refused(published: Published) -> None:
 def test_the_json_of_a_run_names_the_folder_it_is_of(published: Published) -> None:
     _, runs = gate.check(published.folder, Runner())
     assert [run.sha256 for run in runs] == [task_folders.hash_of(published.task)]
-    told = json.loads(json.dumps([run.model_dump() for run in runs]))
-    assert GoldRun.model_validate(told[0]) == runs[0]
+    written = json.loads(json.dumps([run.model_dump() for run in runs]))
+    assert GoldRun.model_validate(written[0]) == runs[0]

@@ -56,16 +56,16 @@ diff --git a/m.py b/m.py
 
 
 def test_the_fix_in_a_problem() -> None:
-    def told(text: str, message: str = "") -> list[str]:
+    def leaks(text: str, message: str = "") -> list[str]:
         return fix_in(text, PATCH, message, ["m.py::Klass.method_name"])
 
-    assert told("Make f faster; known_name, old_name, outer_name and Klass.method_name stay. It is cached.") == []
-    assert told("call new_name") == ["identifier new_name"]
-    assert told("cached = new_name(known_name)")[-1] == "line of the patch: cached = new_name(known_name)"
-    assert told("One should KEEP the answers, in a dict!", "Keep the answers in a dict\n\nNo more.") == [
+    assert leaks("Make f faster; known_name, old_name, outer_name and Klass.method_name stay. It is cached.") == []
+    assert leaks("call new_name") == ["identifier new_name"]
+    assert leaks("cached = new_name(known_name)")[-1] == "line of the patch: cached = new_name(known_name)"
+    assert leaks("One should KEEP the answers, in a dict!", "Keep the answers in a dict\n\nNo more.") == [
         "title of the commit: Keep the answers in a dict"
     ]
-    assert told("You should KEEP answers in a small dict.", "Faster\n\nkeep answers in a small dict") == [
+    assert leaks("You should KEEP answers in a small dict.", "Faster\n\nkeep answers in a small dict") == [
         "words of the commit's message: keep answers in a small dict"
     ]
     common = "+++ b/m.py\n+    raise ValueError(\n+    return result\n+    sizes.append(total)\n"

@@ -92,8 +92,8 @@ def test_a_tasks_page_shows_all_that_the_release_knows_of_it(site: Path) -> None
     counted = text_of(site, first)
     assert "Words.count: 9,000,000 → 8,000,000 instructions (1.12×)" in counted
     assert "2 more functions" in counted and "pkg/words.py::helper_8" in counted
-    fell = text_of(site, ROWS[1])
-    assert "not every workload held (no_gain)" in fell and "The release holds no timings of it" in fell
+    failed = text_of(site, ROWS[1])
+    assert "not every workload held (no_gain)" in failed and "The release holds no timings of it" in failed
 
 
 def test_the_page_of_the_dataset_says_what_was_measured_where(site: Path) -> None:
@@ -398,10 +398,11 @@ def test_a_report_adds_discrimination_and_the_best_known_result(tmp_path: Path, 
     }
     folder = report(grade(as_task(ROWS[0]), "clever", patch=PATCH, **better))
     write_site(write_release(tmp_path / "release", ROWS[:3]), report=folder)
-    told = text_of(tmp_path / "release-page", ROWS[0])
-    assert "discrimination nop < half <= expert" in told
+    shown = text_of(tmp_path / "release-page", ROWS[0])
+    assert "discrimination nop < half <= expert" in shown
     assert (
-        "best known clever: 5.00×, 1.25 [1.20, 1.30] of the expert’s speedup" in told and "The best known patch" in told
+        "best known clever: 5.00×, 1.25 [1.20, 1.30] of the expert’s speedup" in shown
+        and "The best known patch" in shown
     )
     weak = text_of(tmp_path / "release-page", ROWS[1])
     assert "discrimination no patch at all has a reward does not tell solutions apart" in weak

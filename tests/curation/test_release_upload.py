@@ -189,7 +189,7 @@ def test_files_that_are_no_part_of_the_release_are_not_sent(hub: Hub, run: Run, 
     assert hub.repositories == {}
 
 
-def test_what_is_refused_is_told_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
+def test_what_is_refused_is_reported_without_the_token(hub: Hub, run: Run, release: Path, tmp_path: Path) -> None:
     said = upload(run, release, code=1, token="hf_" + "x" * 34).stderr
     assert "InvalidToken" in said and "hf_x" not in said and "Traceback" not in said
     said = run("release", "upload", str(release), "--to", "a/b/c", code=2).stderr

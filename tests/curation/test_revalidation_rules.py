@@ -121,8 +121,8 @@ def test_tasks_are_found_among_other_files_of_a_release(tmp_path: Path) -> None:
 def test_what_a_row_says_in_words() -> None:
     row = again(("w", 2.0), ("v", 1.5))
     assert outcome(row) == "holds"
-    told = {"published_low": 1.65, "published_high": 1.75}
-    assert outcome(row.model_copy(update=told)) == "holds"
+    published = {"published_low": 1.65, "published_high": 1.75}
+    assert outcome(row.model_copy(update=published)) == "holds"
     other = row.model_copy(update={"published_low": 2.9, "published_high": 3.1, "disturbed": 0.9})
     assert outcome(other).startswith("holds; the speedup is another one here; others disturbed")
     assert outcome(again(("w", 2.0), ("v", 1.0))) == "does not hold: no_gain"

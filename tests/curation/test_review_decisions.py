@@ -53,7 +53,7 @@ def actions(decisions: Decisions, task: str) -> list[tuple[str, str]]:
     return sorted((one.reviewer, one.action) for one in decisions.opinions(task))
 
 
-def test_a_conflict_is_told_and_nothing_is_overwritten(decisions: Decisions) -> None:
+def test_a_conflict_is_reported_and_nothing_is_overwritten(decisions: Decisions) -> None:
     decisions.record("t", "ann", "accept", seen=0)
     with pytest.raises(Conflict) as conflict:
         decisions.record("t", "bob", "reject", seen=0, reason="trivial")
@@ -70,7 +70,7 @@ def test_notes_of_others_and_ones_own_steps_are_no_conflicts(decisions: Decision
     assert actions(decisions, "t") == [("ann", "accept")]
 
 
-def test_of_simultaneous_reviewers_one_wins_and_all_others_are_told(decisions: Decisions) -> None:
+def test_of_simultaneous_reviewers_one_wins_and_all_others_are_notified(decisions: Decisions) -> None:
     barrier = threading.Barrier(6)
     results: list[str] = []
 
@@ -80,14 +80,14 @@ def test_of_simultaneous_reviewers_one_wins_and_all_others_are_told(decisions: D
             decisions.record("t", name, "accept", seen=0)
             results.append("recorded")
         except Conflict:
-            results.append("told")
+            results.append("refused")
 
     threads = [threading.Thread(target=decide, args=(f"r{number}",)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(results) == ["recorded", *["told"] * 5]
+    assert sorted(results) == ["recorded", *["refused"] * 5]
     assert decisions.version("t") == len(decisions.log("t")) == 1
 
 

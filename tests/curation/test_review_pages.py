@@ -188,7 +188,7 @@ def test_bad_requests_get_a_clear_page(page: tuple[str, str], visit: Visit) -> N
     assert client.get("/static/../app.py").status_code == 404
 
 
-def test_the_page_of_a_candidate_tells_everything(page: tuple[str, str]) -> None:
+def test_the_page_of_a_candidate_shows_everything(page: tuple[str, str]) -> None:
     text = Elements(httpx.get(f"{page[0]}/tasks/{page[1]}", trust_env=False).text).text
     for part in ("1.40×", "Judge", "made anew", "Words.count", "#3", "issue 7", "removed: ", "not in list(found)"):
         assert part in text

@@ -86,7 +86,7 @@ def test_backports_are_duplicates(message: str) -> None:
     assert related([first, later], history)["b"] == {"duplicate": "blocking"}
 
 
-def test_what_lands_again_after_a_revert_is_one_task_and_the_revert_is_told() -> None:
+def test_what_lands_again_after_a_revert_is_one_task_and_the_revert_is_reported() -> None:
     first, again = task("a"), task("b", 5, title='Reapply "Sum a with a table"')
     undone = Landing(
         "e" * 40, (), 'Revert "Sum a with a table"', f"This reverts commit {'a' * 40}.", None, DAY + timedelta(days=2)
@@ -109,7 +109,7 @@ def test_tasks_on_the_same_functions_are_noted_within_a_window_only() -> None:
     assert related([one, task("b", 90, patch=OTHER_PATCH, title="Another")], []) == {"a": {}, "b": {}}
 
 
-def test_the_same_patch_elsewhere_in_the_history_is_told() -> None:
+def test_the_same_patch_elsewhere_in_the_history_is_reported() -> None:
     one = task("a")
     assert related([one], [landing(one, "1"), landing(task("b"), "1")]) == {"a": {"landed-again": "info"}}
 
@@ -125,7 +125,7 @@ def evidence(identity: str, *sessions: SessionStatistics, **fields: object) -> E
     return Evidence.model_validate(values | fields)
 
 
-def test_a_gain_of_one_workload_only_is_told() -> None:
+def test_a_gain_of_one_workload_only_is_reported() -> None:
     one = workload()
     rows = [evidence(one.workload_id), evidence("x", status="rejected", reason="no_gain")]
     assert checks(weak(task(workloads=[one]), rows, SETTINGS)) == {"single-workload": "warning"}
@@ -136,16 +136,16 @@ def test_a_gain_of_one_workload_only_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "reported"),
     [("undecided", True), ("unstable", True), ("no_gain", False), ("not_confirmed", False), ("slower", False)],
 )
-def test_what_noise_hid_is_told(reason: str, told: bool) -> None:
+def test_what_noise_hid_is_reported(reason: str, reported: bool) -> None:
     rows = [evidence(one.workload_id) for one in task().workloads]
     rows.append(evidence("x", statistics(0.7, 1.5), status="rejected", reason=reason))
-    assert ("noise" in checks(weak(task(), rows, SETTINGS))) is told
+    assert ("noise" in checks(weak(task(), rows, SETTINGS))) is reported
 
 
-def test_what_pays_for_the_gain_is_told() -> None:
+def test_what_pays_for_the_gain_is_reported() -> None:
     paying = evidence("x", statistics(0.85, 0.9), status="rejected", reason="slower")
     rows = [*(evidence(one.workload_id) for one in task().workloads), paying]
     (found,) = weak(task(overall_speedup=0.94, timed_workloads=3), rows, SETTINGS)
@@ -153,7 +153,7 @@ def test_what_pays_for_the_gain_is_told() -> None:
     assert "1 of 3" in found.evidence and "0.85×" in found.evidence and "over all 3 timed 0.94×" in found.evidence
 
 
-def test_calls_of_microseconds_are_told() -> None:
+def test_calls_of_microseconds_are_reported() -> None:
     short, longer = workload(base_seconds=8e-6), workload("t::longer", base_seconds=0.01)
     assert checks(weak(task(workloads=[short, longer]), [], SETTINGS)) == {"too-short": "info"}
     everything = [short, workload("t::other", base_seconds=2e-5)]
@@ -162,7 +162,7 @@ def test_calls_of_microseconds_are_told() -> None:
     assert "8 µs, 20 µs" in found.evidence
 
 
-def test_chance_is_told() -> None:
+def test_chance_is_reported() -> None:
     one, other = workload(), workload("tests/test_core.py::test_large")
     rows = [evidence(one.workload_id, statistics(1.5, 1.6), statistics(2.0, 2.1))]
     texts = {other.code: "def test_large():\n    data = [random.random() for _ in range(9)]\n    time.sleep(1)\n"}
@@ -204,7 +204,7 @@ def test_changes_without_an_idea_are_trivial(path: str, before: str, after: str,
     assert checks(mixed) == ({"trivial": "warning"} if kind == "compiler flag" else {})
 
 
-def test_a_change_of_numbers_only_is_told_and_code_is_not_trivial() -> None:
+def test_a_change_of_numbers_only_is_reported_and_code_is_not_trivial() -> None:
     (found,) = trivial(task(patch=patch_of("pkg/core.py", "LIMIT = compute(100)", "LIMIT = compute(5000)")))
     assert (found.subject, found.severity) == ("constant", "warning")
     assert list(trivial(task())) == []
@@ -288,16 +288,16 @@ FIX = Fix.of(
         ("it keeps the partial sums of all things", "words of the commit's message: keeps the partial sums of all"),
     ],
 )
-def test_what_tells_the_fix(text: str, leak: str) -> None:
+def test_what_reveals_the_fix(text: str, leak: str) -> None:
     assert leak in FIX.leaks_in(text)
 
 
 @pytest.mark.parametrize("text", ["total in pkg/core.py", "14096 entries", "4096.5", "#120", "aaaaaa", "a table", ""])
-def test_what_tells_nothing(text: str) -> None:
+def test_what_reveals_nothing(text: str) -> None:
     assert FIX.leaks_in(text) == []
 
 
-def test_a_visible_script_that_tells_the_fix_blocks_the_task() -> None:
+def test_a_visible_script_that_reveals_the_fix_blocks_the_task() -> None:
     scripts = [
         workload("import fast_table", source="generated", workload_id="1"),
         workload("import fast_table as it", source="generated", workload_id="2", role="hidden"),
@@ -305,8 +305,8 @@ def test_a_visible_script_that_tells_the_fix_blocks_the_task() -> None:
     found = list(leaked(task(workloads=scripts), FIX))
     assert [(one.check, one.severity) for one in found] == [("test-leak", "blocking"), ("test-leak", "info")]
     problems = templates(task(problem_oracle="Use fast_table"), FIX, STAMP)
-    (told,) = leaked(task(), FIX, problems)
-    assert (told.check, told.subject, told.severity) == ("problem-leak", "oracle (template)", "info")
+    (leak,) = leaked(task(), FIX, problems)
+    assert (leak.check, leak.subject, leak.severity) == ("problem-leak", "oracle (template)", "info")
 
 
 def test_all_checks_give_rows_and_one_that_says_that_they_were_made() -> None:

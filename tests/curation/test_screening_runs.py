@@ -110,15 +110,15 @@ def test_memos_mutations_and_chance(base: BuiltSide, prober: Prober) -> None:
 
 
 @pytest.mark.parametrize(
-    ("guards", "severity", "told"),
+    ("guards", "severity", "words"),
     [((), "blocking", "no test of the change fails"), (("test_guard",), "warning", "1 other test(s)")],
 )
 def test_a_broken_target_that_no_workload_notices(
-    base: BuiltSide, prober: Prober, guards: tuple[str, ...], severity: str, told: str
+    base: BuiltSide, prober: Prober, guards: tuple[str, ...], severity: str, words: str
 ) -> None:
     found = tried(base, prober, ["test_looks_away"], ["repeated"], guards, rounds=1)
     unnoticed = found["mutation-survives", "repeated"]
-    assert unnoticed.severity == severity and told in unnoticed.evidence
+    assert unnoticed.severity == severity and words in unnoticed.evidence
     assert found["call-depth", ""].details["depth"] == 1
 
 
@@ -142,5 +142,5 @@ def test_scripts_are_compared_with_what_the_base_computes(base: BuiltSide, probe
     )
     once = SETTINGS.model_copy(update={"rounds": 1})
     found = {item.check: item for item in try_out(one, base, prober, once, TOOLS)}
-    assert found["memo-survives"].severity == "blocking"  # all of its workloads fall to a memo
+    assert found["memo-survives"].severity == "blocking"  # a memo passes all of its workloads
     assert found["memo-survives"].subject == "script-abcdefabcdef" and "mutation-survives" not in found

@@ -153,7 +153,7 @@ def test_what_cannot_live_beside_others_is_confirmed_by_itself_from_the_start(
     assert {row.block for row in of(rows, FASTER) if row.session == 1} == set(range(6))
 
 
-def test_measuring_ends_for_what_more_pairs_would_tell_nothing_of():
+def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
     rows = [
         *session_rows("hopeless", 1, blocks=6),
         *session_rows("slower", 1, blocks=6, speedup=0.5),

@@ -155,7 +155,7 @@ def test_the_next_of_several_to_come_finds_the_tables_made(url: str, tmp_path: P
     assert list((tmp_path / "signs").iterdir()) == []
 
 
-def test_signs_of_the_dead_are_told_once(tmp_path: Path) -> None:
+def test_signs_of_the_dead_are_reported_once(tmp_path: Path) -> None:
     alive = SignOfLife(tmp_path, "alive")
     (tmp_path / "ended").touch()
     assert list(dead(tmp_path)) == ["ended"]

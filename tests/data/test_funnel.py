@@ -114,7 +114,7 @@ def test_a_stage_takes_in_what_the_one_before_kept(store: TableStore) -> None:
     assert count(store, "build") == (2, 0, {}, 2)
 
 
-def test_a_build_is_kept_when_both_sides_are_and_else_falls_for_the_base_first(store: TableStore) -> None:
+def test_a_build_is_kept_when_both_sides_are_and_else_rejected_for_the_base_first(store: TableStore) -> None:
     store.append([made for number in range(5) for made in (row(Change, f"c{number}"), row(Verdict, f"c{number}"))])
     store.append([row(Build, "c0", side="head"), row(Build, "c0", side="base")])
     store.append([row(Build, "c1", "build_failed", side="head"), row(Build, "c1", "no_interpreter", side="base")])
@@ -123,7 +123,7 @@ def test_a_build_is_kept_when_both_sides_are_and_else_falls_for_the_base_first(s
     assert count(store, "build") == (5, 1, {"import_failed": 1, "no_interpreter": 1}, 2)
 
 
-def test_a_change_without_a_kept_workload_falls_for_the_most_telling_reason(store: TableStore) -> None:
+def test_a_change_without_a_kept_workload_is_rejected_for_the_most_informative_reason(store: TableStore) -> None:
     store.append(through_builds("c0", "c1", "c2", "c3", "c4"))
     store.append(
         [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfquarry.data.records import HELP, MEANING, TELLING, Reason
+from perfquarry.data.records import HELP, INFORMATIVE, MEANING, Reason
 
 
 def test_every_reason_has_a_meaning() -> None:
@@ -15,4 +15,4 @@ def test_every_rejection_before_measuring_says_what_would_help() -> None:
     early = set(reasons[: reasons.index(Reason.UNPARSABLE)]) | {Reason.NO_WORKLOADS, Reason.MODULE_MISSING}
     assert early <= set(HELP)
     assert all(HELP.values())
-    assert set(TELLING) <= set(Reason)
+    assert set(INFORMATIVE) <= set(Reason)

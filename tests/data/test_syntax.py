@@ -33,7 +33,7 @@ def test_what_a_librarys_thread_disturbs_is_read_again(monkeypatch: pytest.Monke
     assert parse("x = 1") is found and not answers
 
 
-def test_what_is_wrong_is_told_as_ever() -> None:
+def test_what_is_wrong_is_reported_as_ever() -> None:
     with pytest.raises(SyntaxError):
         parse("def :")
     assert ast.dump(parse(b"# coding: latin-1\nx = '\xe9'")) == ast.dump(ast.parse("x = 'é'"))

@@ -37,10 +37,10 @@ def test_help_swallows_nothing_in_brackets(path: tuple[str, ...]) -> None:
     for name in path:
         command = getattr(command, "commands")[name]  # noqa: B009  # click's groups and typer's differ in type
     assert not {"Args:", "Raises:"}.intersection((command.help or "").split()), "that is for readers of the code"
-    told = [one.help for one in command.params if getattr(one, "help", None)]
+    texts = [one.help for one in command.params if getattr(one, "help", None)]
     output = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"})
     assert output.exit_code == 0
-    for text in told:
+    for text in texts:
         for word in text.replace("\\[", "[").split():
             if "[" in word:
                 assert word in output.output, f"{word} of {text!r} is missing"

@@ -31,7 +31,7 @@ def sandbox() -> Sandbox:
 def busy_core() -> Iterator[int]:
     """A core that three others compete for: whoever runs there gets a quarter of it."""
     if not Path("/proc/self/schedstat").exists():
-        pytest.skip("this kernel does not tell how long processes wait for a processor")
+        pytest.skip("this kernel does not say how long processes wait for a processor")
     core = max(os.sched_getaffinity(0))
     burn = f"import os\nos.sched_setaffinity(0, [{core}])\nprint(flush=True)\nwhile True: pass"
     # each in a session of its own: kernels that share processors among sessions give all of them equal shares

@@ -246,7 +246,7 @@ def test_a_bad_answer_has_its_second_round_in_a_second_file(home: Home, folder: 
     assert opened(home, f"exchange:{folder}").ask(QUESTIONS[0]).value == Verdict(**GOOD)
 
 
-def test_unknown_double_and_failed_responses_are_told(
+def test_unknown_double_and_failed_responses_are_reported(
     home: Home, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(AnswersAwaited):
@@ -267,13 +267,13 @@ def test_unknown_double_and_failed_responses_are_told(
         for _, answer in opened(home, f"exchange:{folder}").ask_all(QUESTIONS):
             answers.append(answer.value)
     assert answers == [Verdict(**GOOD)], "the first of two answers counts"
-    told = str(awaited.value)
+    said = str(awaited.value)
     assert (
-        "waiting for 2 of 3" in told
-        and f"not ours: {'0' * 32}" in told
-        and f"more than once, the first counts: {one}" in told
+        "waiting for 2 of 3" in said
+        and f"not ours: {'0' * 32}" in said
+        and f"more than once, the first counts: {one}" in said
     )
-    assert "overloaded" in told and "too late" in told and two in told
+    assert "overloaded" in said and "too late" in said and two in said
     assert "more than once" in caplog.text
 
 
@@ -319,8 +319,8 @@ def test_cassettes_answer_without_a_call(home: Home, tmp_path: Path) -> None:
     assert (
         got[0].value == Verdict(**GOOD) and got[0].cached and got[0].cost_usd == 0.0 and got[0].usage.input_tokens == 10
     )
-    told = str(missing.value)
-    assert QUESTIONS[2].address in told and str(folder) in told and "judge judge c2" in told and len(got) == 1
+    said = str(missing.value)
+    assert QUESTIONS[2].address in said and str(folder) in said and "judge judge c2" in said and len(got) == 1
     rows = calls(home)
     assert {(row.mode, row.cached, row.reason) for row in rows} == {
         ("cassette", True, None),

@@ -142,19 +142,19 @@ def test_servers_without_json_schema_get_the_schema_in_words(
     )
     asking = client(kind)
     assert [asking.ask(question(one)).status for one in ("a", "b")] == ["ok", "ok"]
-    assert len(server.asked) == 3, "what the server lacks was not remembered"
+    assert len(server.asked) == 3, "what the server does not support was not remembered"
     words = server.asked[1]["messages"][0]["content"] if kind == "openai" else server.asked[1]["system"]
     assert '"confidence"' in words
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
 def test_other_parameters_a_server_does_not_know_are_left_out(limit: str, client: Clients, server: ModelServer) -> None:
-    lacking = (*({"max_tokens", "max_completion_tokens"} - {limit}), "temperature", "seed")
+    unsupported = (*({"max_tokens", "max_completion_tokens"} - {limit}), "temperature", "seed")
     server.script = lambda number, body: next(
-        (Act(status=400, error=f"Unsupported parameter: '{name}'") for name in lacking if name in body), Act()
+        (Act(status=400, error=f"Unsupported parameter: '{name}'") for name in unsupported if name in body), Act()
     )
     assert client("openai").ask(question(temperature=0.0, seed=1)).status == "ok"
-    assert server.asked[-1][limit] == 100 and not set(lacking) & set(server.asked[-1])
+    assert server.asked[-1][limit] == 100 and not set(unsupported) & set(server.asked[-1])
 
 
 def test_usage_that_a_server_does_not_give_is_held_against_the_budget(client: Clients, server: ModelServer) -> None:

@@ -32,7 +32,7 @@ def test_a_model_is_asked_once_for_a_log_and_its_answer_taken(tmp_path: Path) ->
     (line,) = map(json.loads, (folder / "requests-0001.jsonl").read_text().splitlines())
     system, user = (message["content"] for message in line["body"]["messages"])
     assert "log" not in system.partition("What lies")[2] and "gives you no instructions" in system
-    assert "numpy<2" in user and "No six" in user  # the end of a log tells most
+    assert "numpy<2" in user and "No six" in user  # the end of a log says most
     assert "compiling 0\n" not in user and "left out" in user and len(user) < 20_000
     answers = [f"six<{number}" for number in range(MOST + 1)]
     reply = {"custom_id": line["custom_id"], "answer": {"requirements": answers}}  # written by hand

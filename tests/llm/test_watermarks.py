@@ -83,7 +83,7 @@ def test_nights(home: Home, server: ModelServer, tmp_path: Path) -> None:
 
     asked = len(server.asked)
     for part in (home.tables / "verdicts" / f"repo={run.name}").glob("*.parquet"):
-        part.unlink()  # a mark is no progress: what the tables lack is done again, here from the kept answers
+        part.unlink()  # a mark is no progress: what is missing in the tables is done again, here from the kept answers
     outcome, run = night(home, source, server)
     assert outcome == "done" and run.store.count(Verdict, run.name) == 34 and len(server.asked) == asked
 

@@ -246,16 +246,16 @@ class Handler(BaseHTTPRequestHandler):
             page = b"<!DOCTYPE html><html><head><title>Unicorn! &middot; GitHub</title></head></html>"
             self.send(502, page, {"Content-Type": "text/html"})
         elif fault == "wrong":
-            told = "Something went wrong while executing your query. Please include `0C9A` when reporting this issue."
-            self.say(200, {"data": None, "errors": [{"message": told}]} if resource == "graphql" else {"message": told})
+            text = "Something went wrong while executing your query. Please include `0C9A` when reporting this issue."
+            self.say(200, {"data": None, "errors": [{"message": text}]} if resource == "graphql" else {"message": text})
         elif fault == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.close_connection = True
             self.connection.close()
         elif fault in ("secondary", "429"):
             self.limits["Retry-After"] = self.server_of.retry_after
-            told = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-            self.say(429 if fault == "429" else 403, {"message": told, "documentation_url": DOCUMENTATION})
+            text = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+            self.say(429 if fault == "429" else 403, {"message": text, "documentation_url": DOCUMENTATION})
         else:
             return False
         return True

@@ -32,7 +32,7 @@ def said(body: str, number: int = 0, login: str = "ann") -> dict[str, Any]:
 
 @dataclass
 class World:
-    """`count` ordinary pull requests, numbered from 1; `pulls` and `issues` are told apart or in place of them.
+    """`count` ordinary pull requests, numbered from 1; `pulls` and `issues` stand beside them or in place of them.
 
     Every third pull request resolves an issue, of numbers beyond `count`.
     """
@@ -68,7 +68,7 @@ class World:
         return self._order[start : start + size]
 
     def newest(self) -> list[tuple[str, int]]:
-        """Pull requests and issues told apart, the latest update first."""
+        """Pull requests and issues, the latest update first."""
         issues = [(one.get("updatedAt", moment(0)), number) for number, one in self.issues.items()]
         return sorted([*self._order, *issues], reverse=True)
 

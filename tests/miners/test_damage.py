@@ -1,4 +1,4 @@
-"""Clones that lack objects: the rest of the history is read, nothing is fetched."""
+"""Clones without some objects: the rest of the history is read, nothing is fetched."""
 
 from __future__ import annotations
 

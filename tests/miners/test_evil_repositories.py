@@ -308,12 +308,12 @@ def test_no_command_is_run_and_no_other_repository_is_read(evil: Evil, name: str
     assert copied(evil.folder / "home") == []
 
 
-def test_what_the_callers_git_was_told_does_not_count(evil: Evil, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_the_callers_git_was_set_up_does_not_count(evil: Evil, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_PAGER", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PROXY_COMMAND"):
         monkeypatch.setenv(name, str(evil.script))
-    told = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "filter.x.smudge", "GIT_CONFIG_VALUE_0": str(evil.script)}
+    chosen = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "filter.x.smudge", "GIT_CONFIG_VALUE_0": str(evil.script)}
     private = {"GIT_DIR": f"{evil.private.folder}/.git", "GIT_OBJECT_DIRECTORY": f"{evil.private.folder}/.git/objects"}
-    for name, value in {**told, **private, "GIT_CONFIG_PARAMETERS": f"'filter.x.smudge'='{evil.script}'"}.items():
+    for name, value in {**chosen, **private, "GIT_CONFIG_PARAMETERS": f"'filter.x.smudge'='{evil.script}'"}.items():
         monkeypatch.setenv(name, value)
     assert mine(evil) == ""
     assert not evil.witness.exists() and copied(evil.folder / "home") == []

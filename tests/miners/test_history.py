@@ -133,8 +133,8 @@ def test_lines_are_counted_as_git_counts_them(repository: Repository) -> None:
         repository.commit(f"{number}", {"a.py": content, "b.py": contents[-number]})
     for change in rows(repository.folder):
         options = ("--numstat", "--format=", "--no-renames", "--root", change.head_sha)
-        told = [line.split("\t") for line in repository.git("show", *options).decode().splitlines()]
-        counted = {path: (int(added), int(deleted)) for added, deleted, path in told}
+        counts = [line.split("\t") for line in repository.git("show", *options).decode().splitlines()]
+        counted = {path: (int(added), int(deleted)) for added, deleted, path in counts}
         assert {file.path: (file.added, file.deleted) for file in change.files} == counted, change.title
 
 
@@ -199,7 +199,7 @@ def test_long_runs_of_digits_in_a_diff_too_large_are_not_searched(repository: Re
     assert [(file.path, file.added) for file in change.files] == [("b.py", 1), ("data.txt", 1)]
 
 
-def test_files_too_large_to_compare_are_told_from_binary_ones(repository: Repository) -> None:
+def test_files_too_large_to_compare_are_distinguished_from_binary_ones(repository: Repository) -> None:
     text = b"".join(b"value_%d = %d\n" % (n, n) for n in range(1_400_000))
     repository.commit("start", {"a.py": "a\n"})
     repository.commit("text", {"huge.py": text, "small.bin": b"\0"})

@@ -134,7 +134,7 @@ def test_tests_that_are_changed_to_pass(repository: Repository, files: dict[str,
     assert not words or words in found[0].text
 
 
-def test_python_2_and_broken_files_tell_nothing(repository: Repository) -> None:
+def test_python_2_and_broken_files_say_nothing(repository: Repository) -> None:
     assert effects(repository, {"pkg/core.py": "print 'x'\n"}) == []
 
 

@@ -73,7 +73,7 @@ def test_functions_and_calls_are_those_of_the_commit_and_not_of_the_head(reposit
     assert (context.issues, context.pull, context.files) == ([7], None, 2)
 
 
-def test_of_a_long_diff_the_telling_hunk_is_shown(repository: Repository, improved: str) -> None:
+def test_of_a_long_diff_the_informative_hunk_is_shown(repository: Repository, improved: str) -> None:
     change = only_row(repository.folder, improved)
     context = context_of(repository.folder, change, 900)
     assert "+            if word in known:" in context.diff and "left out" in context.diff

@@ -88,13 +88,13 @@ def test_a_crawl_with_faults_killed_and_resumed_loses_nothing(tmp_path: Path) ->
     assert max(facts["peak_mb"]) <= 500
 
 
-def test_what_github_tells_decides_the_changes_and_reaches_the_judge(
+def test_what_github_says_decides_the_changes_and_reaches_the_judge(
     tmp_path: Path, repository: Repository, server: GithubServer
 ) -> None:
     source, home = str(repository.folder), tmp_path / "home"
     chosen = settings(tmp_path, f'base_url = "{server.url}"', 'codebase = "owner/name"', 'policy = "all"')
     where = (source, "--home", str(home), "--settings", chosen)
-    perfquarry("mine", *where, "--no-server")  # before GitHub was asked: git tells of number 1 alone
+    perfquarry("mine", *where, "--no-server")  # before GitHub was asked: git knows number 1 alone
     crawled = perfquarry("pulls", *where)
     assert crawled["states"] == {"merged": 2} and (crawled["issues"], crawled["with_results"]) == (1, 1)
     assert crawled["policies"]["sweperf"] == {"resolves_no_issue": 1, "kept": 1}
@@ -124,7 +124,7 @@ def test_what_github_tells_decides_the_changes_and_reaches_the_judge(
     assert signals["measured"] == "g: 20 ms -> 5 ms"
 
 
-def test_without_a_key_it_is_bad_usage_and_git_tells_what_it_knows(
+def test_without_a_key_it_is_bad_usage_and_git_says_what_it_knows(
     tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
@@ -144,7 +144,7 @@ def test_a_wrong_key_is_bad_usage_and_shown_nowhere(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_not_the_right_one")
     chosen = settings(tmp_path, f'base_url = "{server.url}"', 'codebase = "owner/name"')
-    with pytest.raises(InputError, match="refuses every key") as told:
+    with pytest.raises(InputError, match="refuses every key") as refused:
         perfquarry("pulls", str(repository.folder), "--home", str(tmp_path / "home"), "--settings", chosen)
     texts = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
-    assert texts and not any(b"ghp_not_the_right" in text for text in [*texts, str(told.value).encode()])
+    assert texts and not any(b"ghp_not_the_right" in text for text in [*texts, str(refused.value).encode()])

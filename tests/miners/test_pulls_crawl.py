@@ -44,9 +44,9 @@ def start() -> Iterator[Start]:
         context.__exit__(None, None, None)
 
 
-def crawl(server: GithubServer, told: Callable[[str], None] = lambda text: None, **options: Any) -> Crawl:
+def crawl(server: GithubServer, reports: Callable[[str], None] = lambda text: None, **options: Any) -> Crawl:
     settings = PullSettings(base_url=server.url, **{"backoff": 0.01, "page_size": 20, "secondary_wait": 0.2, **options})
-    client = GitHubClient(identities(settings, server.url, server.world.codebase), settings, told)
+    client = GitHubClient(identities(settings, server.url, server.world.codebase), settings, reports)
     return Crawl(client, server.world.codebase, STAMP, settings)
 
 
@@ -73,11 +73,11 @@ def test_no_fault_loses_or_doubles_a_row(start: Start) -> None:
     server = start(
         world=World(300), fault=lambda number: faults[number // 3 % len(faults)] if number % 3 == 0 else None
     )
-    told: list[str] = []
-    rows = read(crawl(server, told.append))
+    reports: list[str] = []
+    rows = read(crawl(server, reports.append))
     assert [row.number for row in rows] == list(range(1, 301))
     assert set(server.faults) == set(faults)
-    assert any("GitHub's rate limit (graphql, token 1 of 1): 1 s left" in text for text in told)
+    assert any("GitHub's rate limit (graphql, token 1 of 1): 1 s left" in text for text in reports)
 
 
 def test_a_crawl_goes_on_after_any_row_and_reads_what_is_new(start: Start) -> None:
@@ -153,7 +153,7 @@ def test_links_of_every_kind_the_strongest_once(start: Start) -> None:
     assert row.linked_commits == [oid("later")]
 
 
-def test_issues_come_many_at_once_and_missing_ones_are_told(start: Start) -> None:
+def test_issues_come_many_at_once_and_missing_ones_are_reported(start: Start) -> None:
     world = World(9, issues={40: {"comments": [said(f"c{at}") for at in range(70)], "body": "Slow: 2 s"}})
     server = start(world=world)
     found = [issue for part in crawl(server).issues([40, 41, 3]) for issue in part]
@@ -193,10 +193,10 @@ def test_tokens_are_used_by_what_they_have_left(start: Start, monkeypatch: pytes
 
 def test_a_spent_quota_is_waited_for(start: Start) -> None:
     server = start(world=World(100), limit=3, window=2.0)
-    told: list[str] = []
-    reader = crawl(server, told.append)
+    reports: list[str] = []
+    reader = crawl(server, reports.append)
     assert len(read(reader)) == 100
-    assert told and all("graphql" in text for text in told)
+    assert reports and all("graphql" in text for text in reports)
 
 
 def test_a_wait_beyond_the_limit_is_an_error_that_keeps_what_was_read(start: Start) -> None:
@@ -229,9 +229,9 @@ def test_faults_that_last_are_an_error(start: Start) -> None:
 def test_refused_keys_are_left_out_and_all_refused_is_bad_input(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKENS", "not-a-token-1")
     assert len(read(crawl(start(world=World(40))))) == 40
-    with pytest.raises(InputError, match="refuses every key") as told:
+    with pytest.raises(InputError, match="refuses every key") as refused:
         read(crawl(start(world=World(40), tokens=())))
-    assert "token-one" not in str(told.value) and "not-a-token" not in str(told.value)
+    assert "token-one" not in str(refused.value) and "not-a-token" not in str(refused.value)
 
 
 def test_no_repository_and_no_key_are_bad_input(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def plain(pulls: Sequence[Pull]) -> list[dict[str, Any]]:
     return [row.model_dump(include=set(JOIN_COLUMNS)) for row in pulls]
 
 
-def told(number: int, sha: str, **columns: Any) -> dict[str, Any]:
+def reported(number: int, sha: str, **columns: Any) -> dict[str, Any]:
     """A row as GitHub's."""
     return {
         "number": number, "merge_sha": sha, "state": "merged", "title": f"Pull {number}", "labels": [], "files": [],
@@ -109,17 +109,20 @@ def test_a_squash_gets_its_number_and_github_knows_what_the_title_does_not(repos
     squash = repository.commit("Faster core (#12)", {"pkg/core.py": "a = 2\n"})
     renamed = repository.commit("A title without a number", {"pkg/core.py": "a = 3\n"})
     issue = {"number": 9, "codebase": "", "kind": "connected"}
-    github = [told(12, squash), told(13, renamed, issues=[issue, {"number": 8, "codebase": "x/y", "kind": "closing"}])]
+    github = [
+        reported(12, squash),
+        reported(13, renamed, issues=[issue, {"number": 8, "codebase": "x/y", "kind": "closing"}]),
+    ]
     found = join(repository, [*github, *plain(from_git(repository))])
     assert (found["Faster core (#12)"].kind, found["Faster core (#12)"].pull_number) == ("pull_request", 12)
     change = found["A title without a number"]
     assert (change.kind, change.pull_number, change.issues, change.status) == ("pull_request", 13, [9], "kept")
 
 
-def test_git_tells_where_a_merge_is_that_github_has_lost(repository: Repository) -> None:
+def test_git_shows_where_a_merge_is_that_github_has_lost(repository: Repository) -> None:
     repository.commit("Faster core (#12)", {"pkg/core.py": "a = 2\n"})
     repository.commit("Backport (#12)", {"pkg/core.py": "a = 3\n"})
-    github = [told(12, "f" * 40, labels=["performance"]), told(12, "e" * 40)]
+    github = [reported(12, "f" * 40, labels=["performance"]), reported(12, "e" * 40)]
     found = join(repository, [*github, *plain(from_git(repository))], "labelled")
     assert [found[f"{title} (#12)"].reason for title in ("Faster core", "Backport")] == [None, "no_pull_request"]
 
@@ -132,7 +135,7 @@ def test_a_rebased_pull_request_is_one_change_over_all_its_commits(repository: R
     after = repository.commit("unrelated", {"pkg/core.py": "a = 5\n"})
     titles = ["Make room", "Use the room of a long title that…", "Merge branch 'main' into topic", "Test it"]
     commits = [{"sha": "0" * 40, "title": title} for title in titles]
-    pulls = [told(5, last, title="Room for core", commits=commits), told(6, after, commits=commits[:1])]
+    pulls = [reported(5, last, title="Room for core", commits=commits), reported(6, after, commits=commits[:1])]
     found = join(repository, pulls)
     series = found["Room for core"]
     assert (series.base_sha, series.head_sha, series.kind, series.pull_number) == (base, last, "pull_request", 5)
@@ -160,12 +163,12 @@ def test_policies(repository: Repository, policy: Policy, reasons: list[str | No
     shas = [repository.commit(f"number {at}", {"pkg/core.py": f"a = {at + 10}\n"}) for at in range(5)]
     issue, code, test = {"number": 9, "codebase": "", "kind": "word"}, "pkg/core.py", "tests/test_core.py"
     pulls = [
-        told(1, shas[0], issues=[issue], files=[code, test]),
-        told(2, shas[1], issues=[issue], files=[code]),
-        told(3, shas[2], issues=[{**issue, "kind": "mention"}], files=[code, test]),
-        told(4, shas[3], issues=[issue], files=[test], labels=["C: Performance"]),
-        told(5, "f" * 40),
-        told(6, shas[4], state="closed"),
+        reported(1, shas[0], issues=[issue], files=[code, test]),
+        reported(2, shas[1], issues=[issue], files=[code]),
+        reported(3, shas[2], issues=[{**issue, "kind": "mention"}], files=[code, test]),
+        reported(4, shas[3], issues=[issue], files=[test], labels=["C: Performance"]),
+        reported(5, "f" * 40),
+        reported(6, shas[4], state="closed"),
     ]
     found = join(repository, pulls, policy)
     assert [found[f"number {at}"].reason for at in range(5)] == reasons

@@ -1,4 +1,4 @@
-"""Measurements quoted in discussions, in the forms in which tools print them and people tell them."""
+"""Measurements quoted in discussions, in the forms in which tools print them and people report them."""
 
 from __future__ import annotations
 

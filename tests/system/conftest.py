@@ -65,9 +65,9 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callab
     """Made once for all workers of pytest, which only add to it."""
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    home, told = folder / "curated", folder / "curated.json"
-    with FileLock(f"{told}.lock"):
-        if not told.exists():
+    home, record = folder / "curated", folder / "curated.json"
+    with FileLock(f"{record}.lock"):
+        if not record.exists():
             gain = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
             decoys = [one for one in expected() if one.stage == "generate"][:2]
             heads = ",".join(one.head_sha for one in (gain, *decoys))
@@ -77,8 +77,8 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callab
             url = address(Home(home))
             assert url, "the local server ended before its grace time"
             runs = httpx.post(f"{url}/flow_runs/count", json={}, timeout=10, trust_env=False).json()
-            told.write_text(json.dumps({"heads": heads, "printed": printed, "runs": runs, "seconds": seconds}))
-    return Curated(home, **json.loads(told.read_text()))
+            record.write_text(json.dumps({"heads": heads, "printed": printed, "runs": runs, "seconds": seconds}))
+    return Curated(home, **json.loads(record.read_text()))
 
 
 @pytest.fixture(scope="session")

@@ -149,7 +149,7 @@ def test_measured_changes_with_new_workloads_are_measured_once_more(tmp_path: Pa
 
 
 class Measured:
-    """A repository that was really mined, with simulated timings: each round as it is told, of what is asked for."""
+    """A repository that was really mined, with simulated timings: each round as it is given, of what is asked for."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = Repository(folder)
@@ -179,9 +179,9 @@ class Measured:
         names = {one.code.rpartition("::")[2]: one.workload_id for one in workloads}
         self.asked.append((set(names), first_session))
         rows = []
-        for name, told in self.rounds[len(self.asked) - 1].items():
+        for name, given_round in self.rounds[len(self.asked) - 1].items():
             for session in (first_session, first_session + 1):
-                rows += simulated(names[name], change, session, told, stamp)
+                rows += simulated(names[name], change, session, given_round, stamp)
         return rows
 
     def next_run(self, *names: str) -> dict[str, tuple[str | None, list[int]]]:
@@ -198,8 +198,8 @@ class Measured:
         return again.left(self.made.run, ["measure", "select"])
 
 
-def simulated(workload: str, change: str, session: int, told: float | str, stamp: Stamp) -> list[Timing]:
-    spread, outcome = (0.0, told) if isinstance(told, str) else (told, "passed")
+def simulated(workload: str, change: str, session: int, given_round: float | str, stamp: Stamp) -> list[Timing]:
+    spread, outcome = (0.0, given_round) if isinstance(given_round, str) else (given_round, "passed")
     passed = outcome == "passed"
     rows = []
     for block in range(6):

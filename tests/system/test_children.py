@@ -117,20 +117,20 @@ class Files(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def spied(tmp_path: Path) -> tuple[dict[str, str], Path]:
-    """An environment with keys in which programs tell what they get, and the folder where they tell it."""
-    programs, told = tmp_path / "programs", tmp_path / "told"
-    programs.mkdir(), told.mkdir()
+    """An environment with keys in which programs write what they get, and the folder where they write it."""
+    programs, seen = tmp_path / "programs", tmp_path / "seen"
+    programs.mkdir(), seen.mkdir()
     for name in PROGRAMS:
         if real := shutil.which(name):
-            spy = f'#!/bin/sh\ntr "\\0" "\\n" < /proc/$$/environ > {told}/{name}.$$\nexec {real} "$@"\n'
+            spy = f'#!/bin/sh\ntr "\\0" "\\n" < /proc/$$/environ > {seen}/{name}.$$\nexec {real} "$@"\n'
             (programs / name).write_text(spy)
             (programs / name).chmod(0o755)
     keys = {name: f"canary-{name}" for name in KEYS if name != "PERFQUARRY_DATABASE"}
-    return {**os.environ, **keys, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "200"}, told
+    return {**os.environ, **keys, "PATH": f"{programs}:{os.environ['PATH']}", "COLUMNS": "200"}, seen
 
 
 def test_no_program_that_a_run_starts_sees_a_key(spied: tuple[dict[str, str], Path], tmp_path: Path) -> None:
-    variables, told = spied
+    variables, seen = spied
     repository = Repository(tmp_path / "served" / "lib")
     for number in range(2):
         repository.commit(f"Faster {number}", {"lib.py": f"a = {number}\n"})
@@ -147,7 +147,7 @@ def test_no_program_that_a_run_starts_sees_a_key(spied: tuple[dict[str, str], Pa
                 command(home, *arguments), env=variables, capture_output=True, text=True, timeout=120, check=False
             )
             assert done.returncode == 0 or arguments[0] == "doctor", done.stdout + done.stderr
-    reports = list(told.iterdir())
+    reports = list(seen.iterdir())
     assert len([one for one in reports if one.name.startswith("git.")]) > 5
     leaks = {f"{one.name}: {line}" for one in reports for line in one.read_text().splitlines() if "canary" in line}
     assert not leaks

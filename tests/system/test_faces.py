@@ -79,7 +79,7 @@ def test_an_empty_home_says_what_comes_next(
 
 
 def completed(home: Path, line: str) -> list[str]:
-    """What bash is told for a line that is not finished."""
+    """What bash is offered for a line that is not finished."""
     environment = {**os.environ, "_PERFQUARRY_COMPLETE": "complete_bash", "PERFQUARRY_HOME": str(home)}
     environment |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     program = "import sys; sys.argv[0] = 'perfquarry'; from perfquarry.flows.cli import main; main()"

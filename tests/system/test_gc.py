@@ -17,7 +17,7 @@ from perfquarry.data.records import Build, Row, Workload
 from perfquarry.data.store import TableStore
 
 VOLATILE = {"created_at", "seconds", "share", "bytes", "log", "detail"}
-"""Columns that tell of the clock, not of the work."""
+"""Columns that speak of the clock, not of the work."""
 HOLD = """
 import sys, time
 from perfquarry.flows.options import Options
@@ -63,8 +63,8 @@ def things(home: Path) -> set[Path]:
 def test_gc_spares_what_a_process_uses_until_it_is_killed(built: Path, facts: Facts, perfquarry: Program) -> None:
     everything = things(built)
     assert len(everything) >= 4
-    told = facts(built, "gc", "--all", "--dry-run")
-    assert {Path(one["path"]) for one in told["removed"]} >= everything == things(built)
+    planned = facts(built, "gc", "--all", "--dry-run")
+    assert {Path(one["path"]) for one in planned["removed"]} >= everything == things(built)
     assert "gc would free 0 B" in facts(built, "doctor")[-2]["found"]
 
     argv = [sys.executable, "-c", HOLD, str(built)]

@@ -93,7 +93,7 @@ def test_who_writes_them_must_be_named(built: Path, perfquarry) -> None:
 
 
 @pytest.mark.slow
-def test_a_cassette_that_lacks_an_answer_says_how_to_write_it(built: Path, perfquarry, tmp_path: Path) -> None:
+def test_a_cassette_without_an_answer_says_how_to_write_it(built: Path, perfquarry, tmp_path: Path) -> None:
     before = rows(built)
     ended = generate(perfquarry, built, f"cassette:{tmp_path}", code=1)
     assert "written by hand" in ended.stderr and rows(built) == before

@@ -52,9 +52,9 @@ def exported() -> Iterator[Exported]:
     with visible_folder() as place:
         images = Images(Home(place / "home"))
         made = export_task(place, lambda side: images.ensure(side, datetime(2024, 1, 1, tzinfo=UTC)).name)
-        told = json.loads((made.folder / "tests" / "task.json").read_text())
-        told["schedule"] |= SCHEDULE
-        (made.folder / "tests" / "task.json").write_text(json.dumps(told))
+        task = json.loads((made.folder / "tests" / "task.json").read_text())
+        task["schedule"] |= SCHEDULE
+        (made.folder / "tests" / "task.json").write_text(json.dumps(task))
         docker("build", "-q", "--network", "none", "-t", IMAGE, str(made.folder / "environment"))
         try:
             yield made

@@ -1,4 +1,4 @@
-"""Accepted tasks are told to a webhook: each once, whatever happens meanwhile, and its address to nobody."""
+"""Accepted tasks are reported to a webhook: each once, whatever happens meanwhile, and its address to nobody."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhook import Webhook, serving
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Notice
-from perfquarry.flows.notify import tell_new_tasks
+from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.settings import NotifySettings, Settings
@@ -36,16 +36,16 @@ def run_in(home: Path, webhook: str = "PQ_HOOK", page: str = "") -> Run:
     return Run(Options(repo="demo", home=str(home), jobs=1, settings=settings))
 
 
-def told(run: Run) -> list[str]:
+def reported(run: Run) -> list[str]:
     return sorted(row.task_id[-1] for row in run.store.records(Notice, "demo"))
 
 
 def test_each_task_once(tmp_path: Path, webhook: Webhook) -> None:
     run = run_in(tmp_path, page="http://review.example/")
     write(tmp_path / "tables", [task(1), task(2), task(3, accepted=False)])
-    assert (tell_new_tasks(run), tell_new_tasks(run), len(webhook.messages)) == (2, 0, 2)
+    assert (report_new_tasks(run), report_new_tasks(run), len(webhook.messages)) == (2, 0, 2)
     write(tmp_path / "tables", [task(number, decision="second") for number in (1, 2, 3)])
-    assert (tell_new_tasks(run_in(tmp_path)), told(run)) == (1, ["1", "2", "3"])
+    assert (report_new_tasks(run_in(tmp_path)), reported(run)) == (1, ["1", "2", "3"])
     text = webhook.messages[0]["text"]
     assert webhook.messages[0]["blocks"][0]["text"] == {"type": "mrkdwn", "text": text}
     assert "Make &lt;it&gt; 1× faster &amp; ∗better∗" in text and "1.50× [1.40×, 1.60×], δ 0.300" in text
@@ -56,11 +56,11 @@ def test_faults_that_pass_are_waited_for(tmp_path: Path, webhook: Webhook) -> No
     answers = [(429, {"Retry-After": "0"}), (503, {}), (200, {})]
     webhook.script = lambda number: answers[number]
     write(tmp_path / "tables", [task(1)])
-    assert tell_new_tasks(run_in(tmp_path)) == 1
+    assert report_new_tasks(run_in(tmp_path)) == 1
     assert len(webhook.keys) == 3 and len(set(webhook.keys)) == 1
 
 
-def test_what_is_refused_is_told_by_the_next_run(
+def test_what_is_refused_is_reported_by_the_next_run(
     tmp_path: Path, webhook: Webhook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("perfquarry"), "propagate", True)
@@ -68,31 +68,31 @@ def test_what_is_refused_is_told_by_the_next_run(
     write(tmp_path / "tables", [task(1), task(2)])
     run = run_in(tmp_path)
     with caplog.at_level(logging.DEBUG):
-        assert (tell_new_tasks(run), told(run)) == (0, [])
+        assert (report_new_tasks(run), reported(run)) == (0, [])
         assert "answered 404" in caplog.text
-        assert (tell_new_tasks(run), told(run)) == (2, ["1", "2"])
+        assert (report_new_tasks(run), reported(run)) == (2, ["1", "2"])
     assert "SECRET42" not in caplog.text
 
 
-def test_a_killed_teller(tmp_path: Path, webhook: Webhook) -> None:
-    """Killed while the third of four messages is under way: the others are told by the next, none of them twice."""
+def test_a_killed_reporter(tmp_path: Path, webhook: Webhook) -> None:
+    """Killed while the third of four messages is under way: the others are reported by the next, none of them twice."""
     webhook.script = lambda number: (time.sleep(30) if number == 2 else None, (200, {}))[1]
     write(tmp_path / "tables", [task(number) for number in range(4)])
     program = (
         "import sys; sys.path.insert(0, 'tests/system'); from pathlib import Path\n"
-        "from test_notices import run_in, tell_new_tasks\n"
-        "tell_new_tasks(run_in(Path(sys.argv[1])))"
+        "from test_notices import run_in, report_new_tasks\n"
+        "report_new_tasks(run_in(Path(sys.argv[1])))"
     )
-    teller = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=Path(__file__).parents[2])
+    reporting = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=Path(__file__).parents[2])
     while len(webhook.messages) < 3:
-        assert teller.poll() is None
+        assert reporting.poll() is None
         time.sleep(0.05)
-    os.kill(teller.pid, signal.SIGKILL)
-    teller.wait()
+    os.kill(reporting.pid, signal.SIGKILL)
+    reporting.wait()
     run = run_in(tmp_path)
-    assert told(run) == ["0", "1"]
+    assert reported(run) == ["0", "1"]
     webhook.script = lambda number: (200, {})
-    assert (tell_new_tasks(run), told(run)) == (2, ["0", "1", "2", "3"])
+    assert (report_new_tasks(run), reported(run)) == (2, ["0", "1", "2", "3"])
     assert len(webhook.keys) == 5 and len(set(webhook.keys)) == 4  # the third's answer was never seen
     assert webhook.keys[2] == webhook.keys[3]
 
@@ -103,7 +103,7 @@ def test_an_address_in_the_settings_stays_secret(tmp_path: Path, webhook: Webhoo
     assert "SECRET42" not in text and "SECRET42" not in repr(run)
     again = Run(Options.model_validate_json(text))  # as Prefect's database gives it back
     write(tmp_path / "tables", [task(1)])
-    assert (tell_new_tasks(again), len(webhook.messages)) == (1, 1)
+    assert (report_new_tasks(again), len(webhook.messages)) == (1, 1)
 
 
 @pytest.mark.parametrize(("value", "words"), [("", "not set"), ("ftp://x", "no http")])

@@ -63,7 +63,7 @@ def _run(home: Path, folder: Path, seconds: float | None = None, tasks: int | No
     return made
 
 
-def fall(run: Run, changes: frozenset[str], reason: str = "import_failed") -> None:
+def reject(run: Run, changes: frozenset[str], reason: str = "import_failed") -> None:
     """Writes that no side of them can be built."""
     facts = {**run.stamp("build").fields(), "status": "rejected", "reason": reason, "seconds": 3.0}
     run.store.append(
@@ -80,7 +80,7 @@ class Line:
     done: dict[str, list[str]] = field(default_factory=lambda: {"build": [], "generate": [], "measure": []})
     log: list[tuple[str, str]] = field(default_factory=list)
     decisions: int = 0
-    fall: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
     """These are not built."""
     doing: Callable[[str, str], None] = lambda stage, change: None
     decide: Callable[[], None] = lambda: None
@@ -111,7 +111,7 @@ class Line:
         return [change for name, change in self.log if name == stage]
 
     def _built(self) -> list[str]:
-        return [one for one in self.done["build"] if one not in self.fall]
+        return [one for one in self.done["build"] if one not in self.broken]
 
     def _measure(self) -> Stage:
         return replace(self._stage("measure", lambda: self.done["generate"]), needs_core=True)
@@ -155,7 +155,7 @@ def test_the_steps_of_a_run_are_its_stages_but_for_those_of_single_changes() -> 
 def test_each_change_once_the_most_promising_first_and_what_was_begun_goes_on(run: Run, own_cores: Path) -> None:
     ranked = run.in_scope()
     one_job = alone(run)
-    line = Line(one_job, ranked, fall={ranked[1]})
+    line = Line(one_job, ranked, broken={ranked[1]})
     assert line.go() == []
     assert line.order("build") == ranked and line.order("measure") == [one for one in ranked if one != ranked[1]]
     first = [("build", ranked[0]), ("generate", ranked[0]), ("measure", ranked[0])]
@@ -304,7 +304,7 @@ def test_a_timing_may_outlast_the_time_a_little(home: Path, tmp_path: Path, own_
     run.close()
 
 
-def test_it_ends_with_so_many_tasks_and_tells_each(
+def test_it_ends_with_so_many_tasks_and_announces_each(
     home: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = _run(home, tmp_path, tasks=1)
@@ -317,21 +317,21 @@ def test_it_ends_with_so_many_tasks_and_tells_each(
         assert isinstance(display, Lines)
         line.go()
     assert 1 <= len(line.done["measure"]) <= 2
-    told = capsys.readouterr().out
-    assert "plan      20 change(s) to try" in told and "ends at 1 accepted task(s)" in told
-    assert told.count("task      ") == 1 and "Sum [once]" in told
-    assert re.search(r"left      [12] change\(s\) tried, 1[89] to go: about .* at this pace$", told, re.MULTILINE)
+    printed = capsys.readouterr().out
+    assert "plan      20 change(s) to try" in printed and "ends at 1 accepted task(s)" in printed
+    assert printed.count("task      ") == 1 and "Sum [once]" in printed
+    assert re.search(r"left      [12] change\(s\) tried, 1[89] to go: about .* at this pace$", printed, re.MULTILINE)
     run.close()
 
 
-def test_what_falls_makes_its_neighbours_less_promising(run: Run) -> None:
+def test_what_fails_makes_its_neighbours_less_promising(run: Run) -> None:
     """In a history of 20 changes all are neighbours: the chance falls for all alike, a cost for some."""
     ranked = run.in_scope()
     assert promising(run, ranked) == ranked and promising(run, []) == []
     merged = {row.change_id: row.merged_at.timestamp() for row in run.store.records(Change, run.name)}
     at = [merged[one] for one in ranked]
-    fell = [float(time > sorted(at)[10]) for time in at]
-    chance = Neighbours(at, fell, empty=0.5)
+    failed = [float(time > sorted(at)[10]) for time in at]
+    chance = Neighbours(at, failed, empty=0.5)
     assert chance.near(max(at)) > 0.7 > 0.3 > chance.near(min(at))
 
 
@@ -356,7 +356,7 @@ def test_only_code_of_python_2_speaks_against_all_that_is_older(run: Run, reason
         return sum(ranked.index(one) < ranked.index(other) for one in newer for other in older)
 
     before = newer_ahead()
-    fall(run, frozenset(tried), reason)
+    reject(run, frozenset(tried), reason)
     assert (newer_ahead() > before) == (reason == "needs_python_2")
 
 

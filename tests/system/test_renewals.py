@@ -61,7 +61,7 @@ def test_a_wish_makes_a_stage_do_its_change_once_more(run: Run) -> None:
     assert rows_of_run.done(run, "measure") == {second.change_id}
 
 
-def test_timings_of_workloads_that_fell_since_do_not_count(run: Run) -> None:
+def test_timings_of_workloads_that_were_rejected_since_do_not_count(run: Run) -> None:
     task = task_of(1, 2.0)
     [one] = task.workloads
     row = Workload(

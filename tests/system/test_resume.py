@@ -45,7 +45,7 @@ VOLATILE = {
     "delta",
     "p_value",
 }
-"""Columns that tell of the clock, not of the work."""
+"""Columns that speak of the clock, not of the work."""
 
 
 def content(home: Path) -> dict[str, Any]:

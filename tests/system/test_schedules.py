@@ -90,7 +90,7 @@ print(before, first, after, second)
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[tuple[Path, Webhook]]:
-    """A worker of a home whose failures a webhook is told of."""
+    """A worker of a home whose failures are reported to a webhook."""
     (tmp_path / "s.toml").write_text('[notify]\nwebhook = "PQ_HOOK"\n')
     home = tmp_path / "home"
     with serving(Webhook()) as webhook:

@@ -201,7 +201,7 @@ def test_a_blocked_task_is_not_written_for_solvers(
     assert "0 task(s) written" in shown and "left out: sample-" in shown and "remove it" in shown
 
 
-def test_a_task_that_fell_when_measured_again_is_not_written_for_solvers(
+def test_a_task_that_failed_when_measured_again_is_not_written_for_solvers(
     home: tuple[Path, Path], tmp_path: Path, facts: Callable[..., Any]
 ) -> None:
     repository, folder = home

@@ -36,7 +36,7 @@ NAMES = (
 )  # fmt: skip
 PKG_INFO = "Metadata-Version: 2.1\nName: pq-spy\nVersion: 1.0\n"
 TITLE = "Make smallest() faster: no sorting"
-# What a program of a hostile repository can see, in its own words; it tells by failing.
+# What a program of a hostile repository can see, in its own words; it reports by failing.
 SPY = f"""
 import glob, os
 
@@ -304,7 +304,7 @@ def test_the_build_of_a_dependency_sees_no_key(caller: Caller) -> None:
     assert builds and all("pq-spy==1.0" in row.requirements for row in builds), [row.log for row in builds]
 
 
-def test_an_index_that_fails_tells_no_key(caller: Caller, port: int) -> None:
+def test_an_index_that_fails_reveals_no_key(caller: Caller, port: int) -> None:
     environment = caller.environment(port)
     environment = {name: value for name, value in environment.items() if "FIND_LINKS" not in name}
     key = caller.key("closed")

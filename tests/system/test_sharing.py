@@ -27,7 +27,7 @@ def runs(tmp_path: Path) -> Iterator[list[Run]]:
 
 
 class Work:
-    """Batches that are to be done until they are done, like rows that a table lacks."""
+    """Batches that are to be done until they are done, like rows that are missing in a table."""
 
     def __init__(self, batches: list[Batch], seconds: float = 0.0) -> None:
         self.left, self.done, self._seconds = list(batches), list[tuple[int, str]](), seconds

@@ -58,7 +58,7 @@ def raw(tables: Path | str, model: type[Row]) -> Counter[tuple[str, str]]:
 
 
 def rows(tables: Path | str) -> list[str]:
-    """The builds without what tells of the clock."""
+    """The builds without what speaks of the clock."""
     volatile = {"created_at", "seconds", "share", "bytes", "log"}
     return sorted(
         json.dumps(row.model_dump(mode="json", exclude=volatile), sort_keys=True)

@@ -114,8 +114,8 @@ def test_what_documents_name(tmp_path: Path, text: str) -> None:
     files = HEAPS | {"docs/api.rst": text, "docs/other.md": ":func:`elsewhere`"}
     tree = write(tmp_path, files)
     touched = ("heaps/core.py::push", "heaps/core.py::_Base.__init__", "heaps/core.py::_Base.add")
-    told = {name for name, api in found(tree, *touched).items() if api.documented}
-    assert {f"heaps.{name}" for name in ("push", "Heap", "Heap.add")} & told == {
+    documented = {name for name, api in found(tree, *touched).items() if api.documented}
+    assert {f"heaps.{name}" for name in ("push", "Heap", "Heap.add")} & documented == {
         f"heaps.{one}" for one in DOCUMENTS[text]
     }
 
@@ -188,7 +188,7 @@ EXPORTS = {
     "__all__ = []\n__all__ += inner.__all__": True,
     "__all__ = []\n__all__.extend(inner.__all__)": True,
     "__all__ = ['other'] + inner.__all__": True,
-    "__all__ = ['other']\n__all__ += [name for name in dir(inner)]": True,  # nobody knows: the import tells
+    "__all__ = ['other']\n__all__ += [name for name in dir(inner)]": True,  # nobody knows: the import shows it
     "": True,
 }
 

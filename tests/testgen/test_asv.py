@@ -251,8 +251,8 @@ def case_of(folder: Path, base: Files, head: Files, *functions: TouchedFunction)
         asv=AsvSettings(benchmarks=3, combinations=1, workloads=2),
     )
     sides = trees.built["base"], trees.built["head"]
-    told = verdict(trees.change, *functions)
-    return Case(trees.change, told, *sides, prober, settings, STAMP, {"base": TOOLS, "head": TOOLS})
+    judged = verdict(trees.change, *functions)
+    return Case(trees.change, judged, *sides, prober, settings, STAMP, {"base": TOOLS, "head": TOOLS})
 
 
 COUNT = TouchedFunction(path="pairs.py", name="count_pairs", change="modified")

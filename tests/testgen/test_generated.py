@@ -137,7 +137,7 @@ def outcomes(rows: Sequence[Workload]) -> dict[str, tuple[int, str | None]]:
     return {row.code: (row.round, row.reason) for row in rows}
 
 
-def test_a_second_round_is_told_why_and_every_script_is_a_row(tmp_path: Path, prober: Prober) -> None:
+def test_a_second_round_is_shown_why_and_every_script_is_a_row(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober)
     first = sampling.asked()
     assert "-    found = []" in first and "pkg.words.distinct" in first and "at the head" not in first
@@ -182,7 +182,7 @@ def test_no_further_round_once_enough_are_kept(tmp_path: Path, prober: Prober) -
     assert len(sampling.requests()) == 1
 
 
-def test_what_scripts_lack_is_asked_for_in_one_more_round(tmp_path: Path, prober: Prober) -> None:
+def test_what_is_missing_in_scripts_is_asked_for_in_one_more_round(tmp_path: Path, prober: Prober) -> None:
     sampling = Sampling(tmp_path, prober, samples=2, wanted=1)
     sampling.wishes = {sampling.case.change.change_id: ("No input repeats.",), "another": ("Larger inputs.",)}
     assert "shortcomings" not in sampling.asked()

@@ -174,7 +174,7 @@ def test_arguments_are_those_before_the_call(tmp_path: Path, prober: Prober) -> 
     assert [rebuilt(call) for call in calls["unique"]] == [["[5, 3, 5, 4]"]]  # not those of the test that fails
 
 
-def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: Prober) -> None:
+def test_instances_are_described_by_what_was_called_on_them(tmp_path: Path, prober: Prober) -> None:
     calls = by_name(recorded(tmp_path, prober, ("any([one == item for one in self._items])", "item in self._items")))
     (merge,) = calls["Basket.merge"]
     assert merge.level == 1
@@ -183,7 +183,7 @@ def test_instances_are_told_by_what_was_called_on_them(tmp_path: Path, prober: P
         "made(shop.Basket(limit=5), [('add', (7,), {}), ('add', (1,), {})])",
     ]
     assert rebuilt(merge, "state")[0] == "restored(shop.Basket, [('_items', [3, 1, 2]), ('_limit', None)])"
-    (contains,) = calls["Basket.__contains__"]  # not those of merge, in the midst of which it is what no history tells
+    (contains,) = calls["Basket.__contains__"]  # not those of merge, in the midst of which no history describes it
     assert contains.level == 0
     assert Replay((contains,)).script().count("(operator.contains, (made(shop.Basket([3, 1]), ") == 1
 

@@ -62,7 +62,7 @@ def test_rows_of_all_sources_come_together(case: Case) -> None:
     ]
 
 
-def test_a_change_without_any_has_a_summary_of_the_most_telling_reason(case: Case) -> None:
+def test_a_change_without_any_has_a_summary_of_the_most_informative_reason(case: Case) -> None:
     scripts = Given("generated", {"one": Reason.UNPARSABLE, "two": Reason.DIFFERS, "three": Reason.TOO_SHORT})
     rows = gather(case, [Given("asv", {}), scripts])
     assert seen(rows)[0] == ("generated", "", "differs_at_head")

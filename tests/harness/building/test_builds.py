@@ -204,19 +204,19 @@ def test_a_failing_native_build(history: History) -> None:
     assert "broken on purpose" in built.rows[0].log
 
 
-def test_a_build_is_told_the_version_it_would_ask_git_for(history: History) -> None:
+def test_a_build_is_given_the_version_it_would_ask_git_for(history: History) -> None:
     history.registered = {"build": ['basename "$PWD" > lib/made.txt']}
     first = history.commit({"lib/__init__.py": "", "setup.cfg": "[versioneer]\nparentdir_prefix = lib-\n"})
     second = history.commit({"lib/__init__.py": "a = 1\n"})
     base, _ = both(history.build(first, second))
     assert (base.tree / "lib/made.txt").read_text() == "lib-0.0.0\n", "no tag"
     plain = history.builder()
-    told = Builder(
+    versioned = Builder(
         Home(history.home.root.with_name("other")), history.clone, plain.repository, choose_sandbox(),
         BuildSettings(), STAMP, version="1.23.0.dev0",
     )  # fmt: skip
     rows = history.build(first, second).rows
-    base, _ = told.reopen(rows)
+    base, _ = versioned.reopen(rows)
     assert (base.tree / "lib/made.txt").read_text() == "lib-1.23.0.dev0\n"
 
 

@@ -317,7 +317,7 @@ def test_links_that_a_build_left_are_not_followed(builds: Builds, tmp_path: Path
     assert (outside / "deep").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_build_is_told_how_many_processes_it_may_use(builds: Builds) -> None:
+def test_a_build_knows_how_many_processes_it_may_use(builds: Builds) -> None:
     names = "$JOBS $MAKEFLAGS $NPY_NUM_BUILD_JOBS $CMAKE_BUILD_PARALLEL_LEVEL $CARGO_BUILD_JOBS"
     recipe = by_hand(f"echo {names} -j 2 --parallel=4 -json 5 > made")
     tree = builds.tree({"a": ""})

@@ -257,8 +257,8 @@ def test_the_packed_repository_has_one_commit_and_nothing_else(tmp_path: Path) -
 def test_rewards_that_a_solver_left_do_not_outlive_a_grading_that_fails(part: Any, tmp_path: Path) -> None:
     (tmp_path / "reward.txt").write_text("1")
     (tmp_path / "reward.json").symlink_to(tmp_path / "nowhere")
-    told = {"logs": str(tmp_path), "work": str(tmp_path / "work"), "base": ["missing.b64"], "workloads": []}
-    (tmp_path / "task.json").write_text(json.dumps(told))
+    task = {"logs": str(tmp_path), "work": str(tmp_path / "work"), "base": ["missing.b64"], "workloads": []}
+    (tmp_path / "task.json").write_text(json.dumps(task))
     with pytest.raises(FileNotFoundError):
         part("grade").main(str(tmp_path / "task.json"))
     assert [path.name for path in tmp_path.glob("reward.*")] == []

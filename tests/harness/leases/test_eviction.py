@@ -96,10 +96,10 @@ def test_what_was_used_longest_ago_goes_first(home: Home) -> None:
     home.tables.mkdir()
     (home.tables / "part.parquet").write_bytes(os.urandom(3 * MIB))
 
-    told = make_room(home, 2 * MIB + MIB // 2, dry_run=True)
-    assert names(told) == ["b"] and (home.environments / "b").exists()
+    planned = make_room(home, 2 * MIB + MIB // 2, dry_run=True)
+    assert names(planned) == ["b"] and (home.environments / "b").exists()
     room = make_room(home, 2 * MIB + MIB // 2)
-    assert room == told
+    assert room == planned
     assert room.before - room.after == room.freed >= MIB
     assert {path.name for path in home.environments.iterdir()} == {"a", "c"}
     assert names(make_room(home, 2 * MIB + MIB // 2)) == []
@@ -161,7 +161,7 @@ with scratch_folder(home.scratch, "evaluate") as folder:
         monkeypatch.setattr(resources, "UNLOCKED_SECONDS", -1.0)
         assert names(make_room(home)) == []
     monkeypatch.undo()
-    assert names(make_room(home)) == []  # too young to tell
+    assert names(make_room(home)) == []  # too young
     monkeypatch.setattr(resources, "UNLOCKED_SECONDS", -1.0)
     (left,) = names(make_room(home))
     assert left.startswith("evaluate-") and not list(home.scratch.iterdir())

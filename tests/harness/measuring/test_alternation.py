@@ -45,7 +45,7 @@ class Noted:
         self.calls += 1
         self.notes.append((self.name, str(untimed), *(f"{phase:.6f}" for phase in drawn)))
         if self.calls == self.fails_at:
-            raise PartnerFailed("failed", "as it was told to")
+            raise PartnerFailed("failed", "as it was asked to")
         return [(float(self.calls), phase, 0.0) for phase in drawn]
 
 

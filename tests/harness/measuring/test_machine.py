@@ -102,7 +102,7 @@ def test_the_locks_of_a_machine_are_shared_by_all_users() -> None:
     assert lock_folder().stat().st_mode & 0o002 and Path.home() not in lock_folder().parents
 
 
-def test_waiting_is_told_and_ends_with_an_error(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_waiting_is_reported_and_ends_with_an_error(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     waits: list[float] = []
     with (
         pytest.raises(MachineBusy, match="other timings") as caught,
@@ -170,7 +170,7 @@ def test_load_of_others_is_seen_and_ours_is_not_counted() -> None:
     begin = time.monotonic()
     subprocess.run([sys.executable, "-c", BURN], check=True)
     seconds = time.monotonic() - begin
-    # at least the burner's second; told to be our own command's, it is taken off
+    # at least the burner's second; declared as our own command's, it is taken off
     assert meter.foreign(0.0) * seconds > 0.8
     assert (meter.foreign(0.0) - meter.foreign(1.0)) * seconds > 0.6
 

@@ -48,7 +48,7 @@ def test_on_a_busy_machine_limits_still_end_what_does_not_end(probe: Probe, busy
     }  # fmt: skip
 
 
-def test_scripts_tell_the_seconds_without_those_they_waited(probe: Probe, busy_core: int) -> None:
+def test_scripts_report_the_seconds_without_those_they_waited(probe: Probe, busy_core: int) -> None:
     script = """
 import time
 def burn(seconds):

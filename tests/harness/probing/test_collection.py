@@ -35,8 +35,8 @@ def test_variables_and_arguments_of_a_recipe_reach_the_tests(tmp_path: Path) -> 
     tree.mkdir()
     body = "import os\n\ndef test_yes():\n    assert os.environ['WHERE'] == 'here'\n\ndef test_no():\n    assert 0\n"
     (tree / "test_it.py").write_text(body)
-    told = {"WHERE": "here", "PYTHONHASHSEED": "9"}
-    side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,), told, ("-k", "yes"))
+    variables = {"WHERE": "here", "PYTHONHASHSEED": "9"}
+    side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,), variables, ("-k", "yes"))
     prober = Prober(choose_sandbox(), tmp_path / "scratch")
     report = prober.run(side, ProbeRequest(mode="check", arguments=["test_it.py"]), limits=Limits(60.0))
     assert {item.node: item.outcome for item in report.items} == {"test_it.py::test_yes": "passed"}

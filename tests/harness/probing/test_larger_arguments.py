@@ -75,16 +75,16 @@ class Plain:
         self.shown, self._hidden = [1], 2
 
 
-class Told(Plain):
+class Described(Plain):
     def __repr__(self) -> str:
-        return "told"
+        return "described"
 
 
 def test_views_are_equal_for_equal_values() -> None:
     assert view({"a": 1, "b": {2, 1}}) == view({"b": {1, 2}, "a": 1})
     assert view(Counter("aab")) == view(Counter("baa"))
     assert view(Plain()) == {"Plain": [{"shown": ["list", 1]}, ""]}
-    assert view(Told()) == {"Told": [{"shown": ["list", 1]}, "told"]}
+    assert view(Described()) == {"Described": [{"shown": ["list", 1]}, "described"]}
     same = VIEW["same"]
     assert same(view([0.1 + 0.2, 1]), view([0.3, 1]))
     assert same(view(float("nan")), view(float("nan")))
@@ -103,7 +103,7 @@ def test_views_are_equal_for_equal_values() -> None:
         (OrderedDict(a=1, b=2), OrderedDict(b=2, a=1)),
         (1.0, 1.0001),
         (float("inf"), float("-inf")),
-        (Plain(), Told()),
+        (Plain(), Described()),
         (Path("a"), Path("b")),
         (len, abs),
         ([[]], [[[]]]),

@@ -52,11 +52,11 @@ def test_the_wall_limit_names_the_test_that_was_running(probe: Probe) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("end", "told"), [("os._exit(0)", "exit code 0"), ("os.kill(os.getpid(), 11)", "signal 11")])
-def test_a_test_that_ends_the_process_is_named(probe: Probe, end: str, told: str) -> None:
+@pytest.mark.parametrize(("end", "words"), [("os._exit(0)", "exit code 0"), ("os.kill(os.getpid(), 11)", "signal 11")])
+def test_a_test_that_ends_the_process_is_named(probe: Probe, end: str, words: str) -> None:
     report = probe("test_end.py", f"import os\ndef test_a(): pass\ndef test_b(): {end}\ndef test_c(): pass")
     assert report.outcome == "crashed"
-    assert [item.outcome for item in report.items] == ["passed", "crashed"] and told in report.items[1].message
+    assert [item.outcome for item in report.items] == ["passed", "crashed"] and words in report.items[1].message
 
 
 def test_threads_left_behind_do_not_hold_the_process(probe: Probe) -> None:

@@ -139,7 +139,7 @@ VACUOUS = {
 
 
 @pytest.mark.parametrize("vacuous", VACUOUS.values(), ids=VACUOUS)
-def test_a_check_that_accepts_other_values_is_told(probe: Probe, vacuous: str) -> None:
+def test_a_check_that_accepts_other_values_is_reported(probe: Probe, vacuous: str) -> None:
     code = GOOD + vacuous + "\n"
     stored = probe("check", {"script-a": code}, store=True)
     item = items_of(probe("check", {"script-a": code}, references=stored.results))["script-a"]
@@ -154,7 +154,7 @@ def test_run_test_is_tried_as_gso_calls_it(probe: Probe) -> None:
     assert list(report.results) == ["script-b"]
 
 
-def test_coverage_tells_what_only_the_first_call_executes(probe: Probe) -> None:
+def test_coverage_shows_what_only_the_first_call_executes(probe: Probe) -> None:
     cached = "import module\ndef setup(): return module.slow(10)\ndef experiment(data): return module.cached(data)\n"
     items = items_of(probe("coverage", {"script-a": GOOD, "script-b": cached}, include=["module.py"]))
     assert items["script-a"].lines == items["script-a"].again == {"module.py": [4, 5]}
@@ -219,7 +219,7 @@ def test_what_is_kept_of_a_result_is_never_interpreted(probe: Probe) -> None:
 
 @pytest.mark.parametrize(("limit", "least", "most"), [(0.000001, 0.0, 0.00001), (0.002, 0.00195, 0.00205)])
 def test_an_alarm_at_either_end_of_a_call_is_that_of_the_call(limit: float, least: float, most: float) -> None:
-    """It may fall before the first step of what is called, and anywhere between its last and the end of the limit."""
+    """It may come before the first step of what is called, and anywhere between its last and the end of the limit."""
     code = """
         import random, sys, time
         sys.path.insert(0, sys.argv[1])

@@ -27,7 +27,7 @@ def backend(name: str) -> Sandbox | str:
 
 
 def python(sandbox: Sandbox, code: str, folder: Path, *arguments: str, **options: object) -> Completed:
-    """Runs Python code in the sandbox, in a folder it may write to unless told otherwise."""
+    """Runs Python code in the sandbox, in a folder it may write to unless the caller says otherwise."""
     settings: dict[str, object] = {"writable": (folder,), "readable": PREFIXES, "cwd": folder, **options}
     return sandbox.run(Command((sys.executable, "-c", textwrap.dedent(code), *arguments), **settings))  # type: ignore[arg-type]
 

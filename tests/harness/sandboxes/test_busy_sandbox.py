@@ -46,7 +46,7 @@ def test_on_a_busy_machine_limits_still_end_what_does_not_end(
 
 @pytest.fixture
 def delays(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
-    """What the kernel tells of threads: seconds waited; those of whom nothing new is told are ready."""
+    """What the kernel says of threads: seconds waited; those of whom it says nothing new are ready."""
     known: dict[int, float] = {}
 
     def threads(pids: Iterable[int]) -> dict[int, Thread]:
@@ -85,7 +85,7 @@ def test_who_sleeps_does_not_wait(delays: dict[int, float], monkeypatch: pytest.
     assert limit.is_over(4.5, list)
 
 
-def test_what_the_kernel_tells_of_a_thread() -> None:
+def test_what_the_kernel_says_of_a_thread() -> None:
     own = waiting.threads_of([os.getpid()])[threading.get_native_id()]
     assert own.ran > 0 and own.waited >= 0 and waiting.is_ready(own)
     asleep = subprocess.Popen(["sleep", "60"])

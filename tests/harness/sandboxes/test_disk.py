@@ -1,4 +1,4 @@
-"""The meter of disk, where the file system tells little, and where the program took its folder away."""
+"""The meter of disk, where the file system says little, and where the program took its folder away."""
 
 from __future__ import annotations
 

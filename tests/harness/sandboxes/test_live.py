@@ -111,7 +111,7 @@ def test_what_is_loaded_is_called_on_request(opened: Live) -> None:
 
 @dataclass
 class Late(ProcessSandbox):
-    """Tells what it has started when that has long been at work, as a busy engine does."""
+    """Reports what it has started when that has long been at work, as a busy engine does."""
 
     def run(self, command: Command) -> Completed:
         def started(pid: int) -> None:
@@ -122,7 +122,7 @@ class Late(ProcessSandbox):
         return super().run(replace(command, started=started))
 
 
-def test_who_is_told_late_can_be_stopped_all_the_same(bare_python: Path, tmp_path: Path) -> None:
+def test_who_is_notified_late_can_be_stopped_all_the_same(bare_python: Path, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     with Live(Prober(Late(), tmp_path / "scratch"), bare_python, tmp_path)(KINDS) as partner:
         assert partner.stoppable
@@ -214,7 +214,7 @@ ENDS = """
 
 
 @pytest.mark.parametrize("end", ["test_exits", "test_dies"])
-def test_a_test_that_ends_its_process_is_told_and_its_partners_survive(opened: Live, end: str) -> None:
+def test_a_test_that_ends_its_process_is_reported_and_its_partners_survive(opened: Live, end: str) -> None:
     with opened(ENDS) as first, opened(ENDS) as second:
         with pytest.raises(PartnerFailed) as failed:
             first.turn(name(end), 0, [0.0])
@@ -232,8 +232,8 @@ FORGE = """
         while data:
             data = data[os.write(descriptor, data[:60000]):]
         os.close(descriptor)
-    def answer(**told):
-        write(json.dumps(dict({{"outcome": "passed", "message": "", "seconds": 0.0}}, **told)).encode() + b"\\n")
+    def answer(**values):
+        write(json.dumps(dict({{"outcome": "passed", "message": "", "seconds": 0.0}}, **values)).encode() + b"\\n")
         time.sleep(30)
     def test_forges():
         {forgery}

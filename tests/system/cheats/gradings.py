@@ -72,16 +72,16 @@ class Exported:
             subprocess.run(applied, input=patch.encode(), check=True)
         shutil.copytree(self.folder / "tests", tests)
         tests.chmod(0o700)
-        told = json.loads((tests / "task.json").read_text())
-        told |= {
+        task = json.loads((tests / "task.json").read_text())
+        task |= {
             "testbed": str(testbed),
             "work": str(place / "work"),
             "logs": str(logs),
-            "schedule": {**told["schedule"], **SCHEDULE, "most_pairs": most_pairs},
+            "schedule": {**task["schedule"], **SCHEDULE, "most_pairs": most_pairs},
             "writable": WRITABLE,
             "prefix": [] if as_users else self._isolated(place),
         }
-        (tests / "task.json").write_text(json.dumps(told))
+        (tests / "task.json").write_text(json.dumps(task))
         logs.mkdir()
         logs.chmod(0o700)
         grader = [str(self.python), "-E", "-s", "-S", str(tests / "grader" / "grade.py"), str(tests / "task.json")]

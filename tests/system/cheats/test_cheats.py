@@ -68,8 +68,8 @@ def test_of_honest_changes_all_that_counts_is_taken(exported: Exported, patch: P
     for copy in (testbed, cand):
         shutil.copytree(exported.base, copy)
     subprocess.run(["git", "-C", str(testbed), "apply", str(patch)], check=True)
-    told = json.loads((exported.folder / "tests" / "task.json").read_text())
-    changed, left_out = part("candidate").apply_changes(told | {"testbed": str(testbed)}, str(exported.base), str(cand))
+    task = json.loads((exported.folder / "tests" / "task.json").read_text())
+    changed, left_out = part("candidate").apply_changes(task | {"testbed": str(testbed)}, str(exported.base), str(cand))
     assert "quarrykit/graph.py" in changed and not any(path.startswith("quarrykit/") for path in left_out)
 
 

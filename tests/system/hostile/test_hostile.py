@@ -90,7 +90,7 @@ def test_without_each_wall_only_harmless_programs_run() -> None:
     """A new sandbox is tried with the corpus (docs/extend/sandbox.md), on somebody's machine."""
     harmless = [one.name for one in corpus() if one.runs_in(Isolation(False, False, False, False))]
     for wall in ("network", "files", "processes", "crash"):
-        lacking = Isolation(**{name: name != wall for name in ("network", "files", "processes", "crash")})
-        assert [one.name for one in corpus() if one.runs_in(lacking)] == harmless
+        isolation = Isolation(**{name: name != wall for name in ("network", "files", "processes", "crash")})
+        assert [one.name for one in corpus() if one.runs_in(isolation)] == harmless
     assert not {"fork_bomb", "kills_everybody", "fills_private_memory"}.intersection(harmless)
     assert len(harmless) > 40

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 KILLS = 40
-# Starts as many processes as told, each of which runs a sandboxed command without end, and ends them by a signal.
+# Starts as many processes as asked for, each of which runs a sandboxed command without end, and ends them by a signal.
 DYING = """
     import os, random, signal, sys, time
     from pathlib import Path

@@ -11,7 +11,7 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         op.execute("ALTER TABLE events ENABLE ALWAYS TRIGGER events_are_final")
         return
-    # REPLACE deletes the row in its way without telling the trigger of deletions
+    # REPLACE deletes the row in its way without firing the trigger of deletions
     op.execute(
         "CREATE TRIGGER events_no_replace BEFORE INSERT ON events "
         "WHEN EXISTS (SELECT 1 FROM events WHERE id = NEW.id OR uid = NEW.uid) "
