@@ -19,6 +19,7 @@ from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
 from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
+from perfquarry.harness.measuring.priority import preferred
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.settings import MeasureSettings
@@ -112,6 +113,7 @@ def run_session(
     progress(0, len(pairs))
     with contextlib.ExitStack() as stack:
         again = stack.enter_context(second_copy(base, prober.scratch, settings.copy_bytes)) if workloads else base
+        stack.enter_context(preferred())
         sides: dict[Role, BuiltSide] = {"base": base, "head": head, "again": again}
         run = _Session(change_id, sides, prober, settings, stamp, machine, session, core)
         run.active = {workload.node: workload for workload in workloads}

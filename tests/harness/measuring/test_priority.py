@@ -1,0 +1,64 @@
+"""Whoever lets sides take turns comes before others, as long as it does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from perfquarry.harness.measuring.priority import preferred
+from perfquarry.harness.sandbox.supervise import TIMED_NICE
+
+GROUP = Path("/proc/self/autogroup")
+
+
+def priorities() -> tuple[int, str]:
+    """Of this thread, and of our session where these are weighed."""
+    thread = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    return thread, GROUP.read_text().split()[-1] if GROUP.exists() else ""
+
+
+def may_prefer() -> bool:
+    return subprocess.run(["nice", "-n", "-1", "true"], capture_output=True, check=False).stderr == b""
+
+
+@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
+def test_a_thread_and_its_session_are_preferred_and_all_is_as_before() -> None:
+    before = priorities()
+    with preferred():
+        raised = priorities()
+        assert raised[0] == TIMED_NICE and raised[1] in ("", str(TIMED_NICE))
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(lambda: priorities()[0]).result() == TIMED_NICE, "begun by it"
+        with preferred():
+            pass
+        assert priorities() == raised, "another timing has ended"
+    assert priorities() == before
+
+
+def test_an_error_undoes_it() -> None:
+    before = priorities()
+    with pytest.raises(ValueError, match="no workload"), preferred():
+        raise ValueError("no workload")
+    assert priorities() == before
+
+
+AS_NOBODY = """
+import os, threading
+from perfquarry.harness.measuring.priority import preferred
+os.setuid(65534)
+with preferred():
+    print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become somebody else")
+def test_who_may_not_goes_on_as_before() -> None:
+    command = [sys.executable, "-c", AS_NOBODY]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert int(done.stdout) == os.getpriority(os.PRIO_PROCESS, 0)
