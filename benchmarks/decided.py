@@ -1,11 +1,12 @@
-"""All real tasks that the project has found and measured, in one table: what, how fast, of which class, and if it held.
+"""All real changes that the project has measured and decided on, kept over the sessions; its tasks in one table.
 
-    python -m benchmarks.tasks add HOME …
-    python -m benchmarks.tasks table
+    python -m benchmarks.decided add HOME …
+    python -m benchmarks.decided table
 
-`add` reads the accepted tasks of homes, with the heuristic's class and the last measurement again (`perfquarry
-revalidate`), and keeps one line per task in `recordings/tasks.jsonl`: a later measurement replaces an earlier one.
-`table` writes the section Real tasks of docs/benchmarks.md.
+`add` reads the decisions in force of homes, with the heuristic's class of each task and its last measurement again
+(`perfquarry revalidate`), and keeps one line per change in `recordings/decided.jsonl`: a later decision replaces an
+earlier one. `table` writes the section Real tasks of docs/benchmarks.md. `benchmarks.judge_labels` takes its labels by
+measurement from the same file.
 """
 
 from __future__ import annotations
@@ -18,30 +19,31 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import replace_section, table
-from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.home import Home
 from perfquarry.data.records import Intent, Revalidation
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.data.store import TableStore
 from perfquarry.flows.intents import intents_in_words
 
-KEPT = Path(__file__).parent / "recordings" / "tasks.jsonl"
+KEPT = Path(__file__).parent / "recordings" / "decided.jsonl"
 
 
-def tasks_of(home: Path) -> Iterator[dict[str, Any]]:
-    """What is kept of each accepted task of a home."""
+def decided_in(home: Path) -> Iterator[dict[str, Any]]:
+    """What is kept of each decided change of a home."""
     store = TableStore(Home(home).tables)
     for folder in sorted(Home(home).tables.glob("tasks/repo=*")):
         repo = folder.name.partition("=")[2]
         classes = {row.task_id: row.intent for row in store.records(Intent, repo) if row.author == HEURISTIC}
         again = {row.task_id: row for row in store.records(Revalidation, repo)}
-        for task in accepted_tasks(store, repo):
+        for task in newest_tasks(store, repo):
             yield {
                 "repo": repo,
-                "head": task.head_sha[:10],
+                "head": task.head_sha,
                 "title": task.title,
                 "day": f"{task.created_at:%Y-%m-%d}",
-                "speedup": [round(one or 0.0, 3) for one in (task.speedup, task.low, task.high)],
+                "reason": task.reason,
+                "speedup": [round(one, 3) for one in (task.speedup, task.low, task.high) if one],
                 "workloads": dict(Counter(one.source for one in task.workloads)),
                 "class": classes.get(task.task_id, ""),
                 "again": _again(again.get(task.task_id)),
@@ -60,31 +62,33 @@ def _again(row: Revalidation | None) -> dict[str, Any] | None:
     }
 
 
-def kept() -> dict[tuple[str, str], dict[str, Any]]:
-    """The lines of the file, by repository and head."""
+def kept() -> list[dict[str, Any]]:
+    """The lines of the file, ordered by repository and head."""
     lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
-    return {(one["repo"], one["head"]): one for one in map(json.loads, lines)}
+    return [json.loads(line) for line in lines]
 
 
 def add(homes: Sequence[Path]) -> None:
-    """Adds the tasks of the homes; what was measured again before stays so."""
-    known = kept()
+    """Adds the decisions of homes; that a task was measured again stays known."""
+    known = {(one["repo"], one["head"]): one for one in kept()}
     for home in homes:
-        for one in tasks_of(home):
+        for one in decided_in(home):
             key = one["repo"], one["head"]
             known[key] = one | {"again": one["again"] or known.get(key, {}).get("again")}
     KEPT.write_text("".join(f"{json.dumps(known[key])}\n" for key in sorted(known)), encoding="utf-8")
 
 
 def section() -> str:
-    """The table, and what it comes to."""
-    tasks = list(kept().values())
+    """The table of the tasks, and what it comes to."""
+    changes = kept()
+    tasks = [one for one in changes if not one["reason"]]
     again = [one["again"] for one in tasks if one["again"]]
     held, parts = sum(one["holds"] for one in again), [one["workloads"] for one in again]
     classes = intents_in_words(Counter(one["class"] for one in tasks))
     lines = [
         f"{len(tasks)} tasks of {len({one['repo'] for one in tasks})} repositories ({classes}; the classes are the "
-        f"heuristic's), each measured on the day given. {len(again)} were measured again: **{held} hold whole**, "
+        f"heuristic's), each measured on the day given, of {len(changes)} decided changes. {len(again)} were "
+        f"measured again: **{held} hold whole**, "
         f"{sum(one for one, _ in parts)} of {sum(one for _, one in parts)} workloads, at the load given (median of CPU "
         "seconds per second of others on the core).",
         "",
@@ -101,7 +105,7 @@ def _row(one: dict[str, Any]) -> list[str]:
     holds = "yes" if again.get("holds") else "{} of {}".format(*again["workloads"]) if again else ""
     return [
         one["repo"],
-        one["head"],
+        one["head"][:10],
         one["title"].replace("|", "\\|")[:70],
         f"{speedup:.2f} [{low:.2f}, {high:.2f}]",
         workloads,
@@ -114,7 +118,7 @@ def _row(one: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Adds tasks, or writes the section."""
+    """Adds decisions, or writes the section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("add", "table"))
     parser.add_argument("homes", type=Path, nargs="*")
