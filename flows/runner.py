@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError, StoreError
 from perfquarry.data.funnel import funnel
@@ -115,6 +115,7 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         retry=retry_if_exception_type(InfrastructureError),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_exponential(multiplier=0.5, max=20),
+        before_sleep=partial(_log_retry, stage, batch),
         reraise=True,
     )
     gained = batch
@@ -137,6 +138,11 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
     return Outcome(batch, elsewhere=gained != batch)
+
+
+def _log_retry(stage: Stage, batch: Batch, state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    log.warning("%s %s: attempt %d failed: %s", stage.name, batch[0], state.attempt_number, error)
 
 
 def _do(run: Run, stage: Stage, batch: Batch, retrying: Retrying) -> None:

@@ -6,12 +6,11 @@ import contextlib
 import dataclasses
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfquarry.data.files import remove
 from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.leases.leases import scratch_folder
 
 
 def end_search_for_settings(folder: Path) -> None:
@@ -25,21 +24,18 @@ def second_copy(built: BuiltSide, scratch: Path, most_bytes: int) -> Iterator[Bu
     """The side on a copy of its tree, at a path of the same length where that can be; itself where it is too large.
 
     Args:
-        scratch: the copy is made in a folder of its own in there, and removed at the end.
+        scratch: the copy is made in a folder of its own in there, leased meanwhile, and removed at the end.
         most_bytes: largest tree that is copied.
     """
     if _bytes(built.tree, most_bytes) > most_bytes:
         yield built
         return
-    place = scratch.resolve() / uuid.uuid4().hex[:8]
-    copy = place / "again".ljust(len(str(built.tree)) - len(str(place)) - 1, "-")
-    try:
+    with scratch_folder(scratch, "copy") as place:
         end_search_for_settings(place)
+        copy = place / "again".ljust(len(str(built.tree)) - len(str(place)) - 1, "-")
         shutil.copytree(built.tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         roots = tuple(copy / root.relative_to(built.tree) for root in built.source_roots)
         yield dataclasses.replace(built, tree=copy, source_roots=roots)
-    finally:
-        remove(place)
 
 
 def _bytes(tree: Path, most: int) -> int:

@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 
 from perfquarry.curation.blocks import runs_of
+from perfquarry.data.home import Home
 from perfquarry.data.records import Machine, Reason, Stamp, Timing, Workload, workload_id_of
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeItem, ProbeReport, ProbeRequest, Sandbox
+from perfquarry.harness.leases import eviction
 from perfquarry.harness.measuring.machine import machine_facts, measurement_lock
 from perfquarry.harness.measuring.schedule import Role, outcome_of, plan_pairs, run_session
 from perfquarry.harness.probing.live import LiveProcess
@@ -380,13 +382,26 @@ def test_a_copy_has_another_path_of_the_same_length(sides: tuple[BuiltSide, Buil
     (base.tree / ".git").mkdir()
     (base.tree / "link").symlink_to("tiny.py")
     with second_copy(base, tmp_path, 10**6) as copy:
-        assert copy.tree != base.tree and len(str(copy.tree)) == max(len(str(base.tree)), len(str(tmp_path)) + 15)
+        assert copy.tree != base.tree and len(str(copy.tree)) == max(len(str(base.tree)), len(str(tmp_path)) + 20)
         assert copy.source_roots == (copy.tree,) and (copy.sha, copy.python) == (base.sha, base.python)
         names = {path.name for path in copy.tree.iterdir()}
         assert names == {"tiny.py", "test_tiny.py", "link"} and (copy.tree / "link").is_symlink()
     assert not copy.tree.exists() and base.tree.exists()
     with second_copy(base, tmp_path, 10) as same:
         assert same is base
+
+
+def test_a_copy_in_use_is_not_evicted_as_a_leftover(
+    sides: tuple[BuiltSide, BuiltSide], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each build beside a timing of more than a minute took the copy away: a process of it ended, and the session."""
+    monkeypatch.setattr(eviction, "UNLOCKED_SECONDS", -1.0)
+    home = Home(tmp_path / "home")
+    with second_copy(sides[0], home.scratch, 10**6) as copy:
+        eviction.make_room(home, None)
+        assert (copy.tree / "tiny.py").exists()
+    (home.scratch / "copy-of-a-killed-run").mkdir()
+    assert [thing.path.name for thing in eviction.make_room(home, None).removed] == ["copy-of-a-killed-run"]
 
 
 def test_settings_of_a_project_above_do_not_reach_the_copy(sides: tuple[BuiltSide, BuiltSide], tmp_path: Path) -> None:
