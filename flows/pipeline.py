@@ -171,7 +171,7 @@ class _Pipeline:
         self._decide()
         self._look()
         current().finish(f"{self.tried} change(s) tried" + (f", {self.left} to go" if self.left else ""))
-        if self.left and self.tried:
+        if self.left and (self.tried or self.run.is_over):
             current().announce("left", self._left())
 
     @property
@@ -278,9 +278,11 @@ class _Pipeline:
         return text + (f"; ends {' or '.join(ends)}" if ends else "")
 
     def _left(self) -> str:
-        pace = (time.monotonic() - self.began) / self.tried
-        text = f"{self.tried} change(s) tried, {self.left} to go: about {duration(self.left * pace)}"
-        return f"{text} at this pace" + ("; the time is over: the same command goes on" if self.run.is_over else "")
+        text = f"{self.tried} change(s) tried, {self.left} to go"
+        if self.tried:
+            pace = (time.monotonic() - self.began) / self.tried
+            text += f": about {duration(self.left * pace)} at this pace"
+        return text + ("; the time is over: the same command goes on" if self.run.is_over else "")
 
 
 def _a_core_is_free() -> bool:

@@ -252,10 +252,16 @@ def test_an_error_or_ctrl_c_ends_what_is_at_work(run: Run, own_cores: Path, faul
     assert ended.get_nowait() == "ended" and line.order("measure")
 
 
-def test_when_the_time_is_over_nothing_more_is_begun(home: Path, tmp_path: Path) -> None:
+def test_when_the_time_is_over_nothing_more_is_begun(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = _run(home, tmp_path, seconds=1e-6)
     line = Line(run, run.in_scope())
-    assert run.is_over and line.go() == [] and not line.log
+    with showing(Console(width=200)):
+        assert run.is_over and line.go() == [] and not line.log
+    assert (
+        "left      0 change(s) tried, 20 to go; the time is over: the same command goes on" in capsys.readouterr().out
+    )
     run_stages(run, ["build"])
     assert not list(run.store.records(Build, run.name)), "neither is a single stage's"
 
