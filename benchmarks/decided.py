@@ -94,7 +94,7 @@ def section() -> str:
         "",
     ]
     heads = ("repository", "commit", "what", "speedup", "workloads", "class", "day", "again", "holds", "load")
-    return "\n".join(lines) + table(heads, map(_row, tasks))
+    return "\n".join([*lines, table(heads, map(_row, tasks))])
 
 
 def _row(one: dict[str, Any]) -> list[str]:
