@@ -2,7 +2,7 @@
 PYTHON  ?= python3
 REPO    ?= demo
 ARGS    ?=
-WORKERS ?= 4
+WORKERS ?= 3
 # AGAIN=1: of the tests only those that failed last time
 AGAIN   ?=
 HOSTILE := tests/system/hostile

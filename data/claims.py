@@ -9,6 +9,7 @@ list of what is to do before the rows were there that the key is done.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.functions import FunctionElement
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
 from perfquarry.data.alive import SignOfLife, dead
 from perfquarry.data.errors import ClaimsUnavailable, InputError
@@ -47,6 +49,8 @@ LEASE_SECONDS = 60.0
 """How long a claim outlives the last heartbeat of a holder on another machine (seconds)."""
 KEPT_SECONDS = 30 * 86400.0
 """How long a key stays marked as done: longer than anybody works off one list (seconds)."""
+BUSY_SECONDS = 30.0
+"""How long a SQLite database may be locked by others."""
 _AT_ONCE = 1000
 """Keys of one statement."""
 _PREPARING = 0x70657266
@@ -231,11 +235,19 @@ def _engine(url: str) -> Engine:
     except (ArgumentError, NoSuchModuleError) as error:
         raise InputError(f"PERFQUARRY_DATABASE is no SQLAlchemy URL: {_first_line(error)}") from error
     Path(address.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(address, connect_args={"timeout": 30})
+    engine = create_engine(address, connect_args={"timeout": BUSY_SECONDS})
+
+    # two that change it at once do not wait for each other, whatever their timeout is
+    changing = Retrying(
+        retry=retry_if_exception_type(sqlite3.OperationalError),
+        stop=stop_after_delay(BUSY_SECONDS),
+        wait=wait_random(0.01, 0.1),
+        reraise=True,
+    )
 
     @event.listens_for(engine, "connect")
     def _set_up(connection: Any, _: object) -> None:
-        connection.execute("PRAGMA journal_mode=WAL")
+        changing(connection.execute, "PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
 
     return engine
