@@ -233,7 +233,7 @@ class Builder:
         if python is None:
             raise EnvironmentFailed(f"Python {row.python} is needed to run {row.sha} again: install it")
         environment = self._environments.restore(
-            row.environment_id, python, row.requirements, timeout=self.settings.timeout
+            row.environment_id, python, row.requirements, timeout=self.settings.timeout, commands=row.commands
         )
         tree = self._checkouts.tree(row.sha)
         for made in (environment, tree):

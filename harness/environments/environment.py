@@ -125,24 +125,45 @@ class Environments:
         wanted = sorted(set(requirements))
         date = cutoff(as_of, python)
         environment_id = content_id("environment", _RULES, str(python.version), wanted, date.isoformat())
-        return self._once(environment_id, python, wanted, date, timeout)
+        bounds = [line for line in wanted if _BUILDERS.match(line)]
+        return self._once(environment_id, python, wanted, date, timeout, bounds)
 
     def restore(
-        self, environment_id: str, python: Interpreter, installed: Sequence[str], *, timeout: float
+        self,
+        environment_id: str,
+        python: Interpreter,
+        installed: Sequence[str],
+        *,
+        timeout: float,
+        commands: Sequence[str] = (),
     ) -> Environment | Rejection:
         """The environment of that id, made again from what was installed in it ('name==version') when it is gone.
+
+        Args:
+            environment_id: its id.
+            python: its interpreter.
+            installed: what was in it.
+            timeout: wall seconds for all tries together.
+            commands: those that made it: source distributions are built with what the index had at their date.
 
         Raises:
             EnvironmentFailed: as `ensure`.
         """
-        return self._once(environment_id, python, installed, None, timeout)
+        date, bounds = _limits_of(commands)
+        return self._once(environment_id, python, installed, date, timeout, bounds)
 
     def forget_rejections(self) -> None:
         """What could not be made is tried again when it is next asked for: the machine has other packages now."""
         self._rejected.clear()
 
     def _once(
-        self, environment_id: str, python: Interpreter, wanted: Sequence[str], date: datetime | None, timeout: float
+        self,
+        environment_id: str,
+        python: Interpreter,
+        wanted: Sequence[str],
+        date: datetime | None,
+        timeout: float,
+        bounds: Sequence[str],
     ) -> Environment | Rejection:
         if environment_id in self._rejected:
             return self._rejected[environment_id]
@@ -150,7 +171,7 @@ class Environments:
             self._home.environments / environment_id,
             self._home.locks / f"environment-{environment_id}.lock",
             Environment,
-            lambda place: _make(self._sandbox, place, environment_id, python, wanted, date, timeout),
+            lambda place: _make(self._sandbox, place, environment_id, python, wanted, date, timeout, bounds),
             lambda environment: environment.python.exists(),
         )
         if isinstance(made, Rejection):
@@ -199,6 +220,7 @@ def _make(
     wanted: Sequence[str],
     date: datetime | None,
     timeout: float,
+    bounds: Sequence[str],
 ) -> Environment | Rejection:
     start = time.monotonic()
     tries = _Attempts(deadline=start + timeout)
@@ -207,7 +229,7 @@ def _make(
     if not made.ok:
         raise EnvironmentFailed(f"could not make an environment with {python.path}:\n{made.output}")
     into = ["--python", str(executable)]
-    if bounds := [line for line in wanted if date and _BUILDERS.match(line)]:
+    if bounds:
         (place / "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
         into += ["--build-constraint", str(place / "bounds.txt")]
     with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
@@ -226,6 +248,14 @@ def _make(
         bytes=disk_bytes(place),
         log=tail("\n".join(tries.log)),
     )
+
+
+def _limits_of(commands: Sequence[str]) -> tuple[datetime | None, list[str]]:
+    """The date that limited the installation by these commands, and the bounds on what built distributions."""
+    last = next((command for command in reversed(commands) if command.startswith("uv pip install ")), "")
+    date = re.search(r" --exclude-newer (\S+)", last)
+    bounds = [word for word in last.partition(" -- ")[2].split() if _BUILDERS.match(word)]
+    return (datetime.fromisoformat(date.group(1)) if date else None), bounds
 
 
 def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date: datetime | None) -> bool:

@@ -175,6 +175,20 @@ def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
     assert not made.python.parent.exists()
 
 
+def test_what_is_made_again_is_built_as_at_its_date(shared: Home) -> None:
+    """nose-cover3 has no wheel and needs a setuptools that still knows 2to3: made today, it cannot be built."""
+    python = python_of(DATE)
+    made = there(Environments(shared, choose_sandbox()).ensure(python, ["six", "setuptools<70"], DATE, timeout=LIMIT))
+    made.python.unlink()
+    again = Environments(shared, choose_sandbox()).restore(
+        made.environment_id, python, made.requirements, timeout=LIMIT, commands=made.commands
+    )
+    limit = next(word for word in made.commands[-1].split() if word.startswith("20"))
+    assert f"--exclude-newer {limit}" in there(again).commands[-1]
+    assert environments._limits_of(made.commands) == (datetime.fromisoformat(limit), ["setuptools<70"])
+    assert environments._limits_of(["uv venv --python 3.11", "python setup.py"]) == (None, [])
+
+
 def test_tools_lie_in_a_folder_of_their_own(shared: Home) -> None:
     python = python_of(DATE)
     folder = Environments(shared, choose_sandbox()).tool_overlay(python)
