@@ -115,6 +115,7 @@ class ExpertRuns:
                 python=recipe.python,
                 environment_id=recipe.environment_id,
                 requirements=recipe.requirements,
+                commands=recipe.install_commands,
                 source_roots=recipe.source_roots,
             )
             for side, tree in trees.items()

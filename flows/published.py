@@ -115,6 +115,7 @@ class PublishedTasks:
             (task.base_sha, task.head_sha),
             task.python,
             task.requirements,
+            task.install_commands,
         )
         sides = run.builder.reopen(builds)
         return MadeTask(*sides, run.builder, builds[0], run.prober, run.machine, builds[0].python)

@@ -24,6 +24,7 @@ def builds_of_recipe(
     shas: tuple[str, str],
     python: str,
     requirements: Sequence[str],
+    commands: Sequence[str] = (),
 ) -> list[Build]:
     """Rows of base and head as if they had been built here; both sides share the environment.
 
@@ -31,12 +32,13 @@ def builds_of_recipe(
         shas: base and head, 40 digits each.
         python: version 'X.Y.Z'; another patch release of X.Y serves, too.
         requirements: 'name==version', all that was installed.
+        commands: those that made the environment: the index is asked as of their date.
 
     Raises:
         EnvironmentFailed: no such interpreter here, or a commit is missing in the clone.
     """
     version = _interpreter(python)
-    environment_id = content_id("recipe", version, sorted(requirements))
+    environment_id = content_id("recipe", version, sorted(requirements), list(commands))
     sides: tuple[Side, Side] = ("base", "head")
     rows = []
     for side, sha in zip(sides, shas, strict=True):
@@ -52,6 +54,7 @@ def builds_of_recipe(
             python=version,
             environment_id=environment_id,
             requirements=list(requirements),
+            commands=list(commands),
             source_roots=read_recipe(tree, repository).source_roots,
         )
         rows.append(row)
