@@ -14,8 +14,8 @@ from perfquarry.harness.sandbox.supervise import TIMED_NICE
 _lock = threading.Lock()
 _preferred = 0
 """Threads that are preferred."""
-_before = 0
-"""Nice value of our group before the first of them was."""
+_before: int | None = None
+"""Nice value of our session before the first of them was; None where sessions are not weighed."""
 
 
 @contextlib.contextmanager
@@ -50,8 +50,11 @@ def _group(more: int) -> None:
         file = Path("/proc/self/autogroup")
         _preferred += more
         if more > 0 and _preferred == 1:
+            _before = None
+            # empty for a process without a session of its own, as the first one of a container
             found = re.search(r"nice (-?\d+)", file.read_text(encoding="utf-8"))
-            _before = int(found.group(1)) if found else 0
-            file.write_text(str(min(_before, TIMED_NICE)), encoding="utf-8")
-        elif not _preferred:
+            if found:
+                _before = int(found.group(1))
+                file.write_text(str(min(_before, TIMED_NICE)), encoding="utf-8")
+        elif not _preferred and _before is not None:
             file.write_text(str(_before), encoding="utf-8")

@@ -18,9 +18,10 @@ GROUP = Path("/proc/self/autogroup")
 
 
 def priorities() -> tuple[int, str]:
-    """Of this thread, and of our session where these are weighed."""
+    """Of this thread, and of our session where these are weighed (elsewhere the file is empty, or there is none)."""
     thread = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    return thread, GROUP.read_text().split()[-1] if GROUP.exists() else ""
+    group = GROUP.read_text().split() if GROUP.exists() else []
+    return thread, group[-1] if group else ""
 
 
 def may_prefer() -> bool:
