@@ -1,12 +1,15 @@
-"""Hand-written answers to the prompts of generated workloads, as cassettes.
+"""Recorded answers to the prompts of generated workloads, as cassettes.
 
+    python -m benchmarks.answers curate CASSETTES REPO [--source PATH] [--home DIR]
     python -m benchmarks.answers address CASSETTES REPO [--source PATH] [--home DIR] [--settings FILE]
     python -m benchmarks.answers unpack CASSETTES FOLDER
     python -m benchmarks.answers pack FOLDER CASSETTES
 
 A cassette is named HEAD-ROUND.json (ten digits of the head's hash; HEAD-ROUND-repair.json answers the request
-that sends a malformed answer back). A request's address changes with the prompt and with all that it shows:
-`address` generates the workloads of every change that has cassettes, answers by name instead of by address, and
+that sends a malformed answer back). A request's address changes with the prompt and with all that it shows.
+`curate` curates the changes that have cassettes through exchange mode, with generated workloads alone: a request whose
+text has a change's whole message is answered with its recording, whatever prompt it was recorded for. `address`
+generates the workloads of every change that has cassettes, answers by name instead of by address, and
 writes into each file the address under which it was asked for. `unpack` writes the scripts as Python files,
 FOLDER/HEAD-ROUND/NN.py, the note in the first line; `pack` puts them back.
 """
@@ -15,17 +18,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfquarry.data.files import write_whole
 from perfquarry.data.home import Home
 from perfquarry.flows.options import Options, settings_from
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import case_of
 from perfquarry.llm.client import Client
-from perfquarry.llm.recordings import Recording, write_whole
+from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, texts_of
+from perfquarry.llm.recordings import Recording
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Request
 from perfquarry.llm.settings import LlmSettings
@@ -78,6 +84,45 @@ def address(folder: Path, options: Options) -> None:
                 print(change.head_sha[:DIGITS], row.round, row.node, row.reason or f"kept, {row.role}", took, said)
 
 
+def curate(folder: Path, options: Options) -> int:
+    """Runs the command until nothing that is recorded is asked; its exit code."""
+    home = Path(options.home)
+    asked = home / "asked"
+    heads = sorted({path.stem.partition("-")[0] for path in folder.glob("*-1.json")})
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "one-round.toml").open("w") as file:
+        file.write("[generate.generated]\nrounds = 1\n")
+    command = [str(Path(sys.executable).with_name("perfquarry")), "curate", options.repo, "--changes", ",".join(heads)]
+    command += ["--workloads", "generated", "--llm", f"exchange:{asked}", "--home", str(home), "--no-server"]
+    command += ["--settings", file.name, *(["--source", options.source] if options.source else [])]
+    while True:
+        ended = subprocess.run(command, check=False).returncode
+        if not answer(folder, asked, heads, options):
+            return ended
+
+
+def answer(folder: Path, asked: Path, heads: Sequence[str], options: Options) -> int:
+    """Answers what waits in a folder of exchange and is recorded; how many."""
+    run = Run.open(options.model_copy(update={"changes": tuple(heads)}).model_dump_json())
+    messages = {}
+    for key in run.in_scope():
+        change = run.change(key)
+        messages[change.head_sha[:DIGITS]] = change.message.strip()
+    exchange = ExchangeFolder(asked)
+    done = {line.custom_id for line in exchange.responses()}
+    answered = 0
+    for line in exchange.requests():
+        text = "\n".join(text for _, text in texts_of(line.content))
+        found = [head for head, message in messages.items() if message in text]
+        path = folder / f"{max(found, key=lambda head: len(messages[head]), default='none')}-1.json"
+        if line.custom_id in done or not path.exists():
+            continue
+        recording = Recording.model_validate_json(path.read_bytes())
+        write_whole(asked / ANSWERS / f"{line.custom_id}.json", recording.reply.text)
+        answered += 1
+    return answered
+
+
 def unpack(folder: Path, to: Path) -> None:
     """Scripts as Python files."""
     for path in sorted(folder.glob("*.json")):
@@ -106,22 +151,23 @@ def main(arguments: Sequence[str]) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    addressing = commands.add_parser("address")
-    addressing.add_argument("cassettes", type=Path)
-    addressing.add_argument("repo")
-    addressing.add_argument("--source")
-    addressing.add_argument("--home", type=Path)
-    addressing.add_argument("--settings", type=Path)
+    for name in ("curate", "address"):
+        command = commands.add_parser(name)
+        command.add_argument("cassettes", type=Path)
+        command.add_argument("repo")
+        command.add_argument("--source")
+        command.add_argument("--home", type=Path)
+        command.add_argument("--settings", type=Path)
     for name in ("unpack", "pack"):
         command = commands.add_parser(name)
         command.add_argument("source", type=Path)
         command.add_argument("to", type=Path)
     given = parser.parse_args(arguments)
-    if given.command == "address":
+    if given.command in ("curate", "address"):
         home = Home(given.home.resolve()) if given.home else Home.default()
         chosen = settings_from(given.settings)
         options = Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1, settings=chosen)
-        address(given.cassettes, options)
+        sys.exit(curate(given.cassettes, options)) if given.command == "curate" else address(given.cassettes, options)
     else:
         (unpack if given.command == "unpack" else pack)(given.source, given.to)
 
