@@ -89,6 +89,13 @@ def curate(folder: Path, options: Options) -> int:
     home = Path(options.home)
     asked = home / "asked"
     heads = sorted({path.stem.partition("-")[0] for path in folder.glob("*-1.json")})
+    if options.source:  # commits of branches that are gone are not asked for
+        there = ["git", "-C", options.source, "merge-base", "--is-ancestor"]
+        heads = [
+            one
+            for one in heads
+            if not subprocess.run([*there, one, "HEAD"], capture_output=True, check=False).returncode
+        ]
     home.mkdir(parents=True, exist_ok=True)
     with (home / "one-round.toml").open("w") as file:
         file.write("[generate.generated]\nrounds = 1\n")
