@@ -88,6 +88,10 @@ class Home:
         """Lock files; a lock dies with its holder."""
         return self.root / "locks"
 
+    def clone(self, repository: str) -> Path:
+        """The bare clone of a repository."""
+        return self.repositories / f"{repository}.git"
+
     def clone_lock(self, repository: str) -> Path:
         """Held while a clone is made or brought up to date."""
         return self.locks / f"clone-{repository}.lock"

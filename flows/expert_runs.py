@@ -90,7 +90,7 @@ class ExpertRuns:
             EnvironmentFailed: the patch does not apply.
             InputError: the release's sources are damaged.
         """
-        clone, recipe = self.home.repositories / f"{task.repo}.git", task.recipe
+        clone, recipe = self.home.clone(task.repo), task.recipe
         unpack(pack_of(self.folder, task.repo), clone)
         head = patched(clone, recipe.tree, task.patch)
         if head is None:

@@ -49,7 +49,7 @@ def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltS
         InputError: what the task was built from is no longer in this home.
         EnvironmentFailed: a side cannot be made again here.
     """
-    clone = home.repositories / f"{task.repo}.git"
+    clone = home.clone(task.repo)
     builds = {row.side: row for row in made_of(store, Build, task.repo, [task])}
     if not builds or not clone.is_dir():
         raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")

@@ -58,7 +58,7 @@ def repository_of(home: Home, text: str, source: str | None = None) -> Repositor
         return resolve(text, home.recipes)
     except UnknownRepository:
         own = named(text)
-        if own is None or not (source or (home.repositories / f"{own.name}.git").is_dir()):
+        if own is None or not (source or home.clone(own.name).is_dir()):
             raise
         return own
 

@@ -97,10 +97,11 @@ class PublishedTasks:
 
     def _of_recipe(self, task: Task) -> MadeTask:
         """From a clone of the repository and the recipe in the task."""
+        clone_from = self._clone_from or clone_of(task, self._home)
         run = Run.open(
             Options(
-                repo=place_of(task, self._clone_from),
-                source=self._clone_from,
+                repo=place_of(task, clone_from),
+                source=clone_from,
                 home=str(self._home.root),
                 jobs=1,
                 settings=self._settings,
@@ -119,6 +120,12 @@ class PublishedTasks:
         )
         sides = run.builder.reopen(builds)
         return MadeTask(*sides, run.builder, builds[0], run.prober, run.machine, builds[0].python)
+
+
+def clone_of(task: Task, home: Home) -> str | None:
+    """The home's clone of a repository that nothing else says the place of: it was made from a path."""
+    clone = home.clone(task.repo)
+    return None if task.url or task.repo in names() or not clone.is_dir() else str(clone)
 
 
 def place_of(task: Task, clone_from: str | None) -> str:

@@ -153,7 +153,7 @@ def _place(homes: Sequence[Home], repo: str) -> tuple[str, Home]:
 
 
 def _clone(home: Home, repo: str) -> Path:
-    clone = home.repositories / f"{repo}.git"
+    clone = home.clone(repo)
     if not clone.is_dir():
         raise InputError(f"the clone of {repo} is not in {home.root}: run `perfquarry mine {repo}` first")
     return clone

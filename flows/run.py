@@ -174,7 +174,7 @@ class Run:
 
     @property
     def _clone_path(self) -> Path:
-        return self.home.repositories / f"{self.name}.git"
+        return self.home.clone(self.name)
 
     @property
     def is_cloned(self) -> bool:

@@ -35,7 +35,8 @@ _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = None) -> Path:
     """Clones `source` (URL or local path) to `destination`, or fetches what is new; returns `destination`.
 
-    HEAD becomes `branch`, or the source's own default branch. A clone appears whole or not at all.
+    HEAD becomes `branch`, or the source's own default branch. A clone appears whole or not at all. A source that is
+    the destination stays as it is.
 
     Raises:
         InputError: `source` is neither a URL nor a repository on this machine, has no such branch, or borrows its
@@ -44,6 +45,8 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     """
     local = _local(source)
     destination = destination.absolute()
+    if local and destination.exists() and local.own.samefile(destination):
+        return destination
     head = _copy(local, destination) if local else _fetch_or_clone(str(source), destination)
     if branch or head:
         _point_head(str(source), destination, branch or head)

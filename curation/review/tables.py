@@ -137,7 +137,7 @@ class Tables:
     def test_code(self, task: Task, node: str) -> str:
         """Text of a unit test at the base, decorators included; '' where the clone does not have it."""
         path, _, name = node.partition("::")
-        clone = self.home.repositories / f"{task.repo}.git"
+        clone = self.home.clone(task.repo)
         if not name or not clone.is_dir():
             return ""
         try:

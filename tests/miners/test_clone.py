@@ -48,7 +48,8 @@ def test_a_clone_is_bare_follows_its_source_and_survives_it(source: Repository, 
     ensure_clone(source.folder, home)
     assert len(rows(home)) == 2
     shutil.rmtree(source.folder)
-    assert len(rows(home)) == 2
+    assert ensure_clone(home, home) == home, "a home that nothing else says the source of"
+    assert len(rows(home)) == 2 and default_branch(home) == "main"
     assert [path.name for path in home.parent.iterdir()] == ["sample"]
 
 

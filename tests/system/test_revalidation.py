@@ -15,7 +15,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation
 from perfquarry.data.store import TableStore
-from perfquarry.flows.published import place_of
+from perfquarry.flows.published import clone_of, place_of
 from tests.review_home import task_of
 
 
@@ -43,6 +43,14 @@ def test_a_task_is_made_and_measured_again_from_its_recipe(
 
     shown = perfquarry(other, "revalidate", str(release.parent), "--tasks", "no-such", code=2)
     assert "no task of" in shown.stderr
+
+
+def test_a_home_that_has_the_clone_needs_no_source(tmp_path: Path) -> None:
+    home, own = Home(tmp_path), task_of(1, 2.0).model_copy(update={"repo": "own", "url": ""})
+    assert clone_of(own, home) is None
+    home.clone("own").mkdir(parents=True)
+    assert clone_of(own, home) == str(home.clone("own"))
+    assert clone_of(own.model_copy(update={"url": "https://example.org/own.git"}), home) is None
 
 
 def test_a_repository_of_ones_own_name_is_the_clone_that_is_given() -> None:
