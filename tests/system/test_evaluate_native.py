@@ -146,7 +146,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path, forked: l
     found = {row.model: row for row in read_grades(tmp_path / "report")}
     assert found.keys() == patches.keys(), done.stderr
     said = {name: (row.status, row.reason, row.why[:200]) for name, row in found.items()}
-    assert found["same in C"].status == "kept", said
+    assert found["same in C"].status == "kept", found["same in C"].why  # said whole: seen to fail once in a while
     assert found["breaks"].reason == "build_failed" and found["breaks"].applied, said
     assert "error: expected" in found["breaks"].why, said
     assert found["wrong"].reason == "tests_fail", said
