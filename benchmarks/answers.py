@@ -164,7 +164,8 @@ def main(arguments: Sequence[str]) -> None:
         command.add_argument("repo")
         command.add_argument("--source")
         command.add_argument("--home", type=Path)
-        command.add_argument("--settings", type=Path)
+        if name == "address":
+            command.add_argument("--settings", type=Path)
     for name in ("unpack", "pack"):
         command = commands.add_parser(name)
         command.add_argument("source", type=Path)
@@ -172,7 +173,7 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     if given.command in ("curate", "address"):
         home = Home(given.home.resolve()) if given.home else Home.default()
-        chosen = settings_from(given.settings)
+        chosen = settings_from(getattr(given, "settings", None))
         options = Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1, settings=chosen)
         sys.exit(curate(given.cassettes, options)) if given.command == "curate" else address(given.cassettes, options)
     else:
