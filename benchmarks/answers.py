@@ -114,12 +114,12 @@ def answer(folder: Path, asked: Path, heads: Sequence[str], options: Options) ->
     messages = {}
     for key in run.in_scope():
         change = run.change(key)
-        messages[change.head_sha[:DIGITS]] = change.message.strip()
+        messages[change.head_sha[:DIGITS]] = " ".join(change.message.split())
     exchange = ExchangeFolder(asked)
     done = {line.custom_id for line in exchange.responses()}
     answered = 0
     for line in exchange.requests():
-        text = "\n".join(text for _, text in texts_of(line.content))
+        text = " ".join(word for _, text in texts_of(line.content) for word in text.split())
         found = [head for head, message in messages.items() if message in text]
         path = folder / f"{max(found, key=lambda head: len(messages[head]), default='none')}-1.json"
         if line.custom_id in done or not path.exists():
