@@ -126,7 +126,7 @@ class Environments:
         date = cutoff(as_of, python)
         environment_id = content_id("environment", _RULES, str(python.version), wanted, date.isoformat())
         bounds = [line for line in wanted if _BUILDERS.match(line)]
-        return self._once(environment_id, python, wanted, date, timeout, bounds)
+        return self._once(_Wanted(environment_id, python, wanted, date, timeout, bounds))
 
     def restore(
         self,
@@ -150,28 +150,21 @@ class Environments:
             EnvironmentFailed: as `ensure`.
         """
         date, bounds = _limits_of(commands)
-        return self._once(environment_id, python, installed, date, timeout, bounds)
+        return self._once(_Wanted(environment_id, python, installed, date, timeout, bounds))
 
     def forget_rejections(self) -> None:
         """What could not be made is tried again when it is next asked for: the machine has other packages now."""
         self._rejected.clear()
 
-    def _once(
-        self,
-        environment_id: str,
-        python: Interpreter,
-        wanted: Sequence[str],
-        date: datetime | None,
-        timeout: float,
-        bounds: Sequence[str],
-    ) -> Environment | Rejection:
+    def _once(self, wanted: _Wanted) -> Environment | Rejection:
+        environment_id = wanted.environment_id
         if environment_id in self._rejected:
             return self._rejected[environment_id]
         made, _ = make_shared(
             self._home.environments / environment_id,
             self._home.locks / f"environment-{environment_id}.lock",
             Environment,
-            lambda place: _make(self._sandbox, place, environment_id, python, wanted, date, timeout, bounds),
+            lambda place: _make(self._sandbox, place, wanted),
             lambda environment: environment.python.exists(),
         )
         if isinstance(made, Rejection):
@@ -212,34 +205,40 @@ def cutoff(as_of: datetime, python: Interpreter) -> datetime:
     return datetime(year, month + 1, 1, tzinfo=UTC)
 
 
-def _make(
-    sandbox: Sandbox,
-    place: Path,
-    environment_id: str,
-    python: Interpreter,
-    wanted: Sequence[str],
-    date: datetime | None,
-    timeout: float,
-    bounds: Sequence[str],
-) -> Environment | Rejection:
-    start = time.monotonic()
-    tries = _Attempts(deadline=start + timeout)
+@dataclass(frozen=True)
+class _Wanted:
+    """What an environment is to be like."""
+
+    environment_id: str
+    python: Interpreter
+    requirements: Sequence[str]
+    date: datetime | None
+    """What was uploaded later is left out; None: as the index is today."""
+    timeout: float
+    """Wall seconds for all tries together."""
+    bounds: Sequence[str]
+    """Limits on what builds source distributions."""
+
+
+def _make(sandbox: Sandbox, place: Path, wanted: _Wanted) -> Environment | Rejection:
+    start, python = time.monotonic(), wanted.python
+    tries = _Attempts(deadline=start + wanted.timeout)
     made = tries.run(["venv", "--no-project", "--python", str(python.path), str(place)])
     executable = place / "bin" / "python"
     if not made.ok:
         raise EnvironmentFailed(f"could not make an environment with {python.path}:\n{made.output}")
     into = ["--python", str(executable)]
-    if bounds:
-        (place / "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
+    if wanted.bounds:
+        (place / "bounds.txt").write_text("\n".join(wanted.bounds), encoding="utf-8")
         into += ["--build-constraint", str(place / "bounds.txt")]
     with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
-        installed = not wanted or _install(tries, into, wanted, date)
+        installed = not wanted.requirements or _install(tries, into, wanted.requirements, wanted.date)
     if not installed:
         reason = Reason.BUILD_TIMEOUT if tries.timed_out else Reason.RESOLUTION_FAILED
         return Rejection(reason, tail("\n".join(tries.log)))
     compile_folder(python.path, place / "lib", timeout=tries.left())
     return Environment(
-        environment_id=environment_id,
+        environment_id=wanted.environment_id,
         python=executable,
         version=str(python.version),
         requirements=_installed(place),
