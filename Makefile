@@ -10,9 +10,11 @@ HOSTILE := tests/system/hostile
 VENV := .venv
 BIN  := $(VENV)/bin
 TESTS = $(BIN)/python -m pytest -n $(WORKERS) --durations 20 --dist loadfile --no-loadscope-reorder --ignore $(HOSTILE)
-# $(call lane,NAME,COMMAND): a lane that has passed is not run AGAIN
+# $(call lane,NAME,COMMAND): a lane that has passed is not run AGAIN, and one that came to no end is run whole
 PASSED = .pytest_cache/$(1).passed
-lane = $(if $(AGAIN),test -e $(PASSED) ||) { rm -f $(PASSED); $(2) $(if $(AGAIN),--last-failed) && touch $(PASSED); }
+ENDED = .pytest_cache/$(1).ended
+lane = $(if $(AGAIN),test -e $(PASSED) ||) { failed=$$($(if $(AGAIN),test -e $(ENDED) && echo --last-failed)); \
+	rm -f $(PASSED) $(ENDED); $(2) $$failed; code=$$?; test $$code -gt 1 || touch $(ENDED); test $$code = 0 && touch $(PASSED); }
 UV   := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps
 
 .DEFAULT_GOAL := help
