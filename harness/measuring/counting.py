@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ class PairCount:
 
     node: str
     seeds: list[SeedCount] = field(default_factory=list)
-    """Of those seeds with which both sides passed."""
+    """Of those seeds with which both sides passed, while there was time."""
     functions: list[FunctionCount] = field(default_factory=list)
     """Those that execute fewer or more instructions; empty where the workload executes as many as before."""
     problem: str = ""
@@ -58,9 +59,10 @@ class Counter:
         wanted = [*nodes, *scripts]
         found = {node: PairCount(node) for node in wanted}
         first: dict[Side, dict[str, ProbeItem]] = {}
+        until = time.monotonic() + self.settings.change_seconds
         for seed in self.settings.seeds:
             left = [node for node in wanted if not found[node].problem]
-            if not left:
+            if not left or (first and time.monotonic() > until):
                 break
             sides = self._both(left, scripts, seed, ())
             first = first or sides
@@ -110,7 +112,7 @@ class Counter:
             scripts={node: scripts[node] for node in nodes if node in scripts},
             warmups=settings.warmups,
             max_calls=settings.calls if not functions else 2,
-            max_seconds=settings.process_seconds * 0.6,
+            max_seconds=min(settings.process_seconds * 0.6, settings.workload_seconds * len(nodes)),
             test_timeout=settings.process_seconds * 0.3,
             functions=list(functions),
         )

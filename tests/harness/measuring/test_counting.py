@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfquarry.data.records import FunctionCount
-from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeRequest, Sandbox
+from perfquarry.harness.contracts import BuiltSide, Inside, Limits, ProbeReport, ProbeRequest, Sandbox
 from perfquarry.harness.measuring.callgrind import Callgrind, Profile
 from perfquarry.harness.measuring.counting import Counter, PairCount
 from perfquarry.harness.probing.prober import Prober
@@ -155,6 +156,25 @@ def test_each_seed_has_its_counts(pairs: dict[str, PairCount]) -> None:
 def test_what_the_change_does_not_touch_executes_as_much(pairs: dict[str, PairCount]) -> None:
     assert ratios(pairs["test_untouched"]) == pytest.approx([1.0], abs=0.002)
     assert not pairs["test_untouched"].functions
+
+
+def test_long_workloads_are_called_less_and_with_fewer_seeds(
+    callgrind: Callgrind, prober: Prober, sides: Sides
+) -> None:
+    """Once each here: a call is longer than what is allowed for all of them."""
+    calls: list[int] = []
+
+    class Watched(Prober):
+        def run(self, *args: Any, **options: Any) -> ProbeReport:
+            report = super().run(*args, **options)
+            calls.extend(len(item.instructions) for item in report.items)
+            return report
+
+    settings = CountSettings(seeds=SEEDS, warmups=50, calls=50, workload_seconds=0.01, change_seconds=0.01)
+    watched = Watched(prober.sandbox, prober.scratch)
+    [pair] = Counter(watched, callgrind, *sides, settings).count([], {"script-c": SCRIPT})
+    assert ratios(pair) == pytest.approx([1 / 0.9], rel=0.03)
+    assert calls == [1, 1]
 
 
 def test_waiting_is_not_counted(pairs: dict[str, PairCount]) -> None:
