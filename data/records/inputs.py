@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, ValidationError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -41,6 +39,9 @@ def _require(fits: bool, value: str, what: str) -> str:
 
 def _is_pinned(text: str) -> bool:
     """Whether it is 'name==version' or 'name[extra]==version', and nothing else that installers understand."""
+    from packaging.requirements import InvalidRequirement, Requirement  # only who opens a release needs it
+    from packaging.version import InvalidVersion, Version
+
     try:
         requirement = Requirement(text)
         [clause] = requirement.specifier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,10 @@ from perfquarry.data.errors import StoreError
 from perfquarry.data.schema import arrow_schema
 from perfquarry.data.store import conform
 from perfquarry.data.store.parts import Part, Partition
-from perfquarry.data.store.select import Query, Rows
+from perfquarry.data.store.select import Query
+
+if TYPE_CHECKING:
+    from perfquarry.data.store.select import Rows
 
 _ATTEMPTS = 100
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Row
 
-Rows = npt.NDArray[np.int64]
+if TYPE_CHECKING:  # numpy.typing takes a share of the command's start
+    import numpy.typing as npt
+
+    Rows = npt.NDArray[np.int64]
 STAMP = ("stage_version", "config_hash")
 
 
@@ -65,7 +67,8 @@ class Query:
         for name in STAMP:
             if (value := getattr(self, name)) is not None:
                 condition = condition & (pc.field(name) == value)
-        numbered = table.append_column("row number", pa.array(np.arange(len(table))))
+        numbers = [None, pa.py_buffer(np.arange(len(table), dtype=np.int64))]  # pa.array imports masked arrays, too
+        numbered = table.append_column("row number", pa.Array.from_buffers(pa.int64(), len(table), numbers))
         try:
             rows: Rows = numbered.filter(condition)["row number"].to_numpy()
         except (pa.ArrowException, TypeError) as error:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
@@ -146,6 +145,8 @@ def page(
     as_json: Json = False,
 ) -> None:
     """Write a release as a page to look at: works offline, needs no server and loads nothing from other hosts."""
+    from rich.progress import Progress
+
     from perfquarry.curation.release.site import write_site
 
     errors = Console(stderr=True)
