@@ -19,9 +19,9 @@ from perfquarry.harness.alternation.figures import agree
 from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
 from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
-from perfquarry.harness.measuring.priority import preferred
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.sandbox.priority import preferred
 from perfquarry.harness.settings import MeasureSettings
 from perfquarry.harness.trees.tree_copies import second_copy
 

@@ -17,7 +17,7 @@ from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.alternation.channel import Channel, ChannelFailed, make_pipes
 from perfquarry.harness.alternation.turns import MOST_OF_TURN, Call
 from perfquarry.harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
-from perfquarry.harness.sandbox.supervise import TIMED_NICE
+from perfquarry.harness.sandbox.priority import prefer_session
 from perfquarry.harness.sandbox.tree import children, descendants
 
 DEFAULT_LIMIT = 60.0
@@ -98,8 +98,7 @@ class LiveProcess:
         if self._root:
             self._spared = frozenset(_above(self._root))
             for pid in [self._root, *descendants(self._root)]:
-                with contextlib.suppress(OSError):  # Linux shares a core between sessions first: nice counts within one
-                    Path(f"/proc/{pid}/autogroup").write_text(str(TIMED_NICE))
+                prefer_session(pid)
 
     @property
     def stoppable(self) -> bool:

@@ -17,12 +17,11 @@ from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.interrupts import interrupts_held
 from perfquarry.harness.sandbox.disk import DiskMeter
+from perfquarry.harness.sandbox.priority import raised
 from perfquarry.harness.sandbox.tree import descendants, proportional_memory, usage
 
 TICK = 0.05
 """Seconds between two looks at the process tree."""
-TIMED_NICE = -10
-"""Priority of what is pinned to a core: it gets nine tenths of it next to one other program."""
 DRAIN_SECONDS = 5.0
 """How long output is still read after everything was killed."""
 
@@ -66,17 +65,13 @@ def _pinned(core: int | None) -> Iterator[None]:
     if core is None or not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before, thread = os.sched_getaffinity(0), threading.get_native_id()
-    nice = os.getpriority(os.PRIO_PROCESS, thread)
+    before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
-    with contextlib.suppress(PermissionError):  # not root: a timing then takes longer where others use the core
-        os.setpriority(os.PRIO_PROCESS, thread, min(nice, TIMED_NICE))
     try:
-        yield
+        with raised():
+            yield
     finally:
         os.sched_setaffinity(0, before)
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def supervise(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfquarry.harness.measuring.priority import preferred
-from perfquarry.harness.sandbox.supervise import TIMED_NICE
+from perfquarry.data.errors import InputError
+from perfquarry.harness.sandbox.priority import TIMED_NICE, preferred, raised
 
 GROUP = Path("/proc/self/autogroup")
 
@@ -32,14 +32,33 @@ def may_prefer() -> bool:
 def test_a_thread_and_its_session_are_preferred_and_all_is_as_before() -> None:
     before = priorities()
     with preferred():
-        raised = priorities()
-        assert raised[0] == TIMED_NICE and raised[1] in ("", str(TIMED_NICE))
+        now = priorities()
+        assert now[0] == TIMED_NICE and now[1] in ("", str(TIMED_NICE))
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(lambda: priorities()[0]).result() == TIMED_NICE, "begun by it"
         with preferred():
             pass
-        assert priorities() == raised, "another timing has ended"
+        assert priorities() == now, "another timing has ended"
     assert priorities() == before
+
+
+@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
+@pytest.mark.parametrize("value", ["0", "-3", "-20"])
+def test_whoever_shares_the_machine_says_how_much(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    before = priorities()
+    monkeypatch.setenv("PERFQUARRY_NICE", value)
+    with raised():
+        assert priorities()[0] == int(value)
+    with preferred():
+        assert priorities() == (before if value == "0" else (int(value), before[1] and value))
+    assert priorities() == before
+
+
+@pytest.mark.parametrize("value", ["5", "-21", "low", "-1.5", "--1"])
+def test_another_value_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("PERFQUARRY_NICE", value)
+    with pytest.raises(InputError, match="PERFQUARRY_NICE"), preferred():
+        pass
 
 
 def test_an_error_undoes_it() -> None:
@@ -51,7 +70,7 @@ def test_an_error_undoes_it() -> None:
 
 AS_NOBODY = """
 import os, threading
-from perfquarry.harness.measuring.priority import preferred
+from perfquarry.harness.sandbox.priority import preferred
 os.setuid(65534)
 with preferred():
     print(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
