@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -67,6 +68,25 @@ def lines_of(text: str, lexer: Lexer) -> list[list[Piece]]:
             if part:
                 lines[-1].append((part, name))
     return lines
+
+
+def lines_of_part(text: str, lexer: Lexer) -> list[list[Piece]]:
+    """As `lines_of`, of a part of a file, which may begin within a string of several lines (a docstring, mostly)."""
+    quotes = _left_open(text) if isinstance(lexer, PythonLexer) else ""
+    return lines_of(f"{quotes}\n{text}", lexer)[1:] if quotes else lines_of(text, lexer)
+
+
+def _left_open(text: str) -> str:
+    """The quotes that the first ones of the text close: words stand before them, or nothing around them."""
+    first = re.search(r"^(.*?)(\"\"\"|''')(.*)$", text, re.MULTILINE)
+    if first is None:
+        return ""
+    before, quotes, after = first[1].strip(), first[2], first[3].strip()
+    if before:
+        closes = not re.search(r"[=(,:\[{+%]$|\breturn$|(^|\W)[rRuUbBfF]{1,2}$", before) and "#" not in before
+    else:
+        closes = not after and not text[: first.start()].rstrip().endswith(":")
+    return quotes if closes else ""
 
 
 def html(pieces: Iterable[Piece], marked: Sequence[Span] = ()) -> Markup:

@@ -13,7 +13,7 @@ from unidiff.errors import UnidiffParseError
 from unidiff.patch import Hunk as PatchHunk
 from unidiff.patch import PatchedFile, PatchSet
 
-from perfquarry.curation.review.colours import Piece, Span, html, lexer_for, lines_of
+from perfquarry.curation.review.colours import Piece, Span, html, lexer_for, lines_of_part
 
 _RAW = 100_000
 """Characters of what is no unified diff that are shown."""
@@ -114,8 +114,8 @@ def _file(one: PatchedFile, names: Mapping[str, str], limit: int) -> File:
     for hunk in one:
         if limit <= 0:
             break
-        old = lines_of("".join(line.value for line in hunk.source_lines()), lexer)
-        new = lines_of("".join(line.value for line in hunk.target_lines()), lexer)
+        old = lines_of_part("".join(line.value for line in hunk.source_lines()), lexer)
+        new = lines_of_part("".join(line.value for line in hunk.target_lines()), lexer)
         rows = list(_rows(hunk, old, new, names))[:limit]
         limit -= len(rows)
         hunks.append(ShownHunk(hunk.section_header, rows))

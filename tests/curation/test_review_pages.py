@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from perfquarry.curation.review.colours import visible
+from perfquarry.curation.review.colours import lexer_for, lines_of_part, visible
 from perfquarry.curation.review.diff import side_by_side
 from perfquarry.curation.review.rendering import web_address
 from perfquarry.curation.review.witness import doubts
@@ -299,6 +299,26 @@ def test_the_diff_pairs_lines_and_marks_words_and_targets() -> None:
     assert side_by_side("@@ no diff").raw and side_by_side("").files == []
     long = side_by_side("--- a/x\n+++ b/x\n@@ -0,0 +1,4000 @@\n" + "+x\n" * 4000)
     assert long.hidden == 1500 and len(long.files[0].hunks[0].rows) == 2500
+
+
+@pytest.mark.parametrize(
+    ("text", "strings"),
+    [
+        ('    [1, 2]\n    """\n    it = 1\n', [0, 1]),
+        ("    ends here.'''\n    it = 1\n", [0]),
+        ('    of f("a")\n\n    more.\n    """\n    it = 1\n', [0, 2, 3]),
+        ('def f():\n    """One line."""\n    it = 1\n', [1]),
+        ('def f():\n    """\n    Text.\n    """\n    it = 1\n', [1, 2, 3]),
+        ('it = """\ntext\n', [0, 1]),
+        ('it = f(r"""\ntext\n""")\n', [0, 1, 2]),
+        ("it = 1\nno = 2\n", []),
+    ],
+)
+def test_a_part_that_begins_within_a_docstring_is_coloured_so(text: str, strings: list[int]) -> None:
+    lines = lines_of_part(text, lexer_for("a.py"))
+    assert [number for number, line in enumerate(lines) if any(colour == "s" for _, colour in line)] == strings
+    assert "".join(part for line in lines for part, _ in line) == text.replace("\n", "")
+    assert not any(colour for _, colour in lines_of_part('"""\n', lexer_for("a.txt"))[0])
 
 
 def test_code_of_a_test_is_found_by_indentation() -> None:
