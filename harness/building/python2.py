@@ -17,7 +17,7 @@ _SAID = re.compile(
 _CODE = re.compile(
     r"""^\s*except\s+[\w.]+\s*,\s*\w+\s*:           # except Error, error:
     | ^\s*except\s*\([^)]*\)\s*,\s*\w+\s*:        # except (One, Other), error:
-    | ^\s*raise\s+[\w.]+\s*,                      # raise Error, "text"
+    | ^\s*raise\s+[\w.]+(?:\[[^\]]*\]|\([^)]*\))*\s*,  # raise Error, "text"
     | ^\s*(?:.*[;:]\s*)?print\s+["'\w%]           # print "text"
     | ^\s*exec\s+[\w"'].*\sin\s
     | (?<![\w"'])[uU][rR]["']
@@ -50,9 +50,13 @@ _NAMES = re.compile(
 _MODULES = frozenset(
     re.findall(
         r"\w+",
-        """BaseHTTPServer CGIHTTPServer ConfigParser Cookie HTMLParser Queue SimpleHTTPServer SocketServer StringIO
-        Tkinter UserDict UserList UserString __builtin__ anydbm cPickle cStringIO commands cookielib copy_reg
-        dummy_thread exceptions htmlentitydefs httplib md5 robotparser sets sha thread urllib2 urlparse xmlrpclib""",
+        """BaseHTTPServer Bastion CGIHTTPServer ConfigParser Cookie DocXMLRPCServer HTMLParser MimeWriter Queue
+        ScrolledText SimpleHTTPServer SimpleXMLRPCServer SocketServer StringIO Tkinter UserDict UserList UserString
+        __builtin__ _winreg anydbm bsddb cPickle cStringIO commands compiler cookielib copy_reg dbhash dircache
+        dumbdbm dummy_thread exceptions fpformat future_builtins gdbm hotshot htmlentitydefs htmllib httplib ihooks
+        imputil markupbase md5 mhlib mimetools mimify multifile mutex new popen2 posixfile repr rexec rfc822
+        robotparser sets sgmllib sha statvfs strop thread tkFileDialog tkMessageBox ttk urllib2 urlparse user whichdb
+        xmlrpclib""",
     )
 )
 _MISSING = re.compile(r"No module named '?([\w.]+)'?")

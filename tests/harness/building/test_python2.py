@@ -13,6 +13,7 @@ from perfquarry.harness.building.python2 import does_not_parse_since, fails_at_i
 from perfquarry.harness.environments.interpreters import Interpreter, find_interpreters
 
 OLD = (
+    "raise exc_info[0], exc_info[1], exc_info[2]", "raise sys.exc_info()[0], 'text'",
     'print "a"', "print a, b", "if a: print a", 'exec "a = 1" in names', "raise Error, 'text'",
     "try:\n    a\nexcept Error, error:\n    pass", "try:\n    a\nexcept (One, Other), error:\n    pass",
     "mode = 0777", "big = 10L", "name = ur'a'", "text = `a`", "a <> b", "def f(a, (b, c)):\n    pass",
@@ -37,7 +38,8 @@ def test_what_does_not_compile_is_told_apart(python: Interpreter, tmp_path: Path
 
 
 IMPORTS = {
-    "import urllib2": True, "from StringIO import StringIO": True, "from itertools import izip": True,
+    "import urllib2": True, "from rfc822 import formatdate": True,
+    "from StringIO import StringIO": True, "from itertools import izip": True,
     "a = basestring": True, "{}.iteritems()": True, "import sys; sys.maxint": True, "from beside import *": True,
     "import sys; print >>sys.stderr, 1": True, "import folder": True,
     "import inner_old": True, "import no_such_module": False, "a = no_such_name": False,
