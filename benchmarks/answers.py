@@ -1,6 +1,7 @@
 """Recorded answers to the prompts of generated workloads, as cassettes.
 
     python -m benchmarks.answers curate CASSETTES REPO [--source PATH] [--home DIR]
+    python -m benchmarks.answers record CASSETTES REPO [--source PATH] [--home DIR]
     python -m benchmarks.answers address CASSETTES REPO [--source PATH] [--home DIR] [--settings FILE]
     python -m benchmarks.answers unpack CASSETTES FOLDER
     python -m benchmarks.answers pack FOLDER CASSETTES
@@ -8,7 +9,8 @@
 A cassette is named HEAD-ROUND.json (ten digits of the head's hash; HEAD-ROUND-repair.json answers the request
 that sends a malformed answer back). A request's address changes with the prompt and with all that it shows.
 `curate` curates the changes that have cassettes through exchange mode, with generated workloads alone: a request whose
-text has a change's whole message is answered with its recording, whatever prompt it was recorded for. `address`
+text has a change's whole message is answered with its recording, whatever prompt it was recorded for. `record` writes
+the first answers of a language model in the home's folder of exchange (`asked`) as such recordings. `address`
 generates the workloads of every change that has cassettes, answers by name instead of by address, and
 writes into each file the address under which it was asked for. `unpack` writes the scripts as Python files,
 FOLDER/HEAD-ROUND/NN.py, the note in the first line; `pack` puts them back.
@@ -31,13 +33,14 @@ from perfquarry.flows.run import Run
 from perfquarry.flows.stages import case_of
 from perfquarry.llm.client import Client
 from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, texts_of
-from perfquarry.llm.recordings import Recording
+from perfquarry.llm.recordings import Origin, Recording
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Got, Request
 from perfquarry.llm.settings import LlmSettings
 from perfquarry.testgen.generated import Generated
 
 DIGITS = 10
+MODEL: Origin = "a language model through exchange"
 
 
 class ByName:
@@ -110,24 +113,46 @@ def curate(folder: Path, options: Options) -> int:
 
 def answer(folder: Path, asked: Path, heads: Sequence[str], options: Options) -> int:
     """Answers what waits in a folder of exchange and is recorded; how many."""
-    run = Run.open(options.model_copy(update={"changes": tuple(heads)}).model_dump_json())
+    exchange = ExchangeFolder(asked)
+    done = {line.custom_id for line in exchange.responses()}
+    answered = 0
+    for address, head in asked_for(exchange, options.model_copy(update={"changes": tuple(heads)})).items():
+        path = folder / f"{head}-1.json"
+        if address in done or not path.exists():
+            continue
+        recording = Recording.model_validate_json(path.read_bytes())
+        write_whole(asked / ANSWERS / f"{address}.json", recording.reply.text)
+        answered += 1
+    return answered
+
+
+def record(folder: Path, options: Options) -> None:
+    """Writes what a language model answered, of each change the answer to its first request."""
+    exchange = ExchangeFolder(Path(options.home) / "asked")
+    heads = asked_for(exchange, options)
+    for line in exchange.responses():
+        path = folder / f"{heads.get(line.custom_id, 'none')}-1.json"
+        if line.custom_id not in heads or "answer" not in line.content or path.exists():
+            continue
+        made = {"address": line.custom_id, "origin": MODEL, "answer": line.content["answer"]}
+        write_whole(path, text_of(Recording.model_validate(made)))
+        print(path)
+
+
+def asked_for(exchange: ExchangeFolder, options: Options) -> dict[str, str]:
+    """The head of the change that each request is about: the one whose whole message its text has."""
+    run = Run.open(options.model_dump_json())
     messages = {}
     for key in run.in_scope():
         change = run.change(key)
         messages[change.head_sha[:DIGITS]] = " ".join(change.message.split())
-    exchange = ExchangeFolder(asked)
-    done = {line.custom_id for line in exchange.responses()}
-    answered = 0
+    about = {}
     for line in exchange.requests():
         text = " ".join(word for _, text in texts_of(line.content) for word in text.split())
         found = [head for head, message in messages.items() if message in text]
-        path = folder / f"{max(found, key=lambda head: len(messages[head]), default='none')}-1.json"
-        if line.custom_id in done or not path.exists():
-            continue
-        recording = Recording.model_validate_json(path.read_bytes())
-        write_whole(asked / ANSWERS / f"{line.custom_id}.json", recording.reply.text)
-        answered += 1
-    return answered
+        if found:
+            about[line.custom_id] = max(found, key=lambda head: len(messages[head]))
+    return about
 
 
 def unpack(folder: Path, to: Path) -> None:
@@ -158,7 +183,7 @@ def main(arguments: Sequence[str]) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("curate", "address"):
+    for name in ("curate", "record", "address"):
         command = commands.add_parser(name)
         command.add_argument("cassettes", type=Path)
         command.add_argument("repo")
@@ -171,11 +196,13 @@ def main(arguments: Sequence[str]) -> None:
         command.add_argument("source", type=Path)
         command.add_argument("to", type=Path)
     given = parser.parse_args(arguments)
-    if given.command in ("curate", "address"):
+    if given.command in ("curate", "record", "address"):
         home = Home(given.home.resolve()) if given.home else Home.default()
         chosen = settings_from(getattr(given, "settings", None))
         options = Options(repo=given.repo, source=given.source, home=str(home.root), jobs=1, settings=chosen)
-        sys.exit(curate(given.cassettes, options)) if given.command == "curate" else address(given.cassettes, options)
+        if given.command == "curate":
+            sys.exit(curate(given.cassettes, options))
+        (record if given.command == "record" else address)(given.cassettes, options)
     else:
         (unpack if given.command == "unpack" else pack)(given.source, given.to)
 
