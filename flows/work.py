@@ -37,6 +37,7 @@ from perfquarry.flows.server import LocalServer, local_server, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of
 from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
+from perfquarry.harness.sandbox.priority import timed_nice
 from perfquarry.miners.clone import is_local
 from perfquarry.miners.judge import spec_of
 
@@ -98,7 +99,8 @@ def perform(
         tracing(),
         span("run", run=name, repository=run.name),
     ):
-        run.options.settings.notify.address()  # a wrong one is reported before the work
+        run.options.settings.notify.address()  # what is wrong is reported before the work
+        timed_nice()
         _check_names(run, stages, console)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():
