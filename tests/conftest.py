@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from tests.forked import forking
 from tests.real_servers import postgres, postgres_binaries, s3_server
+from tests.running import pytest_runtest_protocol, pytest_xdist_make_scheduler  # noqa: F401  # hooks
 
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""
@@ -33,45 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path in sharing and item.path.stem != LONGEST[0])
     items.sort(key=lambda item: item.get_closest_marker("unit") is not None)
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    """What runs is written down: `.ci/run` sees by it what hangs where no timer of the process can run."""
-    file = item.config.rootpath / ".pytest_cache" / "running" / str(os.getpid())
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(item.nodeid, encoding="utf-8")
-    try:
-        return (yield)
-    finally:
-        file.unlink(missing_ok=True)
-
-
-class CrashedOnce(LoadFileScheduling):
-    """A test that ends its worker is reported, and not run again in the next one, which it would end, too.
-
-    After the end of a worker xdist's own scheduler hands out files of which nothing is left to run, and those who get
-    them wait for ever; and it gives work to a worker that has not collected yet, which ends the run.
-    """
-
-    def _reschedule(self, node: Any) -> None:
-        if node in self.registered_collections:
-            super()._reschedule(node)
-
-    def remove_node(self, node: Any) -> str | None:
-        """The test that ran in a worker that is gone; what was left to it goes to the others."""
-        units = self.assigned_work[node]
-        crashed = next(((unit, name) for unit in units.values() for name, done in unit.items() if not done), None)
-        if crashed is not None:
-            crashed[0][crashed[1]] = True
-        for scope in [scope for scope, unit in units.items() if all(unit.values())]:
-            del units[scope]
-        super().remove_node(node)
-        return crashed[1] if crashed else None
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    return CrashedOnce(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
