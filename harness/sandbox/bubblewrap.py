@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -48,8 +49,13 @@ START_SECONDS = 30.0
 """How long bubblewrap gets to make one."""
 
 
-class _MountsMoved(SandboxUnavailable):
-    """Another program (a Docker engine) mounted or unmounted something while the tree of mounts was copied."""
+class _HostMoved(SandboxUnavailable):
+    """While the sandbox was made another program (a Docker engine) mounted or unmounted something, or ended, and with
+    it the socket that was to be covered."""
+
+
+_MOVED = re.compile(rb"apply mount flags|Can't (?:mkdir|mkdir parents for|create file at) ")
+"""What bubblewrap says then."""
 
 
 @dataclass
@@ -65,7 +71,7 @@ class BubblewrapSandbox(Isolating):
     """Folders and files that are empty for every command but those that may write there."""
     _bwrap: str = field(default_factory=lambda: shutil.which("bwrap") or "bwrap")
 
-    @retry(retry=retry_if_exception_type(_MountsMoved), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)
+    @retry(retry=retry_if_exception_type(_HostMoved), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)
     def run(self, command: Command) -> Completed:
         """Runs it; every process it started is dead when this returns.
 
@@ -94,8 +100,7 @@ class BubblewrapSandbox(Isolating):
         if refused and ended.exit_code != 0 and not ended.exceeded:
             ended = replace(ended, exceeded="processes")
         if not report and ended.exit_code == 1 and ended.stderr.startswith(b"bwrap: "):
-            moved = b"apply mount flags" in ended.stderr
-            raise (_MountsMoved if moved else SandboxUnavailable)(
+            raise (_HostMoved if _MOVED.search(ended.stderr) else SandboxUnavailable)(
                 f"bubblewrap could not start: {ended.stderr.decode(errors='replace').strip()[:500]}; "
                 "allow unprivileged user namespaces, or ask for the sandbox 'process'"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,6 +38,26 @@ def test_what_is_gone_needs_no_cover(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pytest.skip(sandbox)
     monkeypatch.setattr(bubblewrap, "hidden_paths", lambda: [folder / "socket"])
     assert sandbox.run(Command(("/bin/true",), cwd=Path("/"), limits=Limits(wall_seconds=60.0))).ok
+
+
+def test_what_goes_after_the_look_is_waited_out(
+    bubblewrap: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program ends, and its socket goes with its folder, before bubblewrap covers it."""
+    looked = []
+
+    def look(path: Path) -> bool:
+        looked.append(closed_to_namespaces(path))
+        shutil.rmtree(path.parent, ignore_errors=True)
+        return looked[-1]
+
+    with tempfile.TemporaryDirectory(prefix=".s-", dir=outside_tmp(), ignore_cleanup_errors=True) as place:
+        path = Path(place) / "inner" / "s"
+        path.parent.mkdir()
+        monkeypatch.setattr(f"{BubblewrapSandbox.__module__}.hidden_paths", lambda: [path])
+        monkeypatch.setattr(f"{BubblewrapSandbox.__module__}.closed_to_namespaces", look)
+        assert bubblewrap.run(Command(argv=("echo", "done"), cwd=folder)).stdout == b"done\n"
+    assert looked == [False, True], "it was there, and was gone at the second start"
 
 
 def test_there_is_no_network(sandbox: Sandbox, folder: Path) -> None:
