@@ -161,13 +161,19 @@ class Run:
 
     @cached_property
     def source(self) -> str:
-        """Where the repository is cloned from."""
+        """Where the repository is cloned from: its clone in this home itself, where nothing else says where it is.
+
+        Raises:
+            InputError: nothing does, and there is no clone.
+        """
         if self.options.source:
             return self.options.source
         if self.name == "demo":
             path = self.home.repositories / "demo-source"
             build_demo(path)
             return str(path)
+        if not self.repository.url and self.is_cloned:
+            return str(self._clone_path)
         if not self.repository.url:
             raise InputError(f"{self.name} has no URL in the registry: name one with --source PATH|URL")
         return self.repository.url
