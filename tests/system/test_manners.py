@@ -64,6 +64,15 @@ def test_a_name_of_ones_own_and_its_recipe(tmp_path: Path, demo: Path, perfquarr
     assert "no_such_key" in perfquarry(home, "build", "of-mine", "--source", str(demo), "--no-server", code=2).stderr
 
 
+def test_what_a_home_has_cloned_needs_no_source_again(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
+    """Nothing but the first command says where a repository of a name of one's own is."""
+    home = tmp_path / "home"
+    assert "'of-mine' is no repository" in perfquarry(home, "mine", "of-mine", "--no-server", code=2).stderr
+    perfquarry(home, "mine", "of-mine", "--source", str(demo), "--no-server")
+    again = perfquarry(home, "judge", "of-mine", "--no-server")
+    assert "20 kept" in again.stdout and "Traceback" not in again.stderr
+
+
 def test_a_clone_of_what_the_registry_knows_is_reported(tmp_path: Path, demo: Path, perfquarry: Program) -> None:
     clone = tmp_path / "my clone"
     subprocess.run(["git", "clone", "-q", str(demo), str(clone)], check=True)
