@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar, cast
 import pyarrow as pa
 from pydantic import ValidationError
 
+from perfquarry.data import records
 from perfquarry.data.errors import InputError, StoreError
-from perfquarry.data.records import Record
+from perfquarry.data.records import Record, Row
 
 R = TypeVar("R", bound=Record)
 
@@ -31,6 +32,14 @@ _PRIMITIVES: dict[Any, pa.DataType] = {
 
 class UnsupportedType(InputError, TypeError):
     """A record has a field whose type has no Arrow counterpart here."""
+
+
+@cache
+def row_models() -> dict[str, type[Row]]:
+    """The models of all tables, by the table's name."""
+    found = [getattr(records, name) for name in records.__all__]
+    models = [one for one in found if isinstance(one, type) and issubclass(one, Row) and one is not Row]
+    return {model.TABLE: model for model in sorted(models, key=lambda one: one.TABLE)}
 
 
 @cache

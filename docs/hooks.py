@@ -21,10 +21,9 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from rich.text import Text
 
-import perfquarry.data.records as records
 from perfquarry.curation.release.folder import CONFIGURATIONS
 from perfquarry.data.records import HELP, MEANING, Reason, Row
-from perfquarry.data.schema import arrow_schema
+from perfquarry.data.schema import arrow_schema, row_models
 from perfquarry.flows.cli import GROUPS, app
 from perfquarry.flows.settings import Settings
 
@@ -160,12 +159,6 @@ def _toml(value: Any) -> str:
 # tables, columns of a release
 
 
-def row_models() -> list[type[Row]]:
-    """One model per table, by the table's name."""
-    found = {one for one in vars(records).values() if isinstance(one, type) and issubclass(one, Row) and one is not Row}
-    return sorted(found, key=lambda model: model.TABLE)
-
-
 def tables_page() -> str:
     """Every table and column."""
     text = [
@@ -175,7 +168,7 @@ def tables_page() -> str:
     ]
     common = set(Row.model_fields)
     text += ["## Columns of every table", _columns(arrow_schema(Row))]
-    for model in row_models():
+    for model in row_models().values():
         key = ", ".join(f"`{name}`" for name in model.KEY)
         own = pa.schema([field for field in arrow_schema(model) if field.name not in common])
         text += [f"## {model.TABLE}", _linked(" ".join((model.__doc__ or "").split())), f"Key: {key}.", _columns(own)]

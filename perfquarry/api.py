@@ -30,14 +30,14 @@ from perfquarry.curation.summary import excluded, gains, lasting, slower, summar
 from perfquarry.data import records
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import ReleasedTask, ReleasedTiming, Row, Task, Timing
+from perfquarry.data.records import ReleasedTask, ReleasedTiming, Task, Timing
+from perfquarry.data.schema import row_models
 from perfquarry.data.store import TableStore
 from perfquarry.flows.names import find_task
 
 Verdict = Literal["gain", "no_gain", "slower", "undecided"]
 SAMPLE_COLUMNS = ("workload_id", "session", "block", "attempt", "side", "aa", "call", "seconds")
 """Columns of a frame of samples; `call` counts from 0 within its process."""
-_MODELS = {model.TABLE: model for model in Row.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Decision:
 class HomeTables:
     """The tables of a home (`open_home`)."""
 
-    tables: tuple[str, ...] = tuple(sorted(_MODELS))
+    tables: tuple[str, ...] = tuple(row_models())
     """Their names."""
 
     def __init__(self, home: Home) -> None:
@@ -84,7 +84,7 @@ class HomeTables:
         Raises:
             InputError: there is no such table or column.
         """
-        model = _MODELS.get(table)
+        model = row_models().get(table)
         if model is None:
             raise InputError(f"there is no table {table!r}: the tables are {', '.join(self.tables)}")
         names = [repo] if repo is not None else self._store.repositories(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import types
 import typing
 from datetime import UTC, datetime, timedelta, timezone
@@ -19,7 +21,7 @@ from perfquarry.data import records as all_records
 from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.records import Change, Record, Row, Timing, Verdict, inputs
 from perfquarry.data.records.release import InputWorkload
-from perfquarry.data.schema import UnsupportedType, arrow_schema, from_table, to_table
+from perfquarry.data.schema import UnsupportedType, arrow_schema, from_table, row_models, to_table
 
 
 class Colour(StrEnum):
@@ -144,10 +146,13 @@ def test_rows_come_back_as_they_were(model: type[Record], source: st.DataObject)
 
 
 def test_all_tables_are_among_the_records_tested() -> None:
+    for module in pkgutil.iter_modules(all_records.__path__):  # the package imports them when they are needed
+        importlib.import_module(f"perfquarry.data.records.{module.name}")
     tables = {model.TABLE for model in MODELS if issubclass(model, Row) and model is not Row}
     assert tables == {
         model.TABLE for model in Row.__subclasses__() if model.__module__.startswith("perfquarry.data.records.")
     }
+    assert tables == set(row_models())
     for model in MODELS:
         if issubclass(model, Row) and model is not Row:
             assert set(model.KEY) <= set(model.model_fields)
