@@ -76,7 +76,9 @@ class RewardRules(object):
         if gold[1] <= 0:
             raise Trouble("the expert's change is not faster here (%s)" % words(gold))
         if cand[0] <= 0:
-            return "not_faster", "not faster than the base: %s" % words(cand)
+            might = cand[2] > 0 and self._of_expert(session.nodes)[2] >= self._log
+            facts["undecided_at_95"] = might
+            return "not_faster", "not faster than the base%s: %s" % (" at 95 %" if might else "", words(cand))
         for name, nodes in self._groups:
             short = self._against_expert(nodes, "_hidden" if name else "")
             if short:

@@ -297,6 +297,14 @@ def test_there_is_always_a_verdict(part: Any) -> None:
     assert (why is None) == (facts["of_expert"]["ratio"] >= THRESHOLD)
 
 
+def test_noise_that_hides_the_gain_is_named_so(part: Any) -> None:
+    """Seen at load 15: 1.38x [0.926, 1.42] of a patch that is as fast as the expert's."""
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": around(0.004)}}, noise=2.5)
+    why, facts, pairs = graded(part, session)
+    assert facts["candidate"]["low"] < 1 and facts["of_expert"]["high"] > THRESHOLD, facts
+    assert pairs == 12 and facts["undecided_at_95"] and "not faster than the base at 95 %" in (why or "")
+
+
 def test_an_expert_who_is_not_faster_here_is_our_trouble(part: Any) -> None:
     session = Session(part, {"base": {"a": GOLD}, "gold": {"a": BASE}, "cand": {"a": around(0.001)}})
     with pytest.raises(part("users").Trouble, match="not faster here"):
