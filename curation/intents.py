@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,9 +40,9 @@ def curated(home: Home) -> dict[str, tuple[IntentClass, str]]:
     Raises:
         StoreError: the database of reviews cannot be opened.
     """
-    if not (home.root / "review" / "reviews.db").is_file() and not os.environ.get("PERFQUARRY_DATABASE"):
+    if not os.environ.get("PERFQUARRY_DATABASE") and not _has_classes(home.root / "review" / "reviews.db"):
         return {}
-    from perfquarry.curation.review.database import database_of  # SQLAlchemy takes long
+    from perfquarry.curation.review.database import database_of
     from perfquarry.curation.review.decisions import Decisions
 
     engine = database_of(home)
@@ -47,3 +50,14 @@ def curated(home: Home) -> dict[str, tuple[IntentClass, str]]:
         return Decisions(engine).intents()
     finally:
         engine.dispose()
+
+
+def _has_classes(file: Path) -> bool:
+    """Whether a curator set a class. SQLite itself is asked: to import SQLAlchemy takes as long as the rest."""
+    if not file.is_file():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT 1 FROM events WHERE intent IS NOT NULL LIMIT 1").fetchone() is not None
+    except sqlite3.Error:
+        return True  # whoever opens it says what is wrong

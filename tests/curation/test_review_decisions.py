@@ -13,12 +13,13 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
+from perfquarry.curation.intents import curated
 from perfquarry.curation.review.agreement import agreements, agreements_in, kappa
 from perfquarry.curation.review.database import open_database
 from perfquarry.curation.review.decisions import Conflict, Decisions
 from perfquarry.curation.review.queue import Filter, Queue
 from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
-from perfquarry.data.errors import InputError
+from perfquarry.data.errors import InputError, StoreError
 from perfquarry.data.home import Home
 from perfquarry.data.store import TableStore
 from tests.review_home import desk_of, fill, finding, task_of
@@ -276,3 +277,18 @@ def test_other_databases_are_refused() -> None:
         open_database("mysql://x@y/z")
     with pytest.raises(InputError, match="URL"):
         open_database("reviews.db")
+
+
+def test_a_home_knows_the_classes_that_its_curators_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PERFQUARRY_DATABASE", raising=False)
+    home = Home(tmp_path)
+    assert curated(home) == {} and not list(tmp_path.iterdir()), "nothing is made by looking"
+    decisions = Decisions(open_database(f"sqlite:///{tmp_path}/review/reviews.db"))
+    decisions.record("a", "ann", "accept", seen=0)
+    assert curated(home) == {}
+    decisions.record("b", "ann", "accept", seen=0, intent="side_effect")
+    assert curated(home) == {"b": ("side_effect", "ann")}
+    decisions.engine.dispose()
+    (tmp_path / "review" / "reviews.db").write_text("no database at all")
+    with pytest.raises(StoreError, match=r"reviews\.db cannot be opened"):
+        curated(home)
