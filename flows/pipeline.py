@@ -64,9 +64,14 @@ def steps(names: Collection[str]) -> list[Step]:
 
     return [
         *(_of(stage) for stage in stages[:first]),
-        Step("changes", changes, lambda run: run.options.jobs),
+        Step("changes", changes, most_at_once),
         *(_of(stage, can_wait=not stage.decides) for stage in stages[last:]),
     ]
+
+
+def most_at_once(run: Run) -> int:
+    """`--jobs`, and a build or a search more: while all jobs time, the next change is made ready beside them."""
+    return run.options.jobs + (run.options.jobs > 1)
 
 
 def _of(stage: Stage, *, can_wait: bool = False) -> Step:
@@ -114,7 +119,7 @@ def go_through(
             if stage.begin:
                 stage.begin(run)
         try:
-            with at_work(run, executor or threads(run.options.jobs)) as batches:
+            with at_work(run, executor or threads(most_at_once(run))) as batches:
                 pipeline = _Pipeline(run, stages, deciding, batches)
                 pipeline.go()
         except TimeIsOver:
@@ -203,8 +208,10 @@ class _Pipeline:
         at_work = self._at_work()
         jobs, waiting, core = self.run.options.jobs, list[str](), True
         for change, stage in self.todo.items():
-            if len(self.batches.running) >= jobs:
-                return
+            if not self._has_room(stage):
+                if len(self.batches.running) >= most_at_once(self.run):
+                    return
+                continue
             if change in at_work or change in claimed[stage.name]:
                 continue
             if change not in self.begun and len(self.begun & self.todo.keys()) >= 2 * jobs:
@@ -214,10 +221,20 @@ class _Pipeline:
                 continue
             core = core and not stage.needs_core
             self._begin_one(change, since)
-        for change in waiting[: jobs - len(self.batches.running)]:
+        for change in waiting[: max(0, jobs - len(self.batches.running))]:
             self._begin_one(change, since)
         if not self.batches.running and self.todo:
             current().note(f"other workers are at the last {len(self.todo)}")
+
+    def _has_room(self, stage: Stage) -> bool:
+        """Whether a batch of the stage may begin: up to `--jobs`, and one that times nothing beside so many timings."""
+        jobs, at_work = self.run.options.jobs, len(self.batches.running)
+        others = at_work - sum(name in self._timing for name, _ in self.batches.running)
+        return at_work < jobs or (at_work < most_at_once(self.run) and others + (not stage.needs_core) <= 1)
+
+    @property
+    def _timing(self) -> set[str]:
+        return {stage.name for stage in self.stages if stage.needs_core}
 
     def _begin_one(self, change: str, since: float) -> None:
         self.begun.add(change)
@@ -240,9 +257,7 @@ class _Pipeline:
 
     def _check_time(self) -> None:
         """Raises TimeIsOver where what is at work has outlasted it for too long; builds and searches may not at all."""
-        times = any(
-            stage.needs_core for stage in self.stages if stage.name in {name for name, _ in self.batches.running}
-        )
+        times = any(name in self._timing for name, _ in self.batches.running)
         grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0))) if times else 0.0
         if self.batches.running and self.run.seconds_left < -grace:
             raise TimeIsOver

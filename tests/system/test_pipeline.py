@@ -184,6 +184,30 @@ def test_a_slow_search_holds_nobody_else_up(run: Run, own_cores: Path) -> None:
     assert line.go() == [] and line.order("measure")[-1] == ranked[0]
 
 
+def test_beside_as_many_timings_as_jobs_one_more_change_is_made_ready(run: Run, own_cores: Path) -> None:
+    ready, lock, at_work = threading.Event(), threading.Lock(), Counter[str]()
+    peaks: list[tuple[int, int]] = []
+
+    def doing(stage: str, change: str) -> None:
+        with lock:
+            at_work[stage] += 1
+            peaks.append((at_work["measure"], at_work["build"] + at_work["generate"]))
+        if stage == "measure":
+            assert ready.wait(60), "both timings wait until a third change was searched"
+        if stage == "generate" and change == ranked[2]:
+            ready.set()
+        time.sleep(0.02)
+        with lock:
+            at_work[stage] -= 1
+
+    ranked = run.in_scope()
+    line = Line(run, ranked, doing=doing)
+    assert line.go() == [] and len(line.done["measure"]) == 20
+    assert (2, 1) in peaks and all(timings <= 2 for timings, _ in peaks)
+    assert max(timings + others for timings, others in peaks) == 3
+    assert all(others <= 2 - (timings > 1) for timings, others in peaks)
+
+
 def test_while_no_core_is_free_others_are_built_until_enough_wait(run: Run, own_cores: Path) -> None:
     ranked = run.in_scope()
     line = Line(run, ranked)
