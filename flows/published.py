@@ -11,7 +11,8 @@ from perfquarry.curation.release.folder import read_tasks as read_released
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.revalidation import read_tasks
-from perfquarry.data.errors import InputError
+from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Machine, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
@@ -123,9 +124,21 @@ class PublishedTasks:
 
 
 def clone_of(task: Task, home: Home) -> str | None:
-    """The home's clone of a repository that nothing else says the place of: it was made from a path."""
+    """The home's clone, where it holds both sides of the task, or nothing else says where the repository is.
+
+    So nothing is fetched that is there already: a task is measured again without a network.
+    """
     clone = home.clone(task.repo)
-    return None if task.url or task.repo in names() or not clone.is_dir() else str(clone)
+    if not clone.is_dir():
+        return None
+    return str(clone) if not (task.url or task.repo in names()) or _holds(clone, task) else None
+
+
+def _holds(clone: Path, task: Task) -> bool:
+    try:
+        return all(commit_of(clone, one) == one for one in (task.base_sha, task.head_sha))
+    except GitFailed:
+        return False
 
 
 def place_of(task: Task, clone_from: str | None) -> str:

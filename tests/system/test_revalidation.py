@@ -16,6 +16,7 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation
 from perfquarry.data.store import TableStore
 from perfquarry.flows.published import clone_of, place_of
+from tests.miners.git_repository import Repository
 from tests.review_home import task_of
 
 
@@ -50,7 +51,18 @@ def test_a_home_that_has_the_clone_needs_no_source(tmp_path: Path) -> None:
     assert clone_of(own, home) is None
     home.clone("own").mkdir(parents=True)
     assert clone_of(own, home) == str(home.clone("own"))
-    assert clone_of(own.model_copy(update={"url": "https://example.org/own.git"}), home) is None
+    known = own.model_copy(update={"url": "https://example.org/own.git"})
+    assert clone_of(known, home) is None, "it has none of its commits"
+
+
+def test_what_the_clone_of_a_home_holds_is_not_fetched_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    made = Repository(home.clone("own"))
+    base, head = made.commit("Base", {"a.py": "a = 1\n"}), made.commit("Faster", {"a.py": "a = 2\n"})
+    known = task_of(1, 2.0).model_copy(update={"repo": "own", "url": "https://example.org/own.git"})
+    both = known.model_copy(update={"base_sha": base, "head_sha": head})
+    assert clone_of(both, home) == str(home.clone("own"))
+    assert clone_of(both.model_copy(update={"head_sha": "0" * 40}), home) is None
 
 
 def test_a_repository_of_ones_own_name_is_the_clone_that_is_given() -> None:
