@@ -10,7 +10,12 @@ import pytest
 
 from tests.forked import forking
 from tests.real_servers import postgres, postgres_binaries, s3_server
-from tests.running import pytest_runtest_protocol, pytest_xdist_make_scheduler  # noqa: F401  # hooks
+from tests.running import (  # noqa: F401  # hooks
+    pytest_runtest_logreport,
+    pytest_runtest_protocol,
+    pytest_sessionfinish,
+    pytest_xdist_make_scheduler,
+)
 
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""

@@ -1,13 +1,32 @@
-"""Plugin of pytest: what runs is seen from outside, and the end of a worker ends nothing else (decision 0069)."""
+"""Plugin of pytest: what runs is seen from outside, the end of a worker ends nothing else (decision 0069), and how
+long each test took is kept (`.pytest_cache/v/SECONDS`).
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+
+SECONDS = "perfquarry/seconds"
+"""Key in pytest's cache: by test the seconds that it and its fixtures took when it last ran."""
+_took: Counter[str] = Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _took[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    if config.cache and not hasattr(config, "workerinput"):
+        config.cache.set(
+            SECONDS, config.cache.get(SECONDS, {}) | {name: round(took, 2) for name, took in _took.items()}
+        )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.running import SECONDS
 
 ROOT = Path(__file__).parents[1]
 ENDS = """
@@ -33,6 +36,8 @@ def test_workers_that_end_at_once_end_nothing_else(tmp_path: Path) -> None:
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert "4 failed, 32 passed" in ended.stdout, ended.stdout[-3000:]
     crashed = set(re.findall(r"crashed while running '(.*?)'", ended.stdout))
+    seconds = json.loads((tmp_path / ".pytest_cache" / "v" / SECONDS).read_text())
+    assert len(seconds) == 36 and all(took >= 0 for took in seconds.values())
     assert ended.returncode == 1 and len(crashed) == 4, "pytest names each once more at the end where CI is set"
 
 
