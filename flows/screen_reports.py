@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -13,7 +14,7 @@ from rich.text import Text
 from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.curation.problems import is_current, shown
-from perfquarry.curation.problems.written import plan, write
+from perfquarry.curation.problems.written import Plan, Statements, plan_in, plan_request, statements_request, texts_in
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
@@ -43,6 +44,7 @@ from perfquarry.flows.screening import (
 )
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.work import claiming
+from perfquarry.llm.request import Request
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.vocabulary import size_at
 
@@ -146,7 +148,7 @@ def report_problems(options: Options, llm: str | None, *, plans: bool, as_json: 
 
 
 def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) -> None:
-    """Asks this model for what the tasks do not have of it yet: texts, or plans.
+    """Asks this model, for all tasks at once, for what they do not have of it yet: texts, or plans.
 
     Raises:
         InputError: the model cannot be asked at all (no key, no folder).
@@ -160,13 +162,13 @@ def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) ->
     waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
     current().stage("plans" if plans else "problems", len(waiting))
     with run.client(llm, stamp) as client:
-        for task in waiting:
-            rows = (
-                plan(task, client.ask, author, stamp)
-                if plans
-                else write(task, fix_of(run, task), client.ask, author, stamp)
-            )
-            run.store.append(rows)
+        requests: list[Request[Any]] = [plan_request(one) if plans else statements_request(one) for one in waiting]
+        for place, answer in client.ask_all(requests):
+            task, said = waiting[place], answer.value
+            if isinstance(said, Plan):
+                run.store.append([plan_in(task, said, author, stamp)])
+            if isinstance(said, Statements):
+                run.store.append(texts_in(task, said, fix_of(run, task), author, stamp))
             current().advance()
     current().finish(f"{len(waiting)} tasks asked for")
 

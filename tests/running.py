@@ -4,6 +4,7 @@ long each test took is kept (`.pytest_cache/v/SECONDS`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Generator
@@ -45,8 +46,12 @@ class CrashedOnce(LoadFileScheduling):
     """A test that ends its worker is reported, and not run again in the next one, which it would end, too.
 
     After the end of a worker xdist's own scheduler hands out files of which nothing is left to run, and those who get
-    them wait for ever; and it gives work to a worker that has not collected yet, which ends the run.
+    them wait for ever; and it gives work to a worker that has not collected yet, or has just ended, which ends the run.
     """
+
+    def _assign_work_unit(self, node: Any) -> None:
+        with contextlib.suppress(OSError):  # it has ended, which is reported next: `remove_node` gives the work back
+            super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:
         if node in self.registered_collections:

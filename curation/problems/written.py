@@ -7,7 +7,6 @@ made of the fix itself (back-translation, GSO appendix H) for analysis; they nev
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -18,7 +17,7 @@ from perfquarry.curation.problems.texts import gso_text, milliseconds, problem_o
 from perfquarry.data.records import Problem, Setting, Stamp, Task
 from perfquarry.llm.fences import Piece, fit
 from perfquarry.llm.prompts import Prompt
-from perfquarry.llm.request import Answer, Request
+from perfquarry.llm.request import Request
 
 PROMPTS = Path(__file__).with_name("prompts")
 STAGE = "screen"
@@ -42,42 +41,20 @@ class Plan(BaseModel):  # its name is part of the form, and so of the address of
     plan: str = Field(description="At most ten points.", min_length=1)
 
 
-class Ask(Protocol):
-    """A client's `ask`."""
-
-    def __call__(self, request: Request[Any]) -> Answer[Any]:
-        """The answer, or why there is none."""
-
-
-def write(task: Task, fix: Fix, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
-    """Texts of the four settings in a model's words, each checked for the fix; none of an answer that cannot be read.
-
-    Raises:
-        PerfquarryError: the model cannot be asked now (budget, server, answers awaited).
-    """
-    answer = ask(statements_request(task))
-    if answer.value is None:
-        return []
-    values: Statements = answer.value
+def texts_in(task: Task, answer: Statements, fix: Fix, author: str, stamp: Stamp) -> list[Problem]:
+    """Texts of the four settings in a model's words, each checked for the fix."""
     texts: dict[Setting, str] = {
-        "gso": f"{values.gso.strip()}\n\n{_script_of(gso_text(task))}" if values.gso.strip() and gso_text(task) else "",
-        "oracle": values.oracle.strip() if task.oracle_targets else "",
-        "realistic": values.realistic.strip() if task.realistic_targets else "",
-        "fuzzy": values.fuzzy.strip(),
+        "gso": f"{answer.gso.strip()}\n\n{_script_of(gso_text(task))}" if answer.gso.strip() and gso_text(task) else "",
+        "oracle": answer.oracle.strip() if task.oracle_targets else "",
+        "realistic": answer.realistic.strip() if task.realistic_targets else "",
+        "fuzzy": answer.fuzzy.strip(),
     }
     return [problem_of(task, setting, text, fix, stamp, author) for setting, text in texts.items() if text]
 
 
-def plan(task: Task, ask: Ask, author: str, stamp: Stamp) -> list[Problem]:
-    """The plan of a task's fix (setting 'plan'); none of an answer that cannot be read.
-
-    Raises:
-        PerfquarryError: the model cannot be asked now.
-    """
-    answer = ask(plan_request(task))
-    if answer.value is None:
-        return []
-    return [problem_of(task, "plan", answer.value.plan[:_PLAN_CHARACTERS], Fix(), stamp, author)]
+def plan_in(task: Task, answer: Plan, author: str, stamp: Stamp) -> Problem:
+    """The plan of a task's fix (setting 'plan')."""
+    return problem_of(task, "plan", answer.plan[:_PLAN_CHARACTERS], Fix(), stamp, author)
 
 
 def statements_request(task: Task) -> Request[Statements]:

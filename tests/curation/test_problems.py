@@ -11,7 +11,7 @@ from perfquarry.curation import Format
 from perfquarry.curation.formats import export
 from perfquarry.curation.problems import Fix, shown, templates, texts_for_solvers
 from perfquarry.curation.problems.texts import problem_of
-from perfquarry.curation.problems.written import plan, plan_request, statements_request, write
+from perfquarry.curation.problems.written import plan_in, plan_request, statements_request, texts_in
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall, Problem, Task
 from perfquarry.data.store import TableStore
@@ -74,7 +74,9 @@ def test_a_users_report_that_names_a_target_as_code_is_rejected(text: str, named
 def ask(tmp_path: Path) -> tuple[TableStore, list[Problem]]:
     store = TableStore(tmp_path / "tables")
     with open_client(SPEC, Home(tmp_path), store, STAMP) as client:
-        return store, [*write(TASK, FIX, client.ask, SPEC, STAMP), *plan(TASK, client.ask, SPEC, STAMP)]
+        texts, plan = client.ask(statements_request(TASK)).value, client.ask(plan_request(TASK)).value
+    assert texts and plan
+    return store, [*texts_in(TASK, texts, FIX, SPEC, STAMP), plan_in(TASK, plan, SPEC, STAMP)]
 
 
 def test_a_model_writes_texts_that_are_checked_like_all_others(tmp_path: Path) -> None:

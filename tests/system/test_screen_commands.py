@@ -15,7 +15,7 @@ import pytest
 
 from perfquarry.curation.review.database import open_database
 from perfquarry.curation.review.decisions import Decisions
-from perfquarry.data.records import Finding, Intent, Problem, Revalidation, Stamp, Task
+from perfquarry.data.records import Change, Finding, Intent, Problem, Revalidation, Stamp, Task
 from perfquarry.data.records.revalidation import RevalidatedWorkload
 from perfquarry.data.records.task import TaskWorkload
 from perfquarry.data.registry import resolve
@@ -184,6 +184,19 @@ def test_plans_are_never_printed(home: tuple[Path, Path], tmp_path: Path, perfqu
     assert "quick_sum" in plan.text and plan.status == "kept"
     perfquarry(folder, "export", str(repository), "--to", str(tmp_path / "tasks.parquet"))
     assert b"we can use" not in (tmp_path / "tasks.parquet").read_bytes()
+
+
+def test_the_texts_of_all_tasks_are_asked_for_at_once(home: tuple[Path, Path], tmp_path: Path, perfquarry: Any) -> None:
+    repository, folder = home
+    store, name = TableStore(folder / "tables"), resolve(str(repository)).name
+    (task,) = store.records(Task, name)
+    (change,) = (row for row in store.records(Change, name) if row.change_id == task.change_id)
+    other = {"change_id": "0123456789abcdef"}
+    store.append([change.model_copy(update=other)])
+    workloads = [task.workloads[0].model_copy(update={"code": "tests/test_pkg.py::test_another"})]
+    store.append([task.model_copy(update={**other, "task_id": "another", "workloads": workloads})])
+    ask = ("problems", str(repository), "--llm", f"exchange:{tmp_path / 'exchange'}")
+    assert "waiting for 2 of 2 answers" in perfquarry(folder, *ask, code=1).stderr
 
 
 def test_a_blocked_task_is_not_written_for_solvers(
