@@ -70,7 +70,7 @@ def steps(names: Collection[str]) -> list[Step]:
 
 
 def most_at_once(run: Run) -> int:
-    """`--jobs`, and a build or a search more: while all jobs time, the next change is made ready beside them."""
+    """`--jobs`, and beside timings one that builds or searches: so the next change is ready when a core is free."""
     return run.options.jobs + (run.options.jobs > 1)
 
 
@@ -207,10 +207,11 @@ class _Pipeline:
         claimed = {stage.name: self.run.claims.elsewhere(self.run.scope(stage.name)) for stage in self.stages}
         at_work = self._at_work()
         jobs, waiting, core = self.run.options.jobs, list[str](), True
+        timings = sum(name in self._timing for name, _ in self.batches.running)
         for change, stage in self.todo.items():
-            if not self._has_room(stage):
-                if len(self.batches.running) >= most_at_once(self.run):
-                    return
+            if len(self.batches.running) >= (most_at_once(self.run) if timings else jobs):
+                return
+            if stage.needs_core and timings >= jobs:
                 continue
             if change in at_work or change in claimed[stage.name]:
                 continue
@@ -220,17 +221,12 @@ class _Pipeline:
                 waiting.append(change)
                 continue
             core = core and not stage.needs_core
+            timings += stage.needs_core
             self._begin_one(change, since)
         for change in waiting[: max(0, jobs - len(self.batches.running))]:
             self._begin_one(change, since)
         if not self.batches.running and self.todo:
             current().note(f"other workers are at the last {len(self.todo)}")
-
-    def _has_room(self, stage: Stage) -> bool:
-        """Whether a batch of the stage may begin: up to `--jobs`, and one that times nothing beside so many timings."""
-        jobs, at_work = self.run.options.jobs, len(self.batches.running)
-        others = at_work - sum(name in self._timing for name, _ in self.batches.running)
-        return at_work < jobs or (at_work < most_at_once(self.run) and others + (not stage.needs_core) <= 1)
 
     @property
     def _timing(self) -> set[str]:
