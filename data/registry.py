@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, ValidationError, field_validator
 
 from perfquarry.data.errors import InputError, UnknownRepository
@@ -76,6 +75,8 @@ class Repository(Record):
     @field_validator("python")
     @classmethod
     def _is_specifier(cls, value: str) -> str:
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
         try:
             SpecifierSet(value)
         except InvalidSpecifier as error:
