@@ -7,15 +7,27 @@ from pathlib import Path
 import pytest
 
 from perfquarry.llm.recordings import Cassette, Recording
+from perfquarry.miners.judge.opinion import Opinion
 from perfquarry.testgen.generated import Samples
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "recordings" / "generate"
+RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "recordings"
 
 
-@pytest.mark.parametrize("repository", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("repository", sorted((RECORDINGS / "generate").iterdir()), ids=lambda path: path.name)
 def test_answers_of_a_model_are_recordings(repository: Path) -> None:
     cassette = Cassette(repository)
     for path in repository.glob("*.json"):
         one = Recording.model_validate_json(path.read_bytes())
         assert one.origin == "a language model through exchange" and cassette.get(one.address)
         assert len(Samples.model_validate(one.answer).scripts) <= 6
+
+
+def test_opinions_of_a_model_are_recordings() -> None:
+    cassette = Cassette(RECORDINGS / "judge")
+    opinions = 0
+    for path in (RECORDINGS / "judge").glob("*.json"):
+        one = Recording.model_validate_json(path.read_bytes())
+        assert one.origin == "a language model through exchange" and one.address == path.stem
+        assert cassette.get(one.address) and Opinion.model_validate(one.answer).why
+        opinions += 1
+    assert opinions == 249
