@@ -28,7 +28,7 @@ def ungraded(
         **_what(task, prediction, dataset),
         status="rejected",
         reason=reason,
-        applied=reason in (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT),
+        applied=reason in (Reason.BUILD_FAILED, Reason.SUBMODULE_MISSING, Reason.BUILD_TIMEOUT),
         correct=None if reason == Reason.NOT_GRADED else False,
         against_expert="undecided" if reason == Reason.NOT_GRADED else "worse",
         why=why,

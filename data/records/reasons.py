@@ -53,6 +53,7 @@ class Reason(StrEnum):
     NO_INTERPRETER = "no_interpreter", "no installed interpreter fits the commit's range of Python versions"
     RESOLUTION_FAILED = "dependencies_not_resolvable", "the dependencies of that date cannot be installed together"
     BUILD_FAILED = "build_failed", "a build command ended with an error"
+    SUBMODULE_MISSING = "submodule_missing", "a build command ended with an error, and the clone has not all submodules"
     BUILD_TIMEOUT = "build_timeout", "a build command did not end within its limit"
     IMPORT_FAILED = "import_failed", "the built package cannot be imported"
     SYSTEM_PACKAGE_MISSING = (
@@ -160,6 +161,7 @@ HELP: dict[Reason, str] = {
     Reason.NO_INTERPRETER: "an interpreter of that version (uv python install), or `python` in a recipe",
     Reason.RESOLUTION_FAILED: "`requirements` and `python` in a recipe; the log names what excludes what",
     Reason.BUILD_FAILED: "`build`, `build_env` and `requirements` in a recipe",
+    Reason.SUBMODULE_MISSING: "`git submodule update --init --recursive` in a clone of your own, and `--source PATH`",
     Reason.BUILD_TIMEOUT: "a larger [build] timeout in --settings",
     Reason.IMPORT_FAILED: "`packages`, `source_dirs` and `requirements` in a recipe",
     Reason.SYSTEM_PACKAGE_MISSING: "apt-get install what the log names, or [build] system_packages in --settings",

@@ -18,7 +18,7 @@ from perfquarry.harness.contracts import Command, Limits, Sandbox
 from perfquarry.harness.environments.environment import Environment
 from perfquarry.harness.leases.shared_folders import disk_bytes, make_shared
 from perfquarry.harness.metadata.installed_files import VERSION
-from perfquarry.harness.metadata.recipe import SITE, Recipe
+from perfquarry.harness.metadata.recipe import SITE, Recipe, absent_submodules
 from perfquarry.harness.rejections import Rejection, tail
 from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import MTIME
@@ -66,7 +66,7 @@ class NativeBuilds:
             version: for builds that would ask git for one.
 
         Returns:
-            The artifacts, or BUILD_FAILED or BUILD_TIMEOUT with the end of the output.
+            The artifacts, or BUILD_FAILED, SUBMODULE_MISSING or BUILD_TIMEOUT with the end of the output.
         """
         made, _ = make_shared(
             self.home.artifacts / build_id,
@@ -95,7 +95,8 @@ class NativeBuilds:
                 log, failed = self._run(build_folder, recipe, environment, version)
             if failed:
                 build_folder.clear()
-                return Rejection(failed, tail(log))
+                lacks = failed == Reason.BUILD_FAILED and absent_submodules(tree)
+                return Rejection(Reason.SUBMODULE_MISSING if lacks else failed, tail(log))
             added = _added(build_folder.tree, tree, recipe.source_roots[0])
             if isinstance(added, Rejection):
                 return added

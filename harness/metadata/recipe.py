@@ -84,7 +84,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     metadata = read_metadata(tree)
     ci, conda = read_ci(tree), read_conda(tree)
     notes = [*metadata.notes, *ci.notes, *conda.notes]
-    absent = _absent_submodules(tree)
+    absent = absent_submodules(tree)
     if absent:
         advice = "in a source on this machine, run: git submodule update --init --recursive"
         notes.append(f"submodules that are missing in the clone: {', '.join(absent)} ({advice})")
@@ -135,7 +135,7 @@ def _backend(metadata: Metadata) -> str:
     return (metadata.backend or "setuptools").partition(".")[0]
 
 
-def _absent_submodules(tree: Path) -> list[str]:
+def absent_submodules(tree: Path) -> list[str]:
     """Paths of submodules whose folder is empty."""
     named = re.findall(r"^[ \t]*path[ \t]*=[ \t]*(.+?)[ \t]*$", read_text(tree / ".gitmodules"), re.M)
     inside = [name for name in named if (tree / name).resolve().is_relative_to(tree.resolve())]

@@ -275,6 +275,11 @@ def test_a_failed_build_leaves_nothing(builds: Builds) -> None:
     builds.build(builds.tree({"lib.c": "good"}), recipe)
     failed = builds.reject_or_build(builds.tree({"lib.c": "bad"}), recipe)
     assert isinstance(failed, Rejection) and failed.reason is Reason.BUILD_FAILED
+    files: dict[str, str | bytes] = {"lib.c": "bad", ".gitmodules": '[submodule "v"]\n\tpath = vendor\n\turl = ../v\n'}
+    without = builds.tree(files)
+    (without / "vendor").mkdir()
+    failed = builds.reject_or_build(without, recipe)
+    assert isinstance(failed, Rejection) and failed.reason is Reason.SUBMODULE_MISSING
     assert builds.build(builds.tree({"lib.c": "good again"}), recipe).how == "full: no build is left"
 
 
