@@ -28,10 +28,11 @@ for name in sys.argv[1:]:
         bad = 1
 sys.exit(bad)
 """
-_IMPORT = """\
-import importlib, os, sys, traceback
+_ROOTS = Path(__file__).resolve().parents[1] / "probe" / "perfquarry_roots.py"
+_IMPORT = f"""{_ROOTS.read_text(encoding="utf-8")}
+import importlib, traceback
 tree, roots, enough, names = os.getcwd() + os.sep, sys.argv[1].split(os.pathsep), int(sys.argv[2]), sys.argv[3:]
-sys.path[:0] = roots
+put_first(roots)
 done = 0
 for name in names:
     try:

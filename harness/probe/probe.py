@@ -18,6 +18,7 @@ import sys
 from perfquarry_alter import AlteredFunctions, Altering
 from perfquarry_items import Journal, Loop, Mode, clock, collect_garbage, leave, name_of, settle
 from perfquarry_limits import waited_in_all
+from perfquarry_roots import put_first
 from perfquarry_scripts import LoadedScript
 from perfquarry_tests import run_tests
 from perfquarry_turns import Phased, Turning
@@ -229,7 +230,8 @@ def main(path):
 
         MODES["count"] = lambda request: CountMode(request, Names(request["tree"]))
     here = os.path.dirname(os.path.realpath(__file__))
-    sys.path[:] = request["source_roots"] + [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != here]
+    put_first(request["source_roots"])
     os.environ["PYTHONPATH"] = os.pathsep.join(request["source_roots"])  # for processes that tests start
     sys.argv[:] = ["pytest"]
     files = []
