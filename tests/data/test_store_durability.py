@@ -106,8 +106,8 @@ def write(start):
 
 for line in sys.stdin:  # a fork is a fresh writer without that second
     if (child := os.fork()) == 0:
+        os.write(1, b"%d\\n" % os.getpid())  # before its numbers
         write(int(line))
-    os.write(1, b"%d\\n" % child)
     os.waitpid(child, 0)
     os.write(1, b"gone\\n")
 """
@@ -119,7 +119,12 @@ class Writers:
     def __init__(self, tables: Path) -> None:
         code = WRITER.format(root=str(ROOT), here=str(Path(__file__).parent), tables=str(tables))
         self._parent = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            start_new_session=True,
         )
 
     def start(self, number: int) -> int:
@@ -138,6 +143,8 @@ class Writers:
         return self._parent.stdout.readline().strip()
 
     def close(self) -> None:
+        """Ends it, and the one that a test which failed has left."""
+        os.killpg(self._parent.pid, signal.SIGKILL)
         self._parent.communicate()
 
 
