@@ -108,7 +108,10 @@ class Partition:
     def _files(self) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self._folder, allow_not_found=True)
         try:
-            found = self._filesystem.get_file_info(selector)
+            try:
+                found = self._filesystem.get_file_info(selector)
+            except FileNotFoundError:  # the first writer made it between pyarrow's look at it and its look for it
+                found = self._filesystem.get_file_info(selector)
         except OSError as error:
             raise self._broken(f"cannot list the parts in {self._folder}: {error}") from error
         return [info for info in found if info.type == fs.FileType.File]

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -354,3 +355,28 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "things").write_text("not a folder")
     with pytest.raises(StoreError, match="things"):
         TableStore(tmp_path).append([thing(1)])
+
+
+def test_readers_may_look_while_the_first_writer_makes_the_folder(store: TableStore, tmp_path: Path) -> None:
+    """Pyarrow looks for a folder, and looks again why it was not there: seen to fail once in a run on CI."""
+    folders = [tmp_path / "things" / f"repo=r{number}" for number in range(500)]
+    reached = [0]
+
+    def make() -> None:
+        for number, folder in enumerate(folders):
+            while reached[0] < number:
+                pass
+            folder.mkdir(parents=True)
+
+    writer, interval = threading.Thread(target=make), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        writer.start()
+        for number, folder in enumerate(folders):
+            reached[0] = number
+            while not folder.is_dir():
+                assert store.count(Thing, f"r{number}") == 0
+        writer.join()
+    finally:
+        reached[0] = len(folders)
+        sys.setswitchinterval(interval)
