@@ -45,7 +45,7 @@ test-unit: setup-dev ## the tests that run no program of a repository
 test-sandbox: setup-dev ## the tests that build, run, time or grade programs
 	$(call lane,sandbox,$(TESTS) -m "not slow and sandbox")
 
-test-system: setup-dev ## the tests of whole commands, pages, servers and workers
+test-system: setup-dev ## the tests of whole commands, builds, sessions of timings, pages, servers and workers
 	$(call lane,system,$(TESTS) -m "not slow and system")
 
 hostile: setup-dev  # in a process of their own, which they look at; most of them wait for their limits

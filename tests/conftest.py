@@ -19,6 +19,12 @@ from tests.running import (  # noqa: F401  # hooks
 
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""
+WHOLE = {
+    *("test_builds", "test_native", "test_repair", "test_stand_in", "test_docker_images", "test_builds_benchmark"),
+    *("test_schedule", "test_counting", "test_sessions", "test_live", "test_busy_sandbox", "test_formats"),
+    *("test_screening_runs", "test_release_upload"),
+}
+"""Files of whole builds and whole sessions of timings, half a minute each and more: of the last lane, too."""
 
 LONGEST = ("test_docs_commands", "test_evaluate", "test_resume")
 """Files with the shared home that take minutes; the first of them makes it."""
@@ -30,7 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     One worker makes the home that many files of the last lane share; the others begin with files that do without.
     """
     for item in items:
-        item.add_marker(LANES.get(item.path.relative_to(Path(__file__).parent).parts[0], "unit"))
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        item.add_marker("system" if item.path.stem in WHOLE else LANES.get(folder, "unit"))
     sharing = {item.path for item in items if "curated" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     items.sort(key=lambda item: item.path in sharing and item.path.stem != LONGEST[0])

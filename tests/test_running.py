@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import WHOLE
 from tests.running import SECONDS
 
 ROOT = Path(__file__).parents[1]
@@ -65,3 +66,8 @@ def test_a_lane_that_came_to_no_end_is_run_whole_again(tmp_path: Path) -> None:
     assert "--last-failed" in lane(0, "AGAIN=1")
     assert lane(1, "AGAIN=1") == "", "it has passed"
     assert "-m pytest" in lane(1) and "--last-failed" not in asked.read_text(), "not again: whole"
+
+
+def test_each_file_that_is_moved_to_the_last_lane_is_there_once() -> None:
+    there = [path.stem for path in (ROOT / "tests").rglob("test_*.py") if path.stem in WHOLE]
+    assert sorted(there) == sorted(WHOLE)
