@@ -28,8 +28,14 @@ def may_prefer() -> bool:
     return subprocess.run(["nice", "-n", "-1", "true"], capture_output=True, check=False).stderr == b""
 
 
-@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
-def test_a_thread_and_its_session_are_preferred_and_all_is_as_before() -> None:
+def in_own_session(check: str, **variables: str) -> None:
+    """Calls a function of this module in a session of its own: tests beside this one change the weight of theirs."""
+    code = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]; import test_priority; test_priority.{check}()"
+    environment = {**os.environ, **variables}
+    subprocess.run([sys.executable, "-c", code], start_new_session=True, env=environment, check=True, timeout=60)
+
+
+def as_before() -> None:
     before = priorities()
     with preferred():
         now = priorities()
@@ -42,16 +48,24 @@ def test_a_thread_and_its_session_are_preferred_and_all_is_as_before() -> None:
     assert priorities() == before
 
 
-@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
-@pytest.mark.parametrize("value", ["0", "-3", "-20"])
-def test_whoever_shares_the_machine_says_how_much(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    before = priorities()
-    monkeypatch.setenv("PERFQUARRY_NICE", value)
+def as_asked() -> None:
+    before, value = priorities(), os.environ["PERFQUARRY_NICE"]
     with raised():
         assert priorities()[0] == (int(value) or before[0])
     with preferred():
         assert priorities() == (before if value == "0" else (int(value), before[1] and value))
     assert priorities() == before
+
+
+@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
+def test_a_thread_and_its_session_are_preferred_and_all_is_as_before() -> None:
+    in_own_session("as_before")
+
+
+@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
+@pytest.mark.parametrize("value", ["0", "-3", "-20"])
+def test_whoever_shares_the_machine_says_how_much(value: str) -> None:
+    in_own_session("as_asked", PERFQUARRY_NICE=value)
 
 
 @pytest.mark.parametrize("value", ["5", "-21", "low", "-1.5", "--1"])
@@ -61,11 +75,15 @@ def test_another_value_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -
         pass
 
 
-def test_an_error_undoes_it() -> None:
+def after_an_error() -> None:
     before = priorities()
     with pytest.raises(ValueError, match="no workload"), preferred():
         raise ValueError("no workload")
     assert priorities() == before
+
+
+def test_an_error_undoes_it() -> None:
+    in_own_session("after_an_error")
 
 
 AS_NOBODY = """
