@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
@@ -155,8 +156,12 @@ def entry() -> NoReturn:
     sys.exit()
 
 
+_interrupted = threading.Event()
+
+
 def _interrupt(*_: object) -> NoReturn:
     """Says at once that the command ends: what runs in sandboxes and servers may need half a minute for that."""
+    _interrupted.set()
     if _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
         with contextlib.suppress(OSError):
             os.write(2, b"\nending: what runs is stopped, what is done is kept\n")
@@ -193,6 +198,8 @@ def _done() -> int:
         _end_unread()
     except PerfquarryError as error:
         logging.getLogger("perfquarry").info("ended with an error", exc_info=error)
+        if _interrupted.is_set():  # Ctrl-C ended what it had started, too, such as git
+            return INTERRUPTED
         _end(FAILED, str(error))
     except OSError as error:
         if error.errno not in _OF_A_PLACE or error.filename is None:

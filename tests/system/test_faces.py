@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from perfquarry.data.errors import InfrastructureError
+from perfquarry.flows import cli
 from tests.system.commands import command, heed_interrupts
 from tests.system.conftest import Curated
 
@@ -148,6 +151,21 @@ def interrupted(arguments: list[str], ready: Callable[[], bool]) -> tuple[int, s
             process.kill()
             process.communicate()
     return process.returncode, said
+
+
+def test_what_fails_after_ctrl_c_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C of a terminal ends git, too, whose failure may be noticed first: exit code 1, seen once."""
+
+    def fails(**_: object) -> int:
+        raise InfrastructureError("git ended by signal 2")
+
+    monkeypatch.setattr(cli, "_asked", lambda: fails)
+    monkeypatch.setattr(cli, "_interrupted", threading.Event())
+    with pytest.raises(SystemExit) as failed:
+        cli._done()
+    assert failed.value.code == cli.FAILED
+    cli._interrupted.set()
+    assert cli._done() == cli.INTERRUPTED
 
 
 @pytest.mark.parametrize("seen", ["logs", "tables/builds"])
