@@ -12,7 +12,7 @@ from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import chosen, excluded, precise, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.measuring.schedule import Progress, run_session
+from perfquarry.harness.measuring.schedule import Keep, Progress, run_session
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.settings import MeasureSettings
 
@@ -30,6 +30,8 @@ def measure(
     *,
     core: int | None,
     first_session: int = 1,
+    so_far: Sequence[Timing] = (),
+    keep: Keep = lambda rows: None,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
     """Timings of the kept workloads of a change; the caller holds the core (`measurement_lock`).
@@ -40,7 +42,7 @@ def measure(
     second, whose figures are published and which never ends because it just became significant. `progress(done,
     planned)` counts the pairs of one session and begins again with the next. Rounds after the first have a
     `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes run
-    anywhere.
+    anywhere. What `keep` was given of a measurement that did not come to its end is `so_far` when it goes on.
 
     Raises:
         SandboxUnavailable: a process could not be started.
@@ -55,16 +57,22 @@ def measure(
         stamp=stamp,
         machine=machine,
         core=core,
+        keep=keep,
         progress=progress,
     )
+
+    def before(number: int) -> list[Timing]:
+        return [row for row in so_far if row.session == number]
+
     selecting, confirming = (partial(settled, settings=select, selecting=one) for one in (True, False))
     measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
-    first = session(workloads=measured, session=first_session, stop=selecting)
+    first = session(workloads=measured, session=first_session, stop=selecting, so_far=before(first_session))
     passed = {run.workload_id for run in runs_of(first) if passed_selection(run.sessions[0], select)}
     again = [workload for workload in measured if workload.workload_id in passed]
     if not again:
         return first
-    return first + session(workloads=again, session=first_session + 1, stop=confirming, alone=_alone(first))
+    second = first_session + 1
+    return first + session(workloads=again, session=second, stop=confirming, alone=_alone(first), so_far=before(second))
 
 
 def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:

@@ -144,6 +144,8 @@ class _Pipeline:
     begun: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
     """Changes of which a stage could not be done here, for infrastructure or time: the next run goes on."""
+    aside: set[str] = field(default_factory=set)
+    """Changes whose timing was set aside: those that have not been timed at all come before them."""
     known: dict[str, str] = field(default_factory=dict)
     timed: int = 0
     decided: int = 0
@@ -163,6 +165,7 @@ class _Pipeline:
                 self._look()
             if not self._is_over():
                 self._begin(since)
+            self._say_who_waits()
             if not self.batches.running and (self._is_over() or not self.todo):
                 return
             if outcome := self.batches.next(LOOK_SECONDS):
@@ -196,7 +199,8 @@ class _Pipeline:
                     found.setdefault(change, stage)
         self.left = len(found)
         order = promising(self.run, found.keys() - self.settled)
-        self.todo = {change: found[change] for change in sorted(order, key=lambda one: one not in self.begun)}
+        turn = {change: (change not in self.begun, change in self.aside) for change in order}
+        self.todo = {change: found[change] for change in sorted(order, key=turn.__getitem__)}
 
     def _begin(self, since: float) -> None:
         """Begins the first changes that jobs are free for.
@@ -215,10 +219,11 @@ class _Pipeline:
                 continue
             if change in at_work or change in claimed[stage.name]:
                 continue
-            if change not in self.begun and len(self.begun & self.todo.keys()) >= 2 * jobs:
+            if change not in self.begun and len((self.begun - self.aside) & self.todo.keys()) >= 2 * jobs:
                 break
             if stage.needs_core and not (core and _a_core_is_free()):
-                waiting.append(change)
+                if not (timings and change in self.aside):
+                    waiting.append(change)
                 continue
             core = core and not stage.needs_core
             timings += stage.needs_core
@@ -227,6 +232,14 @@ class _Pipeline:
             self._begin_one(change, since)
         if not self.batches.running and self.todo:
             current().note(f"other workers are at the last {len(self.todo)}")
+
+    def _say_who_waits(self) -> None:
+        """Whether a change that was begun waits and was never timed: what is timed is set aside for it."""
+        at_work = self._at_work()
+        waits = {change for change, stage in self.todo.items() if stage.needs_core} & self.begun - at_work - self.aside
+        for stage in self.stages if waits else ():
+            waits -= self.run.claims.elsewhere(self.run.scope(stage.name))
+        (self.run.others_wait.set if waits and not self._is_over() else self.run.others_wait.clear)()
 
     @property
     def _timing(self) -> set[str]:
@@ -242,10 +255,12 @@ class _Pipeline:
             self.failures.append(outcome.failure)
         if outcome.failure or outcome.late:
             self.settled.update(outcome.batch)
+        if outcome.aside:
+            self.aside.update(outcome.batch)
         before = self.tried
         self._look()
         current().advance(max(0, self.tried - before))
-        self.timed += stage.needs_core and not (outcome.failure or outcome.late or outcome.elsewhere)
+        self.timed += stage.needs_core and not (outcome.failure or outcome.late or outcome.elsewhere or outcome.aside)
         if self.timed >= max(self.decided + 1, GROWTH * self.decided):
             if not self._is_over():
                 self._begin(self.run.claims.now())  # meanwhile

@@ -48,6 +48,8 @@ ELSEWHERE = "another worker does it"
 """Message of a batch that was not done here."""
 LATE = "the time of the run was over"
 """Message of a batch that was not done, or not to its end."""
+ASIDE = "others wait for its core: it goes on later"
+"""Message of a batch that was begun and set aside."""
 HOLDER = "worker:"
 """Beginning of the tag that names the process of a flow run."""
 PLOTS = {
@@ -66,7 +68,8 @@ def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since:
     outcome = attempt(Run.open(options), BY_NAME[stage], tuple(keys), since)
     if outcome.failure:
         return Failed(message=f"{type(outcome.failure.error).__name__}: {outcome.failure.error}")
-    return Completed(message=ELSEWHERE if outcome.elsewhere else LATE if outcome.late else "done")
+    ends = {ELSEWHERE: outcome.elsewhere, LATE: outcome.late, ASIDE: outcome.aside}
+    return Completed(message=next((message for message, is_so in ends.items() if is_so), "done"))
 
 
 @contextmanager
@@ -93,7 +96,8 @@ def task_runs(run: Run) -> Iterator[Begin]:
 
 def _outcome(stage: Stage, batch: Batch, state: State[Any]) -> Outcome:
     if state.is_completed():
-        return Outcome(batch, elsewhere=state.message == ELSEWHERE, late=state.message == LATE)
+        end = state.message
+        return Outcome(batch, elsewhere=end == ELSEWHERE, late=end == LATE, aside=end == ASIDE)
     return Outcome(batch, failure=Failure(stage.name, batch, _error(state.message or "crashed")))
 
 

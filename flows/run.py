@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -83,6 +84,10 @@ class TimeIsOver(PerfquarryError):
     """The time that the options give a run was over before a piece of its work began."""
 
 
+class OthersWait(PerfquarryError):
+    """A piece of work was set aside for others that wait for its core; it goes on where it was."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A run of one repository in one home."""
@@ -90,6 +95,8 @@ class Run:
     options: Options
     stages: list[str] = field(default_factory=list, compare=False)
     """Names of the stages it is to do; none: all."""
+    others_wait: threading.Event = field(default_factory=threading.Event, compare=False)
+    """Set while changes that have not been timed at all wait for a core."""
 
     @classmethod
     @functools.lru_cache(maxsize=8)

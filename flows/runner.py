@@ -20,7 +20,7 @@ from perfquarry.data.funnel import funnel
 from perfquarry.flows.display import current
 from perfquarry.flows.logs import bound
 from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import Run, TimeIsOver
+from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.spans import span, span_failed
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.harness.sandbox import ending_together
@@ -83,6 +83,8 @@ class Outcome:
     failure: Failure | None = None
     late: bool = False
     """The time of the run was over: it was not done."""
+    aside: bool = False
+    """Others waited for its core: it was begun, and is to go on."""
 
 
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
@@ -105,6 +107,8 @@ def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         outcome = _attempt(run, stage, batch, since)
         if outcome.failure:
             span_failed(outcome.failure.error)
+        elif outcome.aside:
+            log.info("%s %s: set aside after %.1f s: others wait", stage.name, batch[0], time.monotonic() - began)
         elif not outcome.elsewhere and not outcome.late:
             log.info("%s %s: done in %.1f s", stage.name, batch[0], time.monotonic() - began)
     return outcome
@@ -127,6 +131,8 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
             _do(run, stage, gained, retrying)
     except TimeIsOver:
         return Outcome(batch, late=True)
+    except OthersWait:
+        return Outcome(batch, aside=True)
     except KeyboardInterrupt:
         if not run.is_over:
             raise
@@ -281,9 +287,9 @@ def _share(run: Run, stage: Stage, batches: Batches) -> list[Failure]:
         for _, outcome in batches.all():
             if outcome.failure:
                 failures.append(outcome.failure)
-            if not outcome.elsewhere:
+            if not outcome.elsewhere and not outcome.aside:
                 settled.update(outcome.batch)
-            if not stage.counts_rows and not outcome.late and not outcome.failure:
+            if not stage.counts_rows and not outcome.late and not outcome.aside and not outcome.failure:
                 current().advance()
     return failures
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
-from perfquarry.curation.in_force import extra_sources
+from perfquarry.curation.in_force import extra_sources, renewed
 from perfquarry.curation.sessions import measure
 from perfquarry.data.records import (
     Attempt,
@@ -30,15 +30,17 @@ from perfquarry.data.records import (
     Timing,
     Verdict,
     Workload,
+    content_id,
 )  # fmt: skip
 from perfquarry.flows import again, count_runs, rows_of_run, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined
 from perfquarry.flows.judging import verdict_with_functions, verdicts
-from perfquarry.flows.run import Run, TimeIsOver
+from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import further_sources, sources_of
-from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.harness.measuring.machine import core_is_awaited, measurement_lock
+from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.patches import licence_at, split, version_at
@@ -57,6 +59,8 @@ PART_SECONDS = 20.0
 """A part is written at least this often (seconds)."""
 
 _log = logging.getLogger("perfquarry.flows")
+ASIDE_SECONDS = 60.0
+"""A change is timed at least so long before it is set aside for others that wait for its core."""
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
 
@@ -225,6 +229,19 @@ def _measure_todo(run: Run) -> list[Batch]:
     return _one_by_one(run, run.kept("generate"), done)
 
 
+def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_session: int) -> Unfinished:
+    """What was measured of a change by a run that did not come to its end, with all that it depends on as it is now."""
+    built = sorted((one.build_id, one.created_at.isoformat()) for one in run.rows_of(Build, "build", change_id))
+    depends = [
+        *(run.scope("measure"), change_id, first_session, built),
+        [one.workload_id for one in workloads],
+        str(renewed(run.store, run.name, "measure").get(change_id)),
+        run.machine.model_dump(mode="json"),
+    ]
+    name = content_id(*depends)
+    return Unfinished(run.home.cache / "timings" / f"{name}.jsonl")
+
+
 def _measure(run: Run, keys: Batch) -> None:
     settings = run.options.settings
     for key in keys:
@@ -241,7 +258,16 @@ def _measure(run: Run, keys: Batch) -> None:
         def advance(done: int, planned: int, title: str = change.title) -> None:
             current().note(f"pair {done} of at most {planned}: {title}")
 
+        first_session = left.next_session if left else 1
+        unfinished = _unfinished(run, key, workloads, first_session)
         with measurement_lock(on_wait=wait) as core:
+            until = time.monotonic() + ASIDE_SECONDS
+
+            def keep(pair: Sequence[Timing], until: float = until, unfinished: Unfinished = unfinished) -> None:
+                unfinished.add(pair)
+                if time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
+                    raise OthersWait
+
             timings = measure(
                 key,
                 workloads,
@@ -253,13 +279,16 @@ def _measure(run: Run, keys: Batch) -> None:
                 settings.select,
                 run.stamp("measure"),
                 core=core,
-                first_session=left.next_session if left else 1,
+                first_session=first_session,
+                so_far=unfinished.rows(),
+                keep=keep,
                 progress=advance,
             )
         if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
             _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)
             continue
         run.store.append(timings)
+        unfinished.remove()
 
 
 # select: all timings of the repository together, because q-values need the whole family

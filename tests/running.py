@@ -24,7 +24,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
-    if config.cache and not hasattr(config, "workerinput"):
+    if getattr(config, "cache", None) and not hasattr(config, "workerinput"):
         config.cache.set(
             SECONDS, config.cache.get(SECONDS, {}) | {name: round(took, 2) for name, took in _took.items()}
         )

@@ -19,6 +19,8 @@ from perfquarry.data.files import locked
 from perfquarry.data.records import Machine, content_id
 
 LOCK_NAME = "perfquarry-measurement.lock"
+WAITING_NAME = "perfquarry-waits.lock"
+"""Whoever waits for a core holds it together with all others who do."""
 POLL_SECONDS = 0.1
 OBSERVE_SECONDS = 0.2
 """How long cores are watched to find a quiet one."""
@@ -135,7 +137,8 @@ def measurement_lock(
     """
     folder = folder or lock_folder()
     begin = time.monotonic()
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as leaving:
+        waits = 0
         cores = by_idleness()
         descriptors: dict[int | None, int] = {}
         for core in cores:
@@ -150,8 +153,26 @@ def measurement_lock(
                     "wait for them or end them, then run again"
                 )
             on_wait(waited)
+            if not waits:
+                waits = _open_shared(folder / WAITING_NAME)
+                leaving.callback(os.close, waits)
+            locked(waits, shared=True, wait=False)
             time.sleep(POLL_SECONDS)
+        leaving.close()
         yield cast("int | None", taken)
+
+
+def core_is_awaited(folder: Path | None = None) -> bool:
+    """Whether anybody on this machine waits for a core, in this process or another.
+
+    Args:
+        folder: of the lock files, for tests.
+    """
+    descriptor = _open_shared((folder or lock_folder()) / WAITING_NAME)
+    try:
+        return not locked(descriptor, wait=False)
+    finally:
+        os.close(descriptor)
 
 
 _NONE = object()

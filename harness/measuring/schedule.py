@@ -32,6 +32,8 @@ Stop = Callable[[Sequence[Timing]], Collection[str]]
 """From the timings so far to the ids of workloads that are not worth going on with."""
 Progress = Callable[[int, int], None]
 """Called with the number of pairs done and planned at most."""
+Keep = Callable[[Sequence[Timing]], None]
+"""Called with the rows of each pair; what it raises ends the session, which can go on from what was kept."""
 
 SLOW = 0.05
 """Seconds of a call after which it is warmed up no further."""
@@ -89,6 +91,8 @@ def run_session(
     core: int | None,
     stop: Stop,
     alone: Collection[str] = (),
+    so_far: Sequence[Timing] = (),
+    keep: Keep = lambda rows: None,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
     """Measures the workloads of one change; the caller holds the core (`measurement_lock`).
@@ -100,6 +104,8 @@ def run_session(
         core: all processes are pinned to it; None: nowhere.
         stop: for futility and for precision only, never for success; asked after each pair from the sixth on.
         alone: ids of workloads known not to live beside others.
+        so_far: rows of this session's first pairs, measured before: it goes on with the next pair.
+        keep: called after every pair.
         progress: called before the first and after every pair.
 
     Returns:
@@ -110,16 +116,26 @@ def run_session(
         SandboxUnavailable: a process could not be started.
     """
     pairs = plan_pairs(settings, change_id, session)
-    progress(0, len(pairs))
+    done = 1 + max((row.block for row in so_far), default=-1)
+    ended = {row.workload_id for row in so_far if row.outcome != "passed"}
+    if done >= settings.pairs:
+        ended.update(stop(tuple(so_far)))
+    active = [workload for workload in workloads if workload.workload_id not in ended]
+    apart = {*alone, *(row.workload_id for row in so_far if row.schedule == "fresh")}
+    progress(done, len(pairs))
     with contextlib.ExitStack() as stack:
-        again = stack.enter_context(second_copy(base, prober.scratch, settings.copy_bytes)) if workloads else base
+        again = stack.enter_context(second_copy(base, prober.scratch, settings.copy_bytes)) if active else base
         stack.enter_context(preferred())
         sides: dict[Role, BuiltSide] = {"base": base, "head": head, "again": again}
         run = _Session(change_id, sides, prober, settings, stamp, machine, session, core)
-        run.active = {workload.node: workload for workload in workloads}
-        run.alone = {workload.node for workload in workloads if workload.workload_id in alone}
-        for pair in pairs:
+        run.active = {workload.node: workload for workload in active}
+        run.alone = {workload.node for workload in active if workload.workload_id in apart}
+        run.timings += so_far
+        run.begun += pairs[:done]
+        for pair in pairs[done:] if active else ():
+            before = len(run.timings)
             run.pair(pair)
+            keep(run.timings[before:])
             if pair.number + 1 >= settings.pairs:
                 run.drop(stop(tuple(run.timings)))
             progress(pair.number + 1, len(pairs))
@@ -143,9 +159,10 @@ class _Session:
     alone: set[str] = field(default_factory=set)
     """Nodes that run in processes of their own."""
     timings: list[Timing] = field(default_factory=list)
+    begun: list[LivePair] = field(default_factory=list)
+    """Pairs so far."""
     _turns: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By node, timed calls in a pair, and untimed and timed ones of a turn: the same in all pairs of the session."""
-    _begun: list[LivePair] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
 
     def drop(self, workload_ids: Iterable[str]) -> None:
@@ -158,14 +175,14 @@ class _Session:
 
         What has just turned out not to live beside others catches up: a session is judged by one schedule.
         """
-        self._begun.append(pair)
+        self.begun.append(pair)
         rng = random.Random(pair.order_seed)  # noqa: S311  # an order, not a secret
         together = [node for node in self.active if node not in self.alone]
         rng.shuffle(together)
         while together:
             together = self._together(pair, together, rng)
         for node in [node for node in self.active if node in self.alone]:
-            for one in self._begun:
+            for one in self.begun:
                 if node in self.active and not self._has(one, node, "fresh"):
                     self._by_itself(one, node)
 

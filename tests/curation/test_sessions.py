@@ -117,6 +117,48 @@ def test_a_second_look_is_one_session(sides: tuple[BuiltSide, BuiltSide], prober
     assert len({row.block for row in rows}) == 6 and {row.outcome for row in rows} == {"passed"}
 
 
+class Cut(Exception):
+    """Whoever measures is ended."""
+
+
+def test_what_was_cut_goes_on_with_the_next_pair(
+    sides: tuple[BuiltSide, BuiltSide], prober: Prober, timings: list[Timing]
+):
+    """Cut in each session: every pair is there once, with the processes of a measurement that ran through."""
+    kept: list[Timing] = []
+
+    def keep_until(cut: tuple[int, int]):
+        def keep(pair: list[Timing]) -> None:
+            kept.extend(pair)
+            if (pair[0].session, pair[0].block) == cut:
+                raise Cut
+
+        return keep
+
+    sent = [workload(node) for node in (FASTER, BROKEN)]
+    fixed = (CHANGE_ID, sent, *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP)
+    for cut in ((1, 2), (2, 1)):
+        with pytest.raises(Cut):
+            measure(*fixed, core=None, so_far=tuple(kept), keep=keep_until(cut))
+    seen: list[tuple[int, int]] = []
+    rows = measure(
+        *fixed,
+        core=None,
+        so_far=tuple(kept),
+        keep=lambda pair: seen.append((pair[0].session, pair[0].block)),
+        progress=lambda done, planned: None,
+    )
+    assert seen == [(2, 2), (2, 3), (2, 4), (2, 5)] and rows[: len(kept)] == kept
+
+    def processes(found: list[Timing]) -> list[tuple[int, int, str, bool, int, int]]:
+        return [(one.session, one.block, one.side, one.aa, one.position, one.hash_seed) for one in found]
+
+    assert processes(of(rows, FASTER)) == processes(of(timings, FASTER))
+    broken = of(rows, BROKEN)
+    assert {row.block for row in broken} == {0} and broken[-1].outcome == "failed", "what failed is not run again"
+    assert measure(*fixed, core=None, so_far=rows, keep=lambda pair: pytest.fail("nothing is left")) == rows
+
+
 def test_a_later_round_has_sessions_of_its_own_and_decides(
     sides: tuple[BuiltSide, BuiltSide], prober: Prober, timings: list[Timing]
 ):

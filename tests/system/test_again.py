@@ -15,10 +15,11 @@ from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, St
 from perfquarry.flows import again, stages
 from perfquarry.flows.options import Options
 from perfquarry.flows.pipeline import run_stages
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import OthersWait, Run
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES
 from perfquarry.harness.building.builder import Builder
+from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.harness.settings import BuildSettings
 from perfquarry.testgen.settings import GenerateSettings
 from tests.review_home import MACHINE, task_of, timings_of
@@ -297,3 +298,25 @@ def test_a_late_measurement_that_ends_in_time_is_decided(tmp_path: Path, monkeyp
     assert home.next_run()["test_first"] == (LATE, [])
     assert home.next_run() == dict.fromkeys(["test_first", "test_second"], (KEPT, [1, 2]))
     assert not home.left()
+
+
+def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Repository(tmp_path)
+    run_stages(made.run, ["mine", "judge", "build", "generate"])
+    made.free()
+    made.next_run("generate")
+    (change,) = made.run.kept("generate")
+    measure = next(stage for stage in STAGES if stage.name == "measure")
+    monkeypatch.setattr(stages, "ASIDE_SECONDS", 0.0)
+    for pairs in (1, 2):
+        made.run.others_wait.set()
+        with pytest.raises(OthersWait):
+            measure.work(made.run, (change,))
+        (kept,) = (made.home / "cache" / "timings").iterdir()
+        rows = Unfinished(kept).rows()
+        assert {row.block for row in rows} == set(range(pairs)) and not made.run.column("measure")
+    made.run.others_wait.clear()
+    made.next_run("measure")
+    stored = made.run.rows_of(Timing, "measure", change)
+    assert stored[: len(rows)] == rows and len({(row.session, row.block) for row in stored}) >= 6
+    assert not kept.exists()

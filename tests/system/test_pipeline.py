@@ -27,7 +27,7 @@ from perfquarry.flows.display import Lines, showing
 from perfquarry.flows.options import Options, seconds_of
 from perfquarry.flows.pipeline import go_through, run_stages, steps
 from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
-from perfquarry.flows.run import Run
+from perfquarry.flows.run import OthersWait, Run
 from perfquarry.flows.runner import ATTEMPTS, Failure
 from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.harness.contracts import Command, Limits
@@ -225,6 +225,25 @@ def test_while_no_core_is_free_others_are_built_until_enough_wait(run: Run, own_
     first = next(number for number, (name, _) in enumerate(line.log) if name == "measure")
     assert Counter(name for name, _ in line.log[:first]) == {"build": 4, "generate": 4}
     assert len(line.order("measure")) == 20
+
+
+def test_a_long_timing_is_set_aside_for_what_was_not_timed_and_goes_on(run: Run, own_cores: Path) -> None:
+    ranked, left = run.in_scope(), threading.Event()
+
+    def doing(stage: str, change: str) -> None:
+        if stage != "measure":
+            return
+        if change == ranked[0] and not left.is_set():
+            assert run.others_wait.wait(60), "two are timed, and a third is ready"
+            left.set()
+            raise OthersWait
+        assert left.wait(60)
+
+    line = Line(run, ranked, doing=doing)
+    assert line.go() == []
+    timed = line.order("measure")
+    assert timed.index(ranked[2]) < len(timed) - 1 - timed[::-1].index(ranked[0]), "the third before the first again"
+    assert Counter(timed) == Counter(ranked) + Counter([ranked[0]]) and sorted(line.done["measure"]) == sorted(ranked)
 
 
 def test_what_another_worker_leaves_is_taken_up(run: Run, tmp_path: Path, own_cores: Path) -> None:

@@ -19,6 +19,7 @@ from perfquarry.harness.measuring.machine import (
     LOCK_NAME,
     LoadMeter,
     by_idleness,
+    core_is_awaited,
     lock_folder,
     machine_facts,
     measurement_lock,
@@ -111,6 +112,22 @@ def test_waiting_is_reported_and_ends_with_an_error(tmp_path: Path, holder: subp
         raise AssertionError("the lock was given twice")
     assert waits and waits == sorted(waits) and max(waits) < 2.5
     assert isinstance(caught.value, InfrastructureError) and isinstance(caught.value, TimeoutError)
+
+
+def test_it_is_seen_that_somebody_waits(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    assert not core_is_awaited(tmp_path)
+    seen: list[bool] = []
+
+    def look(waited: float) -> None:
+        seen.append(core_is_awaited(tmp_path))
+        if len(seen) == 4:
+            holder.kill()
+
+    with measurement_lock(60, on_wait=look, folder=tmp_path):
+        assert seen[:4] == [False, True, True, True], "it begins to wait after the first look"
+        assert not core_is_awaited(tmp_path)
+    with measurement_lock(0, folder=tmp_path):
+        assert not core_is_awaited(tmp_path), "one that is held is not waited for"
 
 
 def test_the_lock_dies_with_its_holder(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
