@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -250,10 +251,14 @@ def _make(sandbox: Sandbox, place: Path, wanted: _Wanted) -> Environment | Rejec
 
 
 def _limits_of(commands: Sequence[str]) -> tuple[datetime | None, list[str]]:
-    """The date that limited the installation by these commands, and the bounds on what built distributions."""
+    """The date that limited the installation by these commands, and the bounds on what built distributions.
+
+    Rows of earlier versions have requirements without quotes: of one with a marker, nothing is known there.
+    """
     last = next((command for command in reversed(commands) if command.startswith("uv pip install ")), "")
     date = re.search(r" --exclude-newer (\S+)", last)
-    bounds = [word for word in last.partition(" -- ")[2].split() if _BUILDERS.match(word)]
+    words = shlex.split(last.partition(" -- ")[2])
+    bounds = [word for word in words if _BUILDERS.match(word) and not word.endswith(";")]
     return (datetime.fromisoformat(date.group(1)) if date else None), bounds
 
 
@@ -266,7 +271,7 @@ def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date
             chosen = [*options, *(exempt if moment else [])]
             done = tries.run(["pip", "install", *place, *chosen, "--", *wanted])
             if done.ok:
-                tries.commands.append(" ".join(["uv pip install", *chosen, "--", *wanted]))
+                tries.commands.append(shlex.join(["uv", "pip", "install", *chosen, "--", *wanted]))
                 return True
             undated = _undated(done.output) - tries.undated
             if not undated or not moment:

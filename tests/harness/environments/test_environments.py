@@ -178,15 +178,19 @@ def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
 def test_what_is_made_again_is_built_as_at_its_date(shared: Home) -> None:
     """nose-cover3 has no wheel and needs a setuptools that still knows 2to3: made today, it cannot be built."""
     python = python_of(DATE)
-    made = there(Environments(shared, choose_sandbox()).ensure(python, ["six", "setuptools<70"], DATE, timeout=LIMIT))
+    marked = 'wheel<0.40; python_version >= "3"'
+    wanted = ["six", "setuptools<70", marked]
+    made = there(Environments(shared, choose_sandbox()).ensure(python, wanted, DATE, timeout=LIMIT))
     made.python.unlink()
     again = Environments(shared, choose_sandbox()).restore(
         made.environment_id, python, made.requirements, timeout=LIMIT, commands=made.commands
     )
     limit = next(word for word in made.commands[-1].split() if word.startswith("20"))
     assert f"--exclude-newer {limit}" in there(again).commands[-1]
-    assert environments._limits_of(made.commands) == (datetime.fromisoformat(limit), ["setuptools<70"])
+    assert environments._limits_of(made.commands) == (datetime.fromisoformat(limit), ["setuptools<70", marked])
     assert environments._limits_of(["uv venv --python 3.11", "python setup.py"]) == (None, [])
+    earlier = 'uv pip install -- six setuptools==39.2.0; python_version == "3.3" wheel<1'
+    assert environments._limits_of([earlier]) == (None, ["wheel<1"]), "rows of earlier versions have no quotes"
 
 
 def test_tools_lie_in_a_folder_of_their_own(shared: Home) -> None:
