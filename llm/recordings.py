@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,31 +73,41 @@ class RecordedAnswers:
 
 
 class Cassette:
-    """A folder of recordings whoever made them: every `*.json` below it that has an address.
+    """A folder of recordings whoever made them: each `*.json` below it holds one, each `*.jsonl` one per line.
 
     Raises:
-        InputError: no such folder, a file that is no recording, or two of one address.
+        InputError: no such folder, a file or line that is no recording, or two of one address.
     """
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise InputError(f"there is no folder of cassettes at {folder}")
-        places: dict[str, list[Path]] = defaultdict(list)
+        places: dict[str, list[str]] = defaultdict(list)
         self._replies: dict[str, Reply] = {}
-        for path in sorted(folder.rglob("*.json")):
+        for place, text in _texts(folder):
             try:
-                recording = Recording.model_validate_json(path.read_bytes())
+                recording = Recording.model_validate_json(text)
             except ValidationError as error:
                 first = error.errors(include_input=False)[0]
-                place = ".".join(str(part) for part in first["loc"])
-                raise InputError(f"the cassette {path} is no recording: {place}: {first['msg']}") from None
+                field = ".".join(str(part) for part in first["loc"])
+                raise InputError(f"the cassette {place} is no recording: {field}: {first['msg']}") from None
             if (recording.answer is None) == (recording.text is None):
-                raise InputError(f"the cassette {path} needs either 'answer' or 'text'")
-            places[recording.address].append(path)
+                raise InputError(f"the cassette {place} needs either 'answer' or 'text'")
+            places[recording.address].append(place)
             self._replies[recording.address] = recording.reply
-        if twice := [f"{address}: {', '.join(map(str, paths))}" for address, paths in places.items() if len(paths) > 1]:
+        if twice := [f"{address}: {', '.join(found)}" for address, found in places.items() if len(found) > 1]:
             raise InputError(f"cassettes answer a request twice: {'; '.join(twice[:3])}")
 
     def get(self, address: str) -> Reply | None:
         """The reply, or None."""
         return self._replies.get(address)
+
+
+def _texts(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Where each recording of a folder is, and its JSON."""
+    for path in sorted(folder.rglob("*.json")):
+        yield str(path), path.read_bytes()
+    for path in sorted(folder.rglob("*.jsonl")):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            if line.strip():
+                yield f"{path}, line {number}", line

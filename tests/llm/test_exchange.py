@@ -328,6 +328,18 @@ def test_cassettes_answer_without_a_call(home: Home, tmp_path: Path) -> None:
     }
 
 
+def test_a_cassette_may_have_a_recording_per_line(home: Home, tmp_path: Path) -> None:
+    line = {"address": QUESTIONS[0].address, "origin": "written by hand", "answer": GOOD}
+    file = tmp_path / "answers.jsonl"
+    file.write_text(f"{json.dumps(line)}\n\n{json.dumps({**line, 'address': QUESTIONS[1].address})}\n")
+    client = opened(home, f"cassette:{tmp_path}")
+    assert [client.ask(one).value for one in QUESTIONS[:2]] == [Verdict(**GOOD)] * 2
+    with file.open("a") as more:
+        more.write("{\n")
+    with pytest.raises(InputError, match=r"answers\.jsonl, line 4 is no recording"):
+        opened(home, f"cassette:{tmp_path}")
+
+
 def test_what_is_recorded_can_be_replayed(home: Home, tmp_path: Path, client: Any, server: Any) -> None:
     server.script = lambda number, body: Act(text="bad" if number == 0 else json.dumps(GOOD))
     folder = tmp_path / "cassettes"
