@@ -35,6 +35,8 @@ set_timer = getattr(signal, "setitimer", None)
 
 MESSAGE_BYTES = 2048
 LONG = 0.002  # seconds of a call before which everything is collected on interpreters that settle nothing
+DEAR = 4.0  # times as long as the call: where that lasts longer, it is done seldom
+SELDOM = 10.0  # times its own length, between two of them
 ALARMS = 5  # an item that survives as many exceptions is left with the whole process
 
 
@@ -104,17 +106,47 @@ def settle():
         freeze()
 
 
+class Whole(object):
+    """Collections of everything, where nothing settles."""
+
+    took = 0.0
+    ended = float("-inf")
+
+    def is_due(self, lasted):
+        """Whether one is worth its time before a call that is expected to last so many seconds."""
+        if lasted < LONG:
+            return False
+        return self.took <= DEAR * lasted or clock() - self.ended >= SELDOM * self.took
+
+    def collect(self):
+        """One of them."""
+        began = clock()
+        collect(2)
+        self.ended = clock()
+        self.took = self.ended - began
+
+
+WHOLE = Whole()
+
+
 def collect_garbage(lasted):
     """Collects what was made since `settle`, before a call that is expected to last so many seconds.
 
     Where nothing settles (before Python 3.7) everything is looked at, for which short calls have no time: of these
     all but the oldest generation is collected. A long one would then meet whole collections, at calls that differ
-    from side to side, and its heap would grow from call to call.
+    from side to side, and its heap would grow from call to call. Where the heap is so large that looking at it lasts
+    many times as long as the call, it is looked at now and then: the interpreter itself does so only once a quarter
+    as much has been added, of which such a call makes a small part.
 
     The collector works as at the start of the interpreter: a package that switches it off when it is imported does so
     to the whole process of its user, and that is no gain of its own. What a call switches is the call's.
     """
-    collect(2 if freeze or lasted >= LONG else 1)
+    if freeze:
+        collect(2)
+    elif WHOLE.is_due(lasted):
+        WHOLE.collect()
+    else:
+        collect(1)
     enable()  # after what `gc.callbacks` do
     set_threshold(*THRESHOLDS)
 

@@ -240,3 +240,33 @@ def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version:
     request = ProbeRequest(mode="time", scripts={"script-whole": WHOLE}, warmups=1, calls={"script-whole": 12})
     (item,) = prober.run(built, request, limits=Limits(wall_seconds=100.0)).items
     assert (item.outcome, item.calls) == ("passed", 12), item.message
+
+
+LARGE = f"""
+import gc
+import time
+HEAP = [[] for _ in range(1000000)]
+WHOLE = []
+def setup():
+    return None
+def experiment(data):
+    WHOLE.append(gc.get_stats()[2]["collections"])
+    assert WHOLE[-1] - WHOLE[0] < len(WHOLE) // 2 + 2, "before nearly each call"
+    until = time.perf_counter() + 0.004
+    while time.perf_counter() < until:
+        pass
+    return {{"calls": 1}}
+{REST}
+"""
+
+
+@pytest.mark.skipif(interpreter("3.6") is None, reason="no Python 3.6 is installed: the probe was NOT tried on it")
+def test_a_large_heap_is_looked_at_now_and_then_where_nothing_settles(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    built = BuiltSide("base", "sha", tmp_path / "tree", interpreter("3.6"), "e", (tmp_path / "tree",))
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
+    turns = ProbeRequest(mode="turns", scripts={"script-large": LARGE}, test_timeout=60.0)
+    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
+        partner.ready()
+        partner.warm("script-large", 1)
+        assert len(partner.turn("script-large", 0, [0.3] * 40)) == 40
