@@ -265,7 +265,10 @@ def _measure(run: Run, keys: Batch) -> None:
 
             def keep(pair: Sequence[Timing], until: float = until, unfinished: Unfinished = unfinished) -> None:
                 unfinished.add(pair)
-                if time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
+                open_still = any(
+                    row.session % rows_of_run.ROUND and row.block + 1 >= settings.measure.pairs for row in pair
+                )
+                if open_still and time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
                     raise OthersWait
 
             timings = measure(
