@@ -243,55 +243,64 @@ def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_s
 
 
 def _measure(run: Run, keys: Batch) -> None:
-    settings = run.options.settings
     for key in keys:
-        change = run.change(key)
-        base, head = run.builder.reopen(run.rows_of(Build, "build", key))
-        left = rows_of_run.undecided(run, run.begun).get(key)
-        workloads = [one for one in _workloads(run, key) if not left or one.workload_id in left.workload_ids]
+        _measure_one(run, key)
 
-        def wait(waited: float) -> None:
-            if run.is_over:
-                raise TimeIsOver
-            waiting_for_core(waited)
 
-        def advance(done: int, planned: int, title: str = change.title) -> None:
-            current().note(f"pair {done} of at most {planned}: {title}")
+def _measure_one(run: Run, change_id: str) -> None:
+    """Measures a change, or goes on with it.
 
-        first_session = left.next_session if left else 1
-        unfinished = _unfinished(run, key, workloads, first_session)
-        with measurement_lock(on_wait=wait) as core:
-            until = time.monotonic() + ASIDE_SECONDS
+    Raises:
+        TimeIsOver: the time of the run was over before a core was free.
+        OthersWait: it was set aside.
+    """
+    settings, change = run.options.settings, run.change(change_id)
+    base, head = run.builder.reopen(run.rows_of(Build, "build", change_id))
+    left = rows_of_run.undecided(run, run.begun).get(change_id)
+    first_session = left.next_session if left else 1
+    workloads = [one for one in _workloads(run, change_id) if not left or one.workload_id in left.workload_ids]
+    unfinished = _unfinished(run, change_id, workloads, first_session)
 
-            def keep(pair: Sequence[Timing], until: float = until, unfinished: Unfinished = unfinished) -> None:
-                unfinished.add(pair)
-                open_still = any(
-                    row.session % rows_of_run.ROUND and row.block + 1 >= settings.measure.pairs for row in pair
-                )
-                if open_still and time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
-                    raise OthersWait
+    def wait(waited: float) -> None:
+        if run.is_over:
+            raise TimeIsOver
+        waiting_for_core(waited)
 
-            timings = measure(
-                key,
-                workloads,
-                base,
-                head,
-                run.prober,
-                run.machine,
-                settings.measure,
-                settings.select,
-                run.stamp("measure"),
-                core=core,
-                first_session=first_session,
-                so_far=unfinished.rows(),
-                keep=keep,
-                progress=advance,
+    def advance(done: int, planned: int) -> None:
+        current().note(f"pair {done} of at most {planned}: {change.title}")
+
+    with measurement_lock(on_wait=wait) as core:
+        until = time.monotonic() + ASIDE_SECONDS
+
+        def keep(pair: Sequence[Timing]) -> None:
+            unfinished.add(pair)
+            open_still = any(
+                row.session % rows_of_run.ROUND and row.block + 1 >= settings.measure.pairs for row in pair
             )
-        if not run.claims.holds(run.scope("measure"), key):  # this machine slept, and another measures the change
-            _log.warning("the claim of %s was lost while it was measured: its timings are dropped", key)
-            continue
-        run.store.append(timings)
-        unfinished.remove()
+            if open_still and time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
+                raise OthersWait
+
+        timings = measure(
+            change_id,
+            workloads,
+            base,
+            head,
+            run.prober,
+            run.machine,
+            settings.measure,
+            settings.select,
+            run.stamp("measure"),
+            core=core,
+            first_session=first_session,
+            so_far=unfinished.rows(),
+            keep=keep,
+            progress=advance,
+        )
+    if not run.claims.holds(run.scope("measure"), change_id):  # this machine slept, and another measures the change
+        _log.warning("the claim of %s was lost while it was measured: its timings are dropped", change_id)
+        return
+    run.store.append(timings)
+    unfinished.remove()
 
 
 # select: all timings of the repository together, because q-values need the whole family
