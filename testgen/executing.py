@@ -21,13 +21,19 @@ class Executing:
     """What the runs of test files saw so far.
 
     Each file runs once a side, traced. Without lines to trace (`trace` is empty: native
-    code), it runs untraced and every test of it counts.
+    code), it runs untraced and every test of it counts; so it does where native code changed, too, and no test executes
+    a changed line of Python: that is often the twin for where nothing can be compiled.
+
+    Args:
+        runner: runs files of tests.
+        trace: the lines.
+        native: native code changed, too.
     """
 
-    def __init__(self, runner: Runner, trace: Trace) -> None:
+    def __init__(self, runner: Runner, trace: Trace, *, native: bool = False) -> None:
         self._runner = runner
         self._trees = {side: built.tree for side, built in runner.sides.items()}
-        self._trace = trace
+        self._trace, self._native = trace, native
         self.files: list[str] = []
         self._items: dict[Side, dict[str, ProbeItem]] = {"base": {}, "head": {}}
         self._reports: dict[Side, list[ProbeReport]] = {"base": [], "head": []}
@@ -54,10 +60,13 @@ class Executing:
         for node in dict.fromkeys([*self._items["base"], *self._items["head"]]):
             first = {side: self._items[side][node] for side in SIDES if node in self._items[side]}
             hits = [hit for side, item in first.items() for hit in self._trace.hits(side, item.lines)]
-            if (hits or not self._trace) and all(item.outcome != "skipped" for item in first.values()):
-                candidate = Candidate(node, hits, first)
-                self._judge(candidate)
-                found.append(candidate)
+            if all(item.outcome != "skipped" for item in first.values()):
+                found.append(Candidate(node, hits, first))
+        executing = [candidate for candidate in found if candidate.hits]
+        if self._trace and (executing or not self._native):
+            found = executing
+        for candidate in found:
+            self._judge(candidate)
         return found
 
     def missed(self, candidates: Iterable[Candidate]) -> frozenset[str]:

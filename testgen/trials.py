@@ -22,7 +22,7 @@ from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
 from perfquarry.testgen.targets import realistic_targets
-from perfquarry.testgen.traced import SIDES, lines_of
+from perfquarry.testgen.traced import SIDES, has_native_source, lines_of
 
 LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
@@ -164,7 +164,11 @@ class _Attempt:
             raise _Rejected(Reason.TOO_SHORT, f"a call takes {call:.3g} s at the base, under {low:g} s")
 
     def _trace_lines(self) -> None:
-        """Changed lines that the calls execute; nothing is known of native code."""
+        """Changed lines that the calls execute.
+
+        Nothing is known of native code. Where such code changed, too, a script that misses the Python lines, often the
+        twin for where nothing can be compiled, is one that may execute it.
+        """
         late = None
         for side in SIDES if self._trace else ():
             item, _ = self._run(side, "coverage", 1)
@@ -174,7 +178,7 @@ class _Attempt:
             if item.outcome == "passed" and only_first_hits(first, again):
                 raise _Rejected(Reason.CACHED, f"at the {side}, only the first call executes changed lines")
             self._again += again if item.outcome == "passed" else first
-        if self._trace and not self._hits:
+        if self._trace and not self._hits and (late or not has_native_source(self._case.change)):
             if late:
                 raise _Rejected(*late)
             files = sorted({target.path for side in SIDES for target in self._trace.of(side)})
@@ -201,7 +205,7 @@ class _Attempt:
     def _refuse_cached(self) -> None:
         side = dear_start(self._runs, self._settings.cached_share)
         lost = lost_hits(*([hit for hit in hits if hit.side == side] for hits in (self._hits, self._again)))
-        if side is not None and (lost or not self._trace):
+        if side is not None and (lost or not self._hits):
             first = min(map(first_call, self._runs[side]))
             later = min(sample for item in self._runs[side] for sample in item.samples)
             raise _Rejected(

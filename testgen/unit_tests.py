@@ -35,7 +35,7 @@ from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.targets import realistic_targets
-from perfquarry.testgen.traced import candidate_files, content_of
+from perfquarry.testgen.traced import candidate_files, content_of, has_native_source
 
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3
@@ -84,7 +84,7 @@ class UnitTests:
             return [rows.none(Reason.NO_TESTS, _why_no_tests(case.sides["base"]))]
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:
             runner = Runner(case.prober, case.sides, case.tools, settings, pool)
-            executing = Executing(runner, case.trace)
+            executing = Executing(runner, case.trace, native=has_native_source(case.change))
             candidates = _search(executing, files, settings)
             if not candidates:
                 return [rows.none(*executing.nothing())]
@@ -198,7 +198,8 @@ class _Rows:
 
     def kept(self, candidate: Candidate, calls: list[str]) -> Workload:
         """The row of a test that is a workload."""
-        why = "" if self._case.trace else "no Python line changed: chosen by imports, without coverage"
+        what = "of the change is executed, whose other half is native" if self._case.trace else "changed"
+        why = "" if candidate.hits else f"no Python line {what}: chosen by imports, without coverage"
         share = max(candidate.shares.values(), default=None)
         figures = {"hits": candidate.hits, "seconds": candidate.seconds, "share": share, "calls": calls}
         return self._case.row(SOURCE, candidate.node, **figures, detail=self._note + why)

@@ -226,6 +226,16 @@ def test_native_changes_are_tried_without_lines(tmp_path: Path, prober: Prober) 
     assert (trial.reason, trial.hits) == (None, []), trial
 
 
+def test_where_native_code_changed_too_a_script_need_not_reach_the_python_lines(tmp_path: Path, prober: Prober) -> None:
+    """The Python part of the change is the twin of what is compiled, and is not executed."""
+    before = {"pairs.py": BASE, "twin.py": BASE, "fast.c": "int x;"}
+    case = case_of(tmp_path / "both", prober, before, {"twin.py": HEAD, "fast.c": "int y;"})
+    trial = tried(case, "")
+    assert (trial.reason, trial.hits) == (None, []), trial
+    alone = case_of(tmp_path / "alone", prober, before, {"twin.py": HEAD})
+    assert tried(alone, "").reason == Reason.MISSES_CHANGE
+
+
 def test_a_change_without_statements_has_no_scripts(tmp_path: Path, prober: Prober) -> None:
     case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": BASE.replace("LIMIT = 10", "LIMIT = 9")})
     trial = tried(case, "")

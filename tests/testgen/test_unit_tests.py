@@ -312,6 +312,25 @@ def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: Pro
     assert "without coverage" in rows[0].detail
 
 
+def test_tests_that_execute_the_python_twin_come_before_those_that_may_execute_native_code(
+    tmp_path: Path, prober: Prober
+) -> None:
+    test = "from pkg.heap import smallest\ndef test_it():\n    assert smallest([1]) == 1\n"
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/heap.py": HEAP,
+        "pkg/twin.py": HEAP,
+        "pkg/impl.c": "int a;\n",
+        "tests/test_heap.py": f"import pkg.twin\n{test}",
+    }
+    change = {"pkg/impl.c": "int b;\n", "pkg/twin.py": HEAP.replace(*SORTED)}
+    rows = Trial(tmp_path / "native", base, change, prober).select()
+    assert kept(rows) == ["tests/test_heap.py::test_it"] and rows[0].hits == []
+    assert "whose other half is native" in rows[0].detail
+    twin = {**base, "tests/test_twin.py": test.replace("pkg.heap", "pkg.twin")}
+    assert kept(Trial(tmp_path / "twin", twin, change, prober).select()) == ["tests/test_twin.py::test_it"]
+
+
 def test_the_best_workloads_are_kept_and_threads_do_not_disturb(tmp_path: Path, prober: Prober) -> None:
     tests = "import pytest\nfrom heap import Heap, smallest\n"
     tests += "@pytest.mark.parametrize('n', range(8))\ndef test_push(n):\n    Heap().push(n)\n"
