@@ -28,6 +28,15 @@ LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
 SLACK = 10
 """Times that a traced or profiled call may take longer than others."""
+SETUP_INSIDE = """
+
+_experiment = experiment
+
+
+def experiment(data):
+    return _experiment(setup())
+"""
+"""Appended to a script, it makes `setup` a part of what is traced."""
 _BROKEN = {"store": "store_result", "run_test": "run_test"}
 _MISSING = ("ModuleNotFoundError:", "ImportError:")
 _ALWAYS = (Reason.CHECKS_NOTHING, Reason.TOO_LONG)
@@ -178,11 +187,23 @@ class _Attempt:
             if item.outcome == "passed" and only_first_hits(first, again):
                 raise _Rejected(Reason.CACHED, f"at the {side}, only the first call executes changed lines")
             self._again += again if item.outcome == "passed" else first
+        if self._trace and not self._hits and not late and self._script.source == "generated":
+            self._hits = self._again = self._hits_of_setup()
         if self._trace and not self._hits and (late or not has_native_source(self._case.change)):
             if late:
                 raise _Rejected(*late)
             files = sorted({target.path for side in SIDES for target in self._trace.of(side)})
             raise _Rejected(Reason.MISSES_CHANGE, f"of {', '.join(files)}")
+
+    def _hits_of_setup(self) -> list[Hit]:
+        """Changed lines that `setup` executes.
+
+        Where a package makes code (attrs its methods, jinja its templates), what is timed is code that the changed
+        lines have written, in no file that could be traced. Whether it is faster is for the timings to say.
+        """
+        code = self._script.code + SETUP_INSIDE
+        runs = {side: self._run(side, "coverage", 1, code=code)[0] for side in SIDES}
+        return [hit for side, item in runs.items() for hit in self._trace.hits(side, item.lines)]
 
     def _repeat(self) -> None:
         """Fresh processes under other hash seeds: the base must agree with itself, and the head with the base."""
@@ -222,12 +243,19 @@ class _Attempt:
         return realistic_targets(item.functions, item.callers, called, lambda path: is_test_path(path, patterns))
 
     def _run(
-        self, side: Side, mode: ProbeMode, seed: int, *, store: bool = False, compare: bool = False
+        self,
+        side: Side,
+        mode: ProbeMode,
+        seed: int,
+        *,
+        store: bool = False,
+        compare: bool = False,
+        code: str | None = None,
     ) -> tuple[ProbeItem, ProbeReport]:
         case, settings = self._case, self._case.settings
         request = ProbeRequest(
             mode=mode,
-            scripts={self._name: self._script.code},
+            scripts={self._name: code or self._script.code},
             store=store,
             references=self._reference if compare else {},
             result_bytes=self._settings.result_bytes,

@@ -88,7 +88,7 @@ class Reason(StrEnum):
     CHECKS_NOTHING = "checks_nothing", "the script's check accepts any result"
     NOT_DETERMINISTIC = "not_deterministic", "the base's results differ from run to run"
     DIFFERS = "differs_at_head", "the head's result is not equivalent to the base's"
-    MISSES_CHANGE = "misses_change", "no changed line is executed while the script is timed"
+    MISSES_CHANGE = "misses_change", "no changed line is executed while the script is timed, nor in its setup"
     TOO_SHORT = "too_short", "one call is too short to be timed well"
     TOO_LONG = "too_long", "one call, or the setup before it, takes too long to be timed often"
     CACHED = "cached_between_calls", "later calls in a process no longer do the work of the first"

@@ -236,6 +236,36 @@ def test_where_native_code_changed_too_a_script_need_not_reach_the_python_lines(
     assert tried(alone, "").reason == Reason.MISSES_CHANGE
 
 
+MAKER = """\
+    def adder():
+        names = {}
+        exec(WORK, names)
+        return names["add"]
+    """
+LOOP = repr("def add(items):\n    total = 0\n    for one in items:\n        total += one\n    return total\n")
+SUM = repr("def add(items):\n    return sum(items)\n")
+MADE = f"""
+import pairs
+
+def setup():
+    return pairs.adder(), [number % 7 for number in range(1500)]
+
+def experiment(data):
+    add, items = data
+    return {{"count": add(items)}}
+{REST}
+"""
+
+
+def test_what_a_package_generates_in_setup_is_executed_though_no_line_of_it_is(tmp_path: Path, prober: Prober) -> None:
+    before, after = ({"pairs.py": MAKER.replace("WORK", work)} for work in (LOOP, SUM))
+    case = case_of(tmp_path / "made", prober, before, after)
+    (trial,) = try_scripts(case, [Script(MADE, "generated")])
+    assert trial.reason is None and {hit.side for hit in trial.hits} == {"base", "head"}, trial
+    (replayed,) = try_scripts(case, [Script(MADE, "replay")])
+    assert replayed.reason == Reason.MISSES_CHANGE
+
+
 def test_a_change_without_statements_has_no_scripts(tmp_path: Path, prober: Prober) -> None:
     case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": BASE.replace("LIMIT = 10", "LIMIT = 9")})
     trial = tried(case, "")
