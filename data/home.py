@@ -79,6 +79,11 @@ class Home:
         return self.cache / "scratch"
 
     @property
+    def unfinished(self) -> Path:
+        """Timings that were cut or set aside, one file each, until they are finished."""
+        return self.cache / "timings"
+
+    @property
     def trash(self) -> Path:
         """What was evicted and is being deleted."""
         return self.root / "trash"

@@ -239,7 +239,7 @@ def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_s
         run.machine.model_dump(mode="json"),
     ]
     name = content_id(*depends)
-    return Unfinished(run.home.cache / "timings" / f"{name}.jsonl")
+    return Unfinished(run.home.unfinished / f"{name}.jsonl")
 
 
 def _measure(run: Run, keys: Batch) -> None:

@@ -32,6 +32,8 @@ from perfquarry.harness.trees.checkouts import tree_marker
 BUDGET_VARIABLE = "PERFQUARRY_DISK_BUDGET"
 DEFAULT_BUDGET = 20 * 1024**3
 """Bytes; less where the disk is small (`disk_budget`)."""
+UNFINISHED_SECONDS = 30 * 86400.0
+"""Timings of which nobody has measured a pair for so long are not gone on with."""
 UNLOCKED_SECONDS = 60.0
 """A scratch folder younger than that may not be locked by its maker yet."""
 
@@ -162,7 +164,7 @@ def _shared_folders(home: Home) -> Iterator[tuple[Kind, Path, Path]]:
 
 
 def _leftovers(home: Home) -> Iterator[Thing]:
-    """What dead processes left: half-made things, scratch folders, what an eviction had not yet deleted."""
+    """What dead processes left: half-made things, scratch folders, old timings, what no eviction had yet deleted."""
     found = [(path, path) for path in home.trash.glob("*")]
     found += [(path, marker) for _, path, marker in _shared_folders(home) if not (path / MADE).exists()]
     for path in home.trees.glob("*/.*"):  # their makers use the tree that they are to become
@@ -174,6 +176,10 @@ def _leftovers(home: Home) -> Iterator[Thing]:
     for path in home.scratch.glob("*"):
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ctime < time.time() - UNLOCKED_SECONDS:
+                found.append((path, path))
+    for path in home.unfinished.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - UNFINISHED_SECONDS:
                 found.append((path, path))
     for path, marker in found:
         with contextlib.suppress(FileNotFoundError):  # its maker was alive and has finished

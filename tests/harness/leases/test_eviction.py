@@ -149,6 +149,17 @@ Checkouts(home, Path("nowhere"), "lib")._whole("a" * 40, half)
     assert not list((home.trees / "lib").iterdir())
 
 
+def test_timings_that_nobody_goes_on_with_go(home: Home) -> None:
+    home.unfinished.mkdir(parents=True)
+    old, new = (home.unfinished / f"{name}.jsonl" for name in ("old", "new"))
+    for path in (old, new):
+        path.write_text("\n[]")
+    long_ago = time.time() - 31 * 86400
+    os.utime(old, (long_ago, long_ago))
+    make_room(home, 2**40)
+    assert not old.exists() and new.exists()
+
+
 def test_scratch_folders_go_when_their_process_is_dead(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a grading that was killed, the packed patch of the expert was left for ever."""
     code = """
