@@ -20,6 +20,8 @@ from perfquarry.testgen.examples import has_examples
 from perfquarry.testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
+NATIVE = frozenset({"cython", "c", "cpp", "fortran", "rust", "go", "assembly"})
+"""Languages of source that is compiled into extension modules."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def is_python_source(file: FileChange) -> bool:
 
 
 def has_native_source(change: Change) -> bool:
-    """Whether source other than Python changed, which no Python line stands for."""
-    return any(file.role == "source" and not file.path.endswith(".py") for file in change.files)
+    """Whether source that is compiled changed, for which no Python line stands."""
+    return any(file.role == "source" and file.language in NATIVE for file in change.files)
 
 
 def path_at(file: FileChange, side: Side) -> str:

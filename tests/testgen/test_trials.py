@@ -232,8 +232,10 @@ def test_where_native_code_changed_too_a_script_need_not_reach_the_python_lines(
     case = case_of(tmp_path / "both", prober, before, {"twin.py": HEAD, "fast.c": "int y;"})
     trial = tried(case, "")
     assert (trial.reason, trial.hits) == (None, []), trial
-    alone = case_of(tmp_path / "alone", prober, before, {"twin.py": HEAD})
-    assert tried(alone, "").reason == Reason.MISSES_CHANGE
+    before |= {"twin.pyi": "x: int", "page.js": "x"}
+    for name, change in {"alone": {}, "stub": {"twin.pyi": "x: str"}, "script": {"page.js": "y"}}.items():
+        other = case_of(tmp_path / name, prober, before, {"twin.py": HEAD, **change})
+        assert tried(other, "").reason == Reason.MISSES_CHANGE, name
 
 
 MAKER = """\

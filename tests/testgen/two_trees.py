@@ -13,6 +13,7 @@ import coverage
 from perfquarry.data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.miners.roles import language_of
 from perfquarry.testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
 
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
@@ -47,7 +48,7 @@ def change(base: Files, changed: Files) -> Change:
             added=1,
             deleted=1,
             role="test" if is_test_path(path, DEFAULT_PATTERNS) else "source",
-            language="python" if path.endswith(".py") else "c",
+            language=language_of(path),
         )
         for path in changed
     ]
