@@ -39,4 +39,4 @@ def test_opinions_of_a_model_are_recordings() -> None:
         one = Recording.model_validate_json(line)
         assert one.origin == "a language model through exchange"
         assert cassette.get(one.address) and Opinion.model_validate(one.answer)
-    assert len(lines) == 1903
+    assert len(lines) == 1920
