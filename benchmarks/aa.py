@@ -31,10 +31,10 @@ from perfquarry.data.files import remove
 from perfquarry.data.git import commit_of, git_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Timing, Workload, change_id_of, workload_id_of
-from perfquarry.flows.options import Options, default_jobs
+from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
-from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.harness.measuring.machine import cores_of_process, measurement_lock
 from perfquarry.harness.trees.tree_copies import second_copy
 
 BATCH = 12
@@ -80,7 +80,7 @@ def passing_tests(run: Run, built: BuiltSide, tests: str, most: int) -> list[str
     for start in range(0, len(files), BATCH):
         for hash_seed in (1, 2):
             request = ProbeRequest(mode="check", arguments=files[start : start + BATCH], test_timeout=5.0)
-            report = run.prober.run(built, request, limits=Limits(wall_seconds=600.0), hash_seed=hash_seed)
+            report = run.runtime.prober.run(built, request, limits=Limits(wall_seconds=600.0), hash_seed=hash_seed)
             passed.update(i.node for i in report.items if i.outcome == "passed" and i.seconds <= LONGEST_SECONDS)
         if sum(times == 2 for times in passed.values()) >= 2 * most:
             break
@@ -109,7 +109,16 @@ def measured(run: Run, key: str, nodes: Sequence[str], base: BuiltSide, head: Bu
     began = time.monotonic()
     with measurement_lock() as core:
         timings = measure(
-            key, workloads, base, head, run.prober, run.machine, settings.measure, settings.select, stamp, core=core
+            key,
+            workloads,
+            base,
+            head,
+            run.runtime.prober,
+            run.runtime.machine,
+            settings.measure,
+            settings.select,
+            stamp,
+            core=core,
         )
     seconds = time.monotonic() - began
     rows = {"seconds": seconds, "nodes": ids, "timings": [row.model_dump(mode="json") for row in timings]}
@@ -120,7 +129,7 @@ def measured(run: Run, key: str, nodes: Sequence[str], base: BuiltSide, head: Bu
 
 def against_itself(run: Run, built: BuiltSide, nodes: Sequence[str], load: str, folder: Path) -> list[Batch]:
     """Base against a second copy of it, as base and head."""
-    with second_copy(built, run.prober.scratch, run.options.settings.measure.copy_bytes) as copy:
+    with second_copy(built, run.runtime.prober.scratch, run.options.settings.measure.copy_bytes) as copy:
         head = dataclasses.replace(copy, side="head")
         return [
             measured(run, f"aa/{run.name}/{load}/{number}", batch, built, head, folder)
@@ -130,7 +139,7 @@ def against_itself(run: Run, built: BuiltSide, nodes: Sequence[str], load: str, 
 
 def known(run: Run, built: BuiltSide, load: str, times: int, folder: Path) -> list[Batch]:
     """The package with known gains, so many times, its tests in new batches each time."""
-    place = run.prober.scratch.resolve() / f"known-{time.monotonic_ns()}"
+    place = run.runtime.prober.scratch.resolve() / f"known-{time.monotonic_ns()}"
     try:
         base, head = with_known_gains(built, place)
         batches = []
@@ -163,7 +172,9 @@ def main() -> None:
     packages: tuple[Run, BuiltSide] | None = None
     for named in asked.repositories:
         name, _, clone = named.partition("=")
-        options = Options(repo=name, source=clone or None, home=str(Path(asked.home).resolve()), jobs=default_jobs())
+        options = Options(
+            repo=name, source=clone or None, home=str(Path(asked.home).resolve()), jobs=cores_of_process()
+        )
         run = Run.open(options.model_dump_json())
         built = built_of(run, asked.sha)
         packages = packages or (run, built)

@@ -38,9 +38,10 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Reason, Row, Verdict, content_id
 from perfquarry.data.registry import Repository
 from perfquarry.flows.gc import tidy
-from perfquarry.flows.options import Options, default_jobs
+from perfquarry.flows.options import Options
 from perfquarry.flows.run import VERSIONS, Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.measuring.machine import cores_of_process
 from perfquarry.miners.functions import touched
 from perfquarry.miners.history import crawl
 from perfquarry.testgen.case import Case
@@ -152,7 +153,7 @@ def attempt(run: Run, change: Change) -> Trial:
             functions=touched(run.clone, change),
         )
         tools = run.tools(built.rows)
-        case = Case(change, verdict, built.base, built.head, run.prober, TESTS, run.stamp("generate"), tools)
+        case = Case(change, verdict, built.base, built.head, run.runtime.prober, TESTS, run.stamp("generate"), tools)
         rows = UnitTests().workloads(case)
         passing = [row.code for row in rows if row.status == "kept" or row.reason in _PASSES_AT_BASE]
         test = next(filter(None, passing), "")  # the summary of a change without workloads has no code
@@ -185,7 +186,7 @@ def nearest_test(run: Run, change: Change, base: BuiltSide, head: BuiltSide) -> 
     if not files:
         return "", Reason.NO_TESTS, "no test file at the base"
     request = ProbeRequest(mode="check", arguments=files, test_timeout=TESTS.test_timeout)
-    report = run.prober.run(base, request, limits=Limits(TESTS.timeout, TESTS.memory_bytes))
+    report = run.runtime.prober.run(base, request, limits=Limits(TESTS.timeout, TESTS.memory_bytes))
     passed = next((item.node for item in report.items if item.outcome == "passed"), "")
     if passed:
         return passed, None, ""
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("clones", nargs="+", metavar="NAME=CLONE")
     parser.add_argument("--commits", type=int, help="commits of each repository; default 40 (numpy 10)")
     parser.add_argument("--home", default=str(Home.default().root))
-    parser.add_argument("--jobs", type=int, default=default_jobs())
+    parser.add_argument("--jobs", type=int, default=cores_of_process())
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no further commit after that time")
     parser.add_argument("--details", action="store_true", help="one line a commit on the terminal")
     parser.add_argument("--failures", type=Path, metavar="FILE.md", help="write what failed, with logs")

@@ -29,11 +29,11 @@ from pathlib import Path
 
 from benchmarks.report import machine_facts, replace_section, table
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.data.figures import with_interval
 from perfquarry.data.funnel import StageCount, by_source, funnel
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Change, Row, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
-from perfquarry.flows.reports import with_interval
 
 SEED = 20261125
 DRAWN = 10

@@ -16,7 +16,7 @@ import numpy as np
 
 from perfquarry.curation.intervals import hodges_lehmann
 from perfquarry.curation.stability import Floats
-from perfquarry.data.records import Timing
+from perfquarry.data.records import SessionStatistics, Timing
 
 SHORTEST = 1e-9
 """Seconds: what a clock shows as nothing lasted that long."""
@@ -122,6 +122,29 @@ def runs_of(timings: Iterable[Timing]) -> list[MeasuredWorkload]:
         MeasuredWorkload(workload, rows[0].change_id, machine, max(row.created_at for row in rows), sessions_of(rows))
         for (workload, machine), rows in groups.items()
     ]
+
+
+def measured_session(statistics: SessionStatistics, timings: Sequence[Timing]) -> Session | None:
+    """The session that the statistics are of: one machine's, under one configuration.
+
+    The same workload may be measured on several machines, and again with other settings.
+    """
+    origins: dict[tuple[str, str], list[Timing]] = {}
+    for row in timings:
+        origins.setdefault((row.stage_version, row.config_hash), []).append(row)
+    found = [
+        session
+        for rows in origins.values()
+        for run in runs_of(rows)
+        for session in run.sessions
+        if session.number == statistics.session and session.plain
+    ]
+    found.sort(key=lambda one: (len(one.plain) != statistics.n_base, _apart(one, statistics)))
+    return found[0] if found else None
+
+
+def _apart(session: Session, statistics: SessionStatistics) -> float:
+    return abs(float(np.median(session.base)) - statistics.base_median)
 
 
 def durations_of(runs: Mapping[str, MeasuredWorkload]) -> list[dict[str, dict[str, list[float]]]]:

@@ -1,10 +1,13 @@
-"""Settings of acceptance and of screening."""
+"""Settings of acceptance and of screening, and which of all settings decide how a task is made again."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
+from perfquarry.data.records.row import Record
 from perfquarry.data.settings import StageSettings
+from perfquarry.harness.settings import BuildSettings, MeasureSettings, SandboxSettings
+from perfquarry.testgen.settings import GenerateSettings
 
 
 class SelectSettings(StageSettings):
@@ -56,3 +59,13 @@ class ScreenSettings(StageSettings):
     functions: int = Field(default=6, ge=1, description="Targets broken one by one, those called most often first.")
     process_seconds: float = Field(default=120.0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
+
+
+class MakingSettings(Record):
+    """Of a run's settings those by which published tasks are made and timed again."""
+
+    build: BuildSettings = BuildSettings()
+    generate: GenerateSettings = GenerateSettings()
+    measure: MeasureSettings = MeasureSettings()
+    select: SelectSettings = SelectSettings()
+    sandbox: SandboxSettings = SandboxSettings()

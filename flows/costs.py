@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rich.console import RenderableType
 
+from perfquarry.curation.names import repository_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall
 from perfquarry.data.store import TableStore
-from perfquarry.flows.names import repository_of
 from perfquarry.flows.output import Listing, put
 from perfquarry.llm import By
 from perfquarry.llm.costs import Cost, costs

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from perfquarry.curation.counts import change_count, counts_of, label_of
 from perfquarry.data.errors import InputError
+from perfquarry.data.figures import times
 from perfquarry.data.records import Count, Task, node_of
 from perfquarry.flows.count_runs import uncounted, workloads_of
 from perfquarry.flows.display import showing
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
-from perfquarry.flows.reports import times
 from perfquarry.flows.runner import run_alone
 from perfquarry.flows.screen_reports import opened, wanted
 from perfquarry.flows.stages import BY_NAME

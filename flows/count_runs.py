@@ -74,9 +74,9 @@ def _count(run: Run, task: Task) -> None:
     left = {key: value for key, value in workloads_of(run, task).items() if key not in done}
     ids = {node_of(source, code, key): key for key, (source, code) in left.items()}
     scripts = {node: left[key][1] for node, key in ids.items() if left[key][0] != "unit-test"}
-    counter = Counter(run.prober, callgrind, base, head, run.options.settings.count, task.oracle_targets)
+    counter = Counter(run.runtime.prober, callgrind, base, head, run.options.settings.count, task.oracle_targets)
     pairs = counter.count([node for node in ids if node not in scripts], scripts)
-    facts = {"valgrind": callgrind.version, "cpu": run.machine.cpu, "libc": " ".join(platform.libc_ver())}
+    facts = {"valgrind": callgrind.version, "cpu": run.runtime.machine.cpu, "libc": " ".join(platform.libc_ver())}
     run.store.append(
         [
             row_of(

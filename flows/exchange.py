@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.records import Record
 from perfquarry.flows.output import Listing, print_json, put
-from perfquarry.llm.answers import problem_of
-from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
-from perfquarry.llm.request import Reply
-
-_CHARACTERS_PER_TOKEN = 4
-_INDENT = "  "
-
-
-class FormStatus(Record):
-    """Requests of one form: how many there are and wait, and how much there is to read."""
-
-    form: str
-    requests: int
-    answered: int
-    waiting: int
-    tokens: int
-    """Of those that wait, about."""
-
-
-class MisfitAnswer(Record):
-    """An answer that does not fit."""
-
-    file: str
-    line: int
-    custom_id: str
-    problem: str
+from perfquarry.llm.exchange_folder import form_of, texts_of
+from perfquarry.llm.exchange_status import (
+    answer_file,
+    answered_in,
+    asked_in,
+    example_of,
+    facts_of,
+    fault_of,
+    forms_in,
+    opened,
+)
 
 
 def status(path: Path, *, as_json: bool) -> None:
@@ -46,23 +27,7 @@ def status(path: Path, *, as_json: bool) -> None:
     Raises:
         InputError: no such folder, or a line that cannot be read.
     """
-    folder = _opened(path)
-    asked, answered = _asked(folder), _answered(folder)
-    kinds = Counter(form_of(line.content).name for line in asked.values())
-    rows = []
-    for kind, count in sorted(kinds.items()):
-        mine = [line for line in asked.values() if form_of(line.content).name == kind]
-        left = [line for line in mine if line.custom_id not in answered]
-        size = sum(len(text) for line in left for _, text in texts_of(line.content))
-        rows.append(
-            FormStatus(
-                form=kind,
-                requests=count,
-                answered=count - len(left),
-                waiting=len(left),
-                tokens=size // _CHARACTERS_PER_TOKEN,
-            )
-        )
+    rows = forms_in(opened(path))
     names = (">requests", ">answered", ">wait", ">tokens to read, about")
     table = Listing(("form of the answer", *names), f"Requests in {path}")
     for row in rows:
@@ -79,15 +44,15 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
     Raises:
         InputError: no such folder, a line that cannot be read, or nothing was asked there.
     """
-    folder = _opened(path)
-    asked, answered = _asked(folder), _answered(folder)
+    folder = opened(path)
+    asked, answered = asked_in(folder), answered_in(folder)
     if not asked:
         raise InputError(f"nothing was asked in {path} yet: it is filled by a run with --llm exchange:{path}")
     left = [line for line in asked.values() if line.custom_id not in answered]
     if not left and not as_json:
         typer.echo(f"all requests in {path} are answered: give the command that asked once more, and it goes on")
     if as_json:
-        print_json([_facts(folder, line) for line in left[:number]])
+        print_json([facts_of(folder, line) for line in left[:number]])
         return
     for place, line in enumerate(left[:number], 1):
         form = form_of(line.content)
@@ -95,9 +60,9 @@ def next_waiting(path: Path, number: int, *, as_json: bool) -> None:
         for role, text in texts_of(line.content):
             typer.echo(f"\n## {role}\n\n{text}")
         typer.echo(
-            f"\n## answer\n\nWrite {_answer_file(folder, line)}, YAML or JSON; a text of one line needs no `|`:\n"
+            f"\n## answer\n\nWrite {answer_file(folder, line)}, YAML or JSON; a text of one line needs no `|`:\n"
         )
-        for row in _example(form.schema, form.schema):
+        for row in example_of(form.schema, form.schema):
             typer.echo(row)
         typer.echo()
 
@@ -109,10 +74,10 @@ def check(path: Path, *, as_json: bool) -> None:
         InputError: no such folder, or a line that cannot be read.
         typer.Exit: with code 1, some do not fit.
     """
-    folder = _opened(path)
-    asked = _asked(folder)
+    folder = opened(path)
+    asked = asked_in(folder)
     lines = list(folder.responses())
-    faults = [fault for line in lines if (fault := _fault(line, asked))]
+    faults = [fault for line in lines if (fault := fault_of(line, asked))]
     if as_json:
         print_json(faults)
     else:
@@ -125,79 +90,3 @@ def check(path: Path, *, as_json: bool) -> None:
         )
     if faults:
         raise typer.Exit(1)
-
-
-def _opened(path: Path) -> ExchangeFolder:
-    if not path.is_dir():
-        raise InputError(f"there is no folder {path}; it is made by the first run with --llm exchange:{path}")
-    return ExchangeFolder(path.expanduser().resolve())
-
-
-def _asked(folder: ExchangeFolder) -> dict[str, ExchangeLine]:
-    found: dict[str, ExchangeLine] = {}
-    for line in folder.requests():
-        found.setdefault(line.custom_id, line)
-    return found
-
-
-def _answered(folder: ExchangeFolder) -> set[str]:
-    return {line.custom_id for line in folder.responses() if isinstance(result_of(line.content), Reply)}
-
-
-def _fault(line: ExchangeLine, asked: Mapping[str, ExchangeLine]) -> MisfitAnswer | None:
-    result = result_of(line.content)
-    if line.custom_id not in asked:
-        problem = "nobody asked this: no request has this custom_id"
-    elif isinstance(result, str):
-        problem = result
-    else:
-        problem = problem_of(result, form_of(asked[line.custom_id].content).schema)
-    if not problem:
-        return None
-    return MisfitAnswer(file=line.path.name, line=line.number, custom_id=line.custom_id, problem=problem)
-
-
-def _answer_file(folder: ExchangeFolder, line: ExchangeLine) -> Path:
-    (folder.path / ANSWERS).mkdir(exist_ok=True)
-    return folder.path / ANSWERS / f"{line.custom_id}.yaml"
-
-
-def _facts(folder: ExchangeFolder, line: ExchangeLine) -> dict[str, Any]:
-    form = form_of(line.content)
-    return {
-        "custom_id": line.custom_id,
-        "messages": [{"role": role, "content": text} for role, text in texts_of(line.content)],
-        "form": form.name,
-        "schema": form.schema,
-        "answer_file": str(_answer_file(folder, line)),
-    }
-
-
-def _example(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """An answer of this form in YAML, its fields explained in comments."""
-    for name, field in _resolved(schema, whole).get("properties", {}).items():
-        described = field.get("description", "")
-        field = _resolved(field, whole)
-        before = _INDENT * depth + name + ":"
-        comment = f"  # {described or field.get('description', '')}".rstrip(" #")
-        if field.get("type") == "array":
-            yield before + comment
-            values = _resolved(field.get("items", {}), whole).get("enum", ["…"])
-            rows = list(_example(field.get("items", {}), whole, depth + 2)) or [" or ".join(map(str, values))]
-            yield _INDENT * (depth + 1) + "- " + rows[0].lstrip()
-            yield from rows[1:]
-        elif field.get("properties"):
-            yield before + comment
-            yield from _example(field, whole, depth + 1)
-        elif field.get("type") == "string" and "enum" not in field:
-            yield f"{before} |{len(_INDENT)}{comment}"  # the number keeps the first line's own indentation
-            yield f"{_INDENT * (depth + 1)}…"
-        else:
-            yield f"{before} {' or '.join(map(str, field.get('enum', [field.get('type', '…')])))}{comment}"
-
-
-def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that a reference of this document names; of alternatives the first."""
-    schema = next(iter(schema.get("anyOf", [])), schema)
-    reference = schema.get("$ref", "")
-    return whole.get("$defs", {}).get(reference.rpartition("/")[2], {}) if reference else schema

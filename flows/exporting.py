@@ -7,11 +7,11 @@ from pathlib import Path
 from perfquarry.curation import Format, Network
 from perfquarry.curation.formats import export as export_tasks
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.names import known
 from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Setting
-from perfquarry.flows.names import known
 from perfquarry.flows.output import put
 
 
@@ -31,11 +31,13 @@ def export(
     store, name = known(home, repo)
     accepted = accepted_tasks(store, name)
     if form == "harbor":
+        from perfquarry.curation.release import harbor_folders  # needs the harness, which the other formats do not
         from perfquarry.curation.release.selection import read_reviews
-        from perfquarry.flows import harbor  # needs the harness, which the other formats do not
 
         decisions = read_reviews(reviews) if reviews else {}
-        folders, left_out = harbor.export(home, store, accepted, to, base_image, network, decisions, _setting(setting))
+        folders, left_out = harbor_folders.export(
+            home, store, accepted, to, base_image, network, decisions, _setting(setting)
+        )
         earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
         names = [folder.name for folder in folders]
         facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}

@@ -10,12 +10,12 @@ from rich.console import RenderableType
 from perfquarry.curation.counts import ratios_of
 from perfquarry.curation.in_force import accepted_tasks, funnel_in_force
 from perfquarry.curation.intents import curated, intents_of, with_curators
+from perfquarry.curation.names import known
 from perfquarry.data import funnel as funnels
 from perfquarry.data.funnel import Funnel
 from perfquarry.data.home import Home
 from perfquarry.data.records import Intent, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.names import known
 from perfquarry.flows.output import put
 from perfquarry.flows.reports import funnel_table, reasons_table, sources_table, task_row, tasks_table
 

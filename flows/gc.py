@@ -9,9 +9,9 @@ from filelock import FileLock
 from rich.console import RenderableType
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.figures import size
 from perfquarry.data.home import Home
 from perfquarry.flows.output import Listing, put
-from perfquarry.flows.reports import size
 from perfquarry.flows.run import Run
 from perfquarry.harness.leases.eviction import Room, make_room, parse_size
 

@@ -6,21 +6,12 @@ A job writes its own result when it is done, so that the same command, given aga
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+from perfquarry.curation.jobs import Job
 from perfquarry.flows.server import quiet
 from perfquarry.harness.sandbox import ending_together
-
-
-@dataclass(frozen=True)
-class Job:
-    """One piece of work."""
-
-    label: str
-    """The name of its task run."""
-    work: Callable[[], None]
 
 
 def do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:

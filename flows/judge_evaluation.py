@@ -7,15 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from rich.console import RenderableType
 
 from perfquarry.data.errors import AnswersAwaited, InputError
-from perfquarry.data.records import Record
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
@@ -24,21 +19,8 @@ from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import ModelJudge
+from perfquarry.miners.judge.labels import LabelRow, read_labels
 from perfquarry.miners.judge.scores import Calibration, Judged, Scores, calibrate, score
-
-
-class LabelRow(Record):
-    """One row of a file of labels; further columns are passed over."""
-
-    repo: str
-    """Registry name, URL or path."""
-    sha: str
-    label: Annotated[bool | None, BeforeValidator(lambda label: None if label == "unsure" else label)]
-    """Also 'yes' and 'no'; null and 'unsure' count nowhere."""
-    source: str | None = None
-    """Where to clone from instead."""
-    weight: float = 1.0
-    """Changes of the history that the label stands for."""
 
 
 @dataclass
@@ -77,24 +59,6 @@ def report(options: Options, file: Path, plot: Path | None, *, as_json: bool) ->
     facts = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked), "tokens": found.tokens}
     facts |= {"usd_per_1000_changes": found.usd_per_1000, "plot": str(plot), "calibration": fitted}
     put(facts, _shown(found, scores, fitted, plot), as_json=as_json)
-
-
-def read_labels(file: Path) -> list[LabelRow]:
-    """The rows of a file.
-
-    Raises:
-        InputError: it cannot be read, or a row is no label.
-    """
-    try:
-        rows = pq.read_table(file).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"cannot read the labels {file}: {error}") from error
-    known = [{name: value for name, value in row.items() if name in LabelRow.model_fields} for row in rows]
-    try:
-        return TypeAdapter(list[LabelRow]).validate_python(known)
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        raise InputError(f"{file}, row {int(first['loc'][0]) + 1}: {first['loc'][1:]}: {first['msg']}") from None
 
 
 def draw(scores: Scores, title: str, path: Path) -> None:

@@ -13,8 +13,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import InfrastructureError
+from perfquarry.data.figures import with_interval
 from perfquarry.data.records import Notice, Task, content_id
-from perfquarry.flows.reports import with_interval
 from perfquarry.flows.run import Run
 from perfquarry.flows.settings import NotifySettings
 

@@ -142,10 +142,3 @@ def seconds_of(text: str) -> float:
             f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most"
         )
     return float(found[1]) * _UNITS[found[2]]
-
-
-def default_jobs() -> int:
-    """Number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from perfquarry.curation.evaluation.readings import read_patches
 from perfquarry.curation.evaluation.report import merged, read_readings, write_readings, write_report
+from perfquarry.curation.published import PublishedTasks
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.home import Home
 from perfquarry.data.records import PatchReading, Stamp
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import put
-from perfquarry.flows.published import PublishedTasks
 from perfquarry.flows.settings import Settings
 from perfquarry.llm.client import open_client
 from perfquarry.llm.spec import ModelSpec

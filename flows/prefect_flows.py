@@ -29,13 +29,13 @@ from prefect.states import Completed, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from perfquarry.curation.in_force import newest_tasks
+from perfquarry.curation.jobs import Job
 from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from perfquarry.data.figures import with_interval
 from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
-from perfquarry.flows.jobs import Job
 from perfquarry.flows.pipeline import Step, run_steps
 from perfquarry.flows.plots import repository_plots
-from perfquarry.flows.reports import with_interval
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import WAITING, Begin, Failure, Outcome, RunFailed, RunWaits, attempt, failed

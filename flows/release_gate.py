@@ -10,11 +10,11 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from perfquarry.curation.release.check import Check, GoldRun, Outcome, check, verdict
+from perfquarry.curation.release.expert_runs import ExpertRuns
 from perfquarry.curation.release.writing import record
+from perfquarry.data.figures import with_interval
 from perfquarry.data.home import Home
-from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.output import Listing, put, show
-from perfquarry.flows.reports import with_interval
 from perfquarry.flows.settings import Settings
 
 _COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}

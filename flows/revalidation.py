@@ -10,15 +10,15 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from perfquarry.curation.published import MadeTask, PublishedTasks
 from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
 from perfquarry.curation.sessions import settled
 from perfquarry.data.errors import EnvironmentFailed, GitFailed
+from perfquarry.data.figures import times
 from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation, Stamp, Task, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import Listing, put, show
-from perfquarry.flows.published import MadeTask, PublishedTasks
-from perfquarry.flows.reports import times
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import Settings
 from perfquarry.harness.measuring.machine import measurement_lock
@@ -75,10 +75,10 @@ def _again(task: Task, made: MadeTask, settings: Settings, run_id: str) -> Reval
             workloads,
             made.base,
             made.head,
-            made.prober,
+            made.runtime.prober,
             settings.measure,
             stamp,
-            made.machine,
+            made.runtime.machine,
             session=1,
             core=core,
             stop=partial(settled, settings=settings.select),

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow.compute as pc
-from filelock import FileLock
 
+from perfquarry.curation.names import repository_of
 from perfquarry.data.claims import Claims
-from perfquarry.data.demo import build_demo
 from perfquarry.data.errors import GitFailed, InputError, PerfquarryError
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
@@ -25,7 +24,6 @@ from perfquarry.data.records import (
     Attempt,
     Build,
     Change,
-    Machine,
     Row,
     Side,
     Stamp,
@@ -38,19 +36,15 @@ from perfquarry.data.records import (
 from perfquarry.data.registry import Repository
 from perfquarry.data.store import TableStore
 from perfquarry.flows.layouts import places_of
-from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.repair_model import ModelProposer
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.building.known_good import KnownGood
-from perfquarry.harness.contracts import Sandbox
 from perfquarry.harness.environments.environment import Environments
 from perfquarry.harness.environments.interpreters import find_interpreters
-from perfquarry.harness.measuring.machine import machine_facts
-from perfquarry.harness.probing.prober import Prober
-from perfquarry.harness.sandbox import choose_sandbox
+from perfquarry.harness.runtime import Runtime
 from perfquarry.llm.client import Client, open_client
-from perfquarry.miners.clone import ensure_clone
+from perfquarry.miners.clone import clone_into, source_of
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
 
@@ -173,33 +167,17 @@ class Run:
         Raises:
             InputError: nothing does, and there is no clone.
         """
-        if self.options.source:
-            return self.options.source
-        if self.name == "demo":
-            path = self.home.repositories / "demo-source"
-            build_demo(path)
-            return str(path)
-        if not self.repository.url and self.is_cloned:
-            return str(self._clone_path)
-        if not self.repository.url:
-            raise InputError(f"{self.name} has no URL in the registry: name one with --source PATH|URL")
-        return self.repository.url
-
-    @property
-    def _clone_path(self) -> Path:
-        return self.home.clone(self.name)
+        return self.options.source or source_of(self.home, self.repository)
 
     @property
     def is_cloned(self) -> bool:
         """Whether there is a clone, brought up to date or not."""
-        return self._clone_path.exists()
+        return self.home.clone(self.name).exists()
 
     @cached_property
     def clone(self) -> Path:
         """The bare clone, brought up to date once a run."""
-        destination = self._clone_path
-        with FileLock(self.home.clone_lock(self.name)):
-            return ensure_clone(as_given(self.source), destination, branch=self.repository.branch or None)
+        return clone_into(self.home, self.repository, as_given(self.source))
 
     def newest_commit(self) -> str:
         """Id of the newest commit of the branch.
@@ -219,15 +197,9 @@ class Run:
         return places_of(self.clone, self.repository)
 
     @cached_property
-    def sandbox(self) -> Sandbox:
-        """The one the settings name, else the best of this machine."""
-        settings = self.options.settings.sandbox
-        return choose_sandbox(settings.name, settings.image, private=(self.home.compiled,))
-
-    @cached_property
-    def prober(self) -> Prober:
-        """Runs the probe in the sandbox."""
-        return Prober(self.sandbox, self.home.scratch)
+    def runtime(self) -> Runtime:
+        """Runs the repository's programs."""
+        return Runtime(self.home, self.options.settings.sandbox)
 
     @cached_property
     def builder(self) -> Builder:
@@ -237,7 +209,7 @@ class Run:
             self.home,
             self.clone,
             self.repository,
-            self.sandbox,
+            self.runtime.sandbox,
             settings.build,
             self.stamp("build"),
             tests_near=lambda change, sides: [
@@ -269,14 +241,9 @@ class Run:
 
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""
-        environments = Environments(self.home, self.sandbox)
+        environments = Environments(self.home, self.runtime.sandbox)
         interpreters = {str(one.version): one for one in find_interpreters()}
         return {build.side: environments.tool_overlay(interpreters[build.python]) for build in builds}
-
-    @cached_property
-    def machine(self) -> Machine:
-        """Facts of this machine."""
-        return machine_facts(self.sandbox.name)
 
     @cached_property
     def hashes(self) -> dict[str, str]:

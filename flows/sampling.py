@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.compute as pc
 from rich.console import RenderableType
 
+from perfquarry.curation.names import repository_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Workload
 from perfquarry.data.store import TableStore
-from perfquarry.flows.names import repository_of
 from perfquarry.flows.output import Listing, put
 from perfquarry.flows.reports import reasons_table
 

@@ -20,7 +20,7 @@ from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.homes import home_of
 from perfquarry.flows.notify import failure_message, send
-from perfquarry.flows.options import Options, default_jobs, read_settings, settings_file, settings_from
+from perfquarry.flows.options import Options, read_settings, settings_file, settings_from
 from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
 from perfquarry.flows.rows_of_run import provenance
@@ -29,6 +29,7 @@ from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import NotifySettings
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
+from perfquarry.harness.measuring.machine import cores_of_process
 
 _log = logging.getLogger("perfquarry.scheduled")
 
@@ -87,7 +88,7 @@ def nightly(
         changes=tuple(filter(None, (change.strip() for change in changes.split(",")))),
         limit=limit,
         home=str(home_of(None).root),
-        jobs=default_jobs(),
+        jobs=cores_of_process(),
         settings=settings_from(settings_file(settings), judge, workloads, budget_usd, llm),
     )
     run = Run.open(options.model_dump_json())

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from perfquarry.curation.in_force import newest_findings, newest_problems
 from perfquarry.curation.intents import curated, intents_of, with_curators
+from perfquarry.curation.names import find_task, repository_of
 from perfquarry.curation.problems import is_current, shown
 from perfquarry.curation.problems.written import Plan, Statements, plan_in, plan_request, statements_request, texts_in
 from perfquarry.curation.screening.demands import Demand
@@ -25,7 +26,6 @@ from perfquarry.data.registry import names
 from perfquarry.flows.display import current, showing
 from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
-from perfquarry.flows.names import find_task, repository_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pipeline import run_stages

@@ -90,7 +90,7 @@ def run_checks(run: Run, tasks: Sequence[Task]) -> None:
         tools = run.tools(builds)["base"]
         current().note(task.title)
         lock = measurement_lock(on_wait=waiting_for_core)
-        found = try_out(task, base, run.prober, run.options.settings.screen, tools, lock, guards)
+        found = try_out(task, base, run.runtime.prober, run.options.settings.screen, tools, lock, guards)
         names = [(one.check, one.subject) for one in found]
         made = screened("run", CHECKS, of=looked_at(run, task), found=names)
         run.store.append(rows_of(task, [*found, made], stamp_of(run)))

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Literal
 
 from perfquarry.curation.in_force import newest_tasks
+from perfquarry.curation.names import repository_of
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
+from perfquarry.data.figures import times
 from perfquarry.data.records import Renewal, Task
 from perfquarry.flows.homes import home_of
-from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
-from perfquarry.flows.reports import times
 from perfquarry.flows.run import Run
 from perfquarry.flows.sources import SOURCES
 

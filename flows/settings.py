@@ -7,13 +7,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ByteSize, Field, field_validator
 
-from perfquarry.curation.settings import ScreenSettings, SelectSettings
+from perfquarry.curation.settings import MakingSettings, ScreenSettings
 from perfquarry.data.errors import InputError
 from perfquarry.data.records.row import Record, content_id
-from perfquarry.harness.settings import BuildSettings, CountSettings, MeasureSettings, SandboxSettings
+from perfquarry.harness.settings import CountSettings
 from perfquarry.llm.settings import LlmSettings
 from perfquarry.miners.settings import JudgeSettings, MineSettings, PullSettings
-from perfquarry.testgen.settings import GenerateSettings
 
 
 class ResourceSettings(Record):
@@ -71,19 +70,14 @@ class NotifySettings(Record):
         return found
 
 
-class Settings(Record):
+class Settings(MakingSettings):
     """All stages' settings of one run, and where they run code."""
 
     mine: MineSettings = MineSettings()
     pulls: PullSettings = PullSettings()
     judge: JudgeSettings = JudgeSettings()
-    build: BuildSettings = BuildSettings()
-    generate: GenerateSettings = GenerateSettings()
-    measure: MeasureSettings = MeasureSettings()
-    select: SelectSettings = SelectSettings()
     screen: ScreenSettings = ScreenSettings()
     count: CountSettings = CountSettings()
     resources: ResourceSettings = ResourceSettings()
-    sandbox: SandboxSettings = SandboxSettings()
     llm: LlmSettings = LlmSettings()
     notify: NotifySettings = NotifySettings()

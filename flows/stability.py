@@ -7,8 +7,8 @@ from statistics import median
 
 from perfquarry.curation import Mode
 from perfquarry.curation.samples import analyse, read_cases
+from perfquarry.data.figures import seconds, times
 from perfquarry.flows.output import Listing, put
-from perfquarry.flows.reports import seconds, times
 
 
 def report(file: Path, mode: Mode, *, as_json: bool) -> None:

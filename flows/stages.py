@@ -204,7 +204,7 @@ def case_of(run: Run, change_id: str) -> Case:
     settings, stamp = run.options.settings.generate, run.stamp("generate")
     change = run.change(change_id)
     verdict = verdict_with_functions(run, change)
-    return Case(change, verdict, base, head, run.prober, settings, stamp, run.tools(builds))
+    return Case(change, verdict, base, head, run.runtime.prober, settings, stamp, run.tools(builds))
 
 
 def _generate(run: Run, keys: Batch) -> None:
@@ -236,7 +236,7 @@ def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_s
         *(run.scope("measure"), change_id, first_session, built),
         [one.workload_id for one in workloads],
         str(renewed(run.store, run.name, "measure").get(change_id)),
-        run.machine.model_dump(mode="json"),
+        run.runtime.machine.model_dump(mode="json"),
     ]
     name = content_id(*depends)
     return Unfinished(run.home.unfinished / f"{name}.jsonl")
@@ -285,8 +285,8 @@ def _measure_one(run: Run, change_id: str) -> None:
             workloads,
             base,
             head,
-            run.prober,
-            run.machine,
+            run.runtime.prober,
+            run.runtime.machine,
             settings.measure,
             settings.select,
             run.stamp("measure"),

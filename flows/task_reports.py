@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from perfquarry.curation.blocks import Session, runs_of
+from perfquarry.curation.blocks import Session, measured_session
 from perfquarry.curation.counts import LABELS, counts_of, label_of
 from perfquarry.curation.intents import curated, intents_of, with_curators
+from perfquarry.curation.names import find_task
+from perfquarry.data.figures import with_interval
 from perfquarry.data.home import Home
-from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, SessionStatistics, Task, Timing, Workload
-from perfquarry.flows.names import find_task
+from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, Task, Timing, Workload
 from perfquarry.flows.output import Listing, put
-from perfquarry.flows.reports import intent_in_words, with_interval
+from perfquarry.flows.reports import intent_in_words
 
 PLOT_WIDTH = 48
 SHOWN_FUNCTIONS = 6
@@ -101,29 +101,6 @@ def evidence_lines(evidence: Evidence, code: str, timings: Sequence[Timing]) -> 
         )
         session = measured_session(one, timings)
         yield session_plot(session) if session else "    its timings are no longer in this home"
-
-
-def measured_session(statistics: SessionStatistics, timings: Sequence[Timing]) -> Session | None:
-    """The session that the statistics are of: one machine's, under one configuration.
-
-    The same workload may be measured on several machines, and again with other settings.
-    """
-    origins: dict[tuple[str, str], list[Timing]] = {}
-    for row in timings:
-        origins.setdefault((row.stage_version, row.config_hash), []).append(row)
-    found = [
-        session
-        for rows in origins.values()
-        for run in runs_of(rows)
-        for session in run.sessions
-        if session.number == statistics.session and session.plain
-    ]
-    found.sort(key=lambda one: (len(one.plain) != statistics.n_base, _apart(one, statistics)))
-    return found[0] if found else None
-
-
-def _apart(session: Session, statistics: SessionStatistics) -> float:
-    return abs(float(np.median(session.base)) - statistics.base_median)
 
 
 def session_plot(session: Session) -> RenderableType:

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from filelock import FileLock
+
+from perfquarry.data.demo import build_demo
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.files import appearing
 from perfquarry.data.git import (
@@ -25,6 +28,8 @@ from perfquarry.data.git import (
     refs_of,
     without_password,
 )
+from perfquarry.data.home import Home
+from perfquarry.data.registry import Repository
 from perfquarry.miners.copying import copy_repository
 
 _URL = re.compile(r"(https?|git|ssh)://|[\w.-]+@[\w.-]+:")
@@ -51,6 +56,32 @@ def ensure_clone(source: str | Path, destination: Path, *, branch: str | None = 
     if branch or head:
         _point_head(str(source), destination, branch or head)
     return destination
+
+
+def source_of(home: Home, repository: Repository) -> str:
+    """Where a repository is cloned from where nobody says it: its clone in the home, if nothing else says where it is.
+
+    Raises:
+        InputError: nothing does, and there is no clone.
+    """
+    if repository.name == "demo":
+        path = home.repositories / "demo-source"
+        build_demo(path)
+        return str(path)
+    clone = home.clone(repository.name)
+    if not repository.url and not clone.exists():
+        raise InputError(f"{repository.name} has no URL in the registry: name one with --source PATH|URL")
+    return repository.url or str(clone)
+
+
+def clone_into(home: Home, repository: Repository, source: str) -> Path:
+    """The home's clone of a repository, made from `source` or brought up to date.
+
+    Raises:
+        InputError, GitFailed: as `ensure_clone` does.
+    """
+    with FileLock(home.clone_lock(repository.name)):
+        return ensure_clone(source, home.clone(repository.name), branch=repository.branch or None)
 
 
 def is_local(source: str) -> bool:

@@ -24,6 +24,7 @@ import pandas as pd
 
 from perfquarry.curation.blocks import Block, Session
 from perfquarry.curation.in_force import accepted_tasks, made_of
+from perfquarry.curation.names import find_task
 from perfquarry.curation.release import folder as release_folder
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import excluded, gains, lasting, slower, summarise
@@ -33,7 +34,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, ReleasedTiming, Task, Timing
 from perfquarry.data.schema import row_models
 from perfquarry.data.store import TableStore
-from perfquarry.flows.names import find_task
 
 Verdict = Literal["gain", "no_gain", "slower", "undecided"]
 SAMPLE_COLUMNS = ("workload_id", "session", "block", "attempt", "side", "aa", "call", "seconds")

@@ -28,8 +28,8 @@ def repositories(ctx: typer.Context, incomplete: str) -> list[str]:
 def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     """Ids of the accepted tasks of the home; by the start of a head's hash, too."""
     from perfquarry.curation.in_force import accepted_tasks
+    from perfquarry.curation.names import tables_of
     from perfquarry.data.records import Task
-    from perfquarry.flows.names import tables_of
 
     try:
         store = tables_of(_home(ctx))

@@ -56,8 +56,8 @@ def solve(
     if missing := [one for one in variables if one not in os.environ]:
         raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
     place, only = home_of(home), parts_of("--tasks", tasks or None)
+    from perfquarry.curation.evaluation.solvers import Solver
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.solving import Solver
     from perfquarry.flows.solving import solve as solve_all
 
     solver = Solver(

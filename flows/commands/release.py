@@ -67,8 +67,8 @@ def make(
         return
     if not (repo and version and to):
         raise InputError("give --repo NAME, --version X.Y.Z and --to DIR; or a command: check, page, upload, registry")
-    from perfquarry.flows.harbor import ImagesAsked
-    from perfquarry.flows.releasing import release as write
+    from perfquarry.curation.release.gathering import release as write
+    from perfquarry.curation.release.harbor_folders import ImagesAsked
 
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     homes = [home_of(folder) for folder in home] if home else [home_of(None)]

@@ -158,7 +158,8 @@ def options_of(
             raise InputError(f"{text!r} has bytes that are no text: give a name, an address or a path such as numpy")
     begin, end = dates_of(since, until)
     heads, place = parts_of("--changes", changes), home_of(home)
-    from perfquarry.flows.options import Options, default_jobs, seconds_of, settings_from
+    from perfquarry.flows.options import Options, seconds_of, settings_from
+    from perfquarry.harness.measuring.machine import cores_of_process
 
     return Options(
         repo=repo,
@@ -168,7 +169,7 @@ def options_of(
         changes=heads,
         limit=limit,
         home=str(place.root),
-        jobs=jobs or default_jobs(),
+        jobs=jobs or cores_of_process(),
         seconds=seconds_of(seconds) if seconds is not None else None,
         tasks=tasks,
         settings=settings_from(settings, judge, workloads, budget_usd, llm),

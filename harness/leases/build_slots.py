@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
+
+from perfquarry.harness.measuring.machine import cores_of_process
 
 POLL_SECONDS = 0.2
 
@@ -35,7 +36,7 @@ def build_slot(locks: Path, memory_bytes: int) -> Iterator[None]:
 
 
 def _free_slot(locks: Path, memory_bytes: int) -> FileLock | None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = cores_of_process()
     with FileLock(locks / "slots.lock"):
         free = [slot for slot in (FileLock(locks / f"slot-{number}.lock") for number in range(cores)) if _taken(slot)]
         fit = cores if not memory_bytes else min(cores, psutil.virtual_memory().available // memory_bytes)

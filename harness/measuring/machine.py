@@ -92,6 +92,13 @@ def _busy_seconds(core: int | None) -> float:
     return float(sum(getattr(times, name, 0.0) for name in BUSY))
 
 
+def cores_of_process() -> int:
+    """Number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def by_idleness(seconds: float = OBSERVE_SECONDS) -> list[int | None]:
     """The cores this process may use, watched for that long, the least busy first; [None] where none can be pinned.
 

@@ -10,7 +10,7 @@ from benchmarks import decided, judge_labels
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason
 from perfquarry.data.store import TableStore
-from perfquarry.flows.judge_evaluation import read_labels
+from perfquarry.miners.judge.labels import read_labels
 from tests.review_home import task_of
 
 

@@ -17,6 +17,7 @@ from simulated_timings import MACHINE, STAMP
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.release import check as gate
+from perfquarry.curation.release.harbor_folders import write_task
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, Selection, select
 from perfquarry.curation.release.sources import tree_of
@@ -24,7 +25,6 @@ from perfquarry.curation.release.writing import MadeFolders, write_release
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.funnel import Funnel, StageCount
 from perfquarry.data.records import ReleasedTiming, Revalidation, Task, Timing
-from perfquarry.flows.harbor import write_task
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import pack_repository
 from perfquarry.harness.images.oci import OciLayout, unique_bytes

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perfquarry.curation.evaluation.solvers import outline
 from perfquarry.curation.evaluation.solving import (
     Edit,
     edit_tree,
@@ -16,7 +17,6 @@ from perfquarry.curation.evaluation.solving import (
     source_files,
 )
 from perfquarry.data.errors import InputError
-from perfquarry.flows.solving import outline
 from perfquarry.harness.grading.host import patched_copy
 from perfquarry.harness.grading.workspace import Workspace
 from tests.review_home import task_of

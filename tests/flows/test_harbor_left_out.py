@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from perfquarry.curation.release.harbor_folders import not_gradable
 from perfquarry.data.records import Task
 from perfquarry.data.records.task import TaskWorkload
-from perfquarry.flows.harbor import not_gradable
 
 PATCH = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
 

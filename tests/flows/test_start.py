@@ -46,7 +46,7 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from perfquarry.data.home import Home
-from perfquarry.flows.names import tables_of
+from perfquarry.curation.names import tables_of
 table = pa.Table.from_pylist([{"a": 1}]) if sys.argv[1] == "before" else None
 store = tables_of(Home(Path("h")))
 rows = pa.Table.from_pylist([{"a": 1}, {"a": 2}])

@@ -18,7 +18,7 @@ from perfquarry.curation.in_force import newest_findings
 from perfquarry.data.home import Home
 from perfquarry.data.records import Evidence, Finding, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.doctor import DoctorCheck, examine, verdict
+from perfquarry.harness.doctor import DoctorCheck, examine, verdict
 from tests.system.conftest import Curated
 
 Facts = Callable[..., Any]

@@ -16,7 +16,7 @@ from perfquarry.data.demo import build_demo, expected
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Change, Verdict
 from perfquarry.data.store import TableStore
-from perfquarry.flows.judge_evaluation import read_labels
+from perfquarry.miners.judge.labels import read_labels
 from tests.drawn import Drawn
 
 CASSETTES = Path(__file__).parents[2] / "data" / "demo" / "cassettes" / "judge"

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from perfquarry.curation.names import repository_of
 from perfquarry.data.demo import build_demo
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build
 from perfquarry.data.registry import Repository, parse
-from perfquarry.flows.names import repository_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run

@@ -280,7 +280,7 @@ def test_an_error_or_ctrl_c_ends_what_is_at_work(run: Run, own_cores: Path, faul
     def doing(stage: str, change: str) -> None:
         if change == ranked[0]:
             try:
-                run.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+                run.runtime.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
             except KeyboardInterrupt:
                 ended.put("ended")
                 raise
@@ -325,7 +325,7 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
     def doing(stage: str, change: str) -> None:
         if (stage, change) == (outlasts, ranked[2]):
             run.__dict__["_deadline"] = time.monotonic()
-            run.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+            run.runtime.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
 
     line = Line(run, ranked, doing=doing)
     with showing(Console(width=200)):
@@ -345,7 +345,7 @@ def test_a_timing_may_outlast_the_time_a_little(home: Path, tmp_path: Path, own_
     def doing(stage: str, change: str) -> None:
         if (stage, change) == ("measure", ranked[0]):
             run.__dict__["_deadline"] = time.monotonic()
-            run.prober.sandbox.run(Command(("sleep", "1"), own_cores, limits=Limits(wall_seconds=500)))
+            run.runtime.prober.sandbox.run(Command(("sleep", "1"), own_cores, limits=Limits(wall_seconds=500)))
 
     line = Line(run, ranked, doing=doing)
     assert line.go() == [] and ranked[0] in line.done["measure"] and line.decisions == len(line.done["measure"])

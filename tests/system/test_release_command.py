@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from perfquarry.curation.release.expert_runs import ExpertRuns
 from perfquarry.curation.release.folder import read_tasks
 from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
@@ -22,7 +23,6 @@ from perfquarry.curation.review.decisions import Decisions
 from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask, Revalidation
 from perfquarry.data.store import TableStore
-from perfquarry.flows.expert_runs import ExpertRuns
 from perfquarry.flows.settings import Settings
 from perfquarry.harness.trees.clone_git import git
 from tests.system.conftest import Curated

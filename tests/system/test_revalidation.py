@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from perfquarry.curation.published import clone_of, place_of
 from perfquarry.data.demo import expected
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import Revalidation
 from perfquarry.data.store import TableStore
-from perfquarry.flows.published import clone_of, place_of
 from tests.miners.git_repository import Repository
 from tests.review_home import task_of
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfquarry.curation.release.harbor_folders import write_task
 from perfquarry.data import demo
 from perfquarry.data.demo import build_demo, expected
 from perfquarry.data.demo.commits import read_commits
 from perfquarry.data.records import Task, workload_id_of
 from perfquarry.data.records.task import TaskWorkload
-from perfquarry.flows.harbor import write_task
 from perfquarry.harness.contracts import BuiltSide
 from tests.bare_python import everybodys_python, make_bare_python
 

@@ -16,16 +16,15 @@ from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.release.sources import pack_of, patched, unpack
 from perfquarry.curation.revalidation import workloads_of
 from perfquarry.curation.sessions import measure
+from perfquarry.curation.settings import MakingSettings
 from perfquarry.data.errors import EnvironmentFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Evidence, ReleasedTask, Side, Stamp
 from perfquarry.data.registry import Repository, names, resolve
-from perfquarry.flows.options import Options
-from perfquarry.flows.run import Run
-from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, ProbeItem, ProbeRequest
 from perfquarry.harness.measuring.machine import measurement_lock
+from perfquarry.harness.runtime import Runtime
 from perfquarry.testgen.runs import Runner, missing_item
 
 _SEEDS = (1, 2, 3)
@@ -40,7 +39,7 @@ class ExpertRuns:
     """Of the release: all that is taken of the task."""
     home: Home
     """Where environments and trees are made; may be empty."""
-    settings: Settings
+    settings: MakingSettings
 
     def run_gold(self, task: ReleasedTask) -> GoldRun:
         """Makes the base and the patched base in the base's environment, runs the tests and measures the workloads.
@@ -99,7 +98,7 @@ class ExpertRuns:
             self.home,
             clone,
             _repository(task),
-            self.run.sandbox,
+            self.runtime.sandbox,
             self.settings.build,
             _stamp(task),
             version=recipe.build_version,
@@ -146,7 +145,7 @@ class ExpertRuns:
             request = ProbeRequest(
                 mode="time", scripts=scripts, store=not references, references=references, warmups=1, calls=calls
             )
-            report = self.run.prober.run(built, request, limits=limits, hash_seed=_SEEDS[0])
+            report = self.runtime.prober.run(built, request, limits=limits, hash_seed=_SEEDS[0])
             found = {item.node: item for item in report.items}
             items += [found.get(name) or missing_item(name, report) for name in scripts]
             results = report.results
@@ -156,7 +155,7 @@ class ExpertRuns:
         """The tests; those that fail once more in fresh processes: some of upstream's assert times of their own."""
         items: dict[str, ProbeItem] = {}
         with ThreadPoolExecutor(max_workers=1) as pool:
-            runner = Runner(self.run.prober, {built.side: built}, {}, self.settings.generate, pool)
+            runner = Runner(self.runtime.prober, {built.side: built}, {}, self.settings.generate, pool)
             for seed in _SEEDS:
                 left = [node for node in task.tests if node not in items or items[node].outcome != "passed"]
                 items |= runner.start(built.side, "check", left, seed).result()
@@ -171,8 +170,8 @@ class ExpertRuns:
                 workloads_of(as_task(task), stamp),
                 base,
                 head,
-                self.run.prober,
-                self.run.machine,
+                self.runtime.prober,
+                self.runtime.machine,
                 settings.measure,
                 settings.select,
                 stamp,
@@ -181,9 +180,9 @@ class ExpertRuns:
         return decide(timings, settings.select, stamp)
 
     @cached_property
-    def run(self) -> Run:
-        """Of no repository: it opens the sandbox and the prober."""
-        return Run(Options(repo="", home=str(self.home.root), jobs=1, settings=self.settings))
+    def runtime(self) -> Runtime:
+        """Runs the tasks' programs."""
+        return Runtime(self.home, self.settings.sandbox)
 
 
 def _brief(text: str) -> str:

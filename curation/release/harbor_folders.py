@@ -18,14 +18,14 @@ from perfquarry.curation.problems import texts_for_solvers
 from perfquarry.curation.release.manifest import LeftOut
 from perfquarry.curation.release.selection import Selection, kept_from_solvers
 from perfquarry.curation.release.writing import MadeFolders
+from perfquarry.curation.reopened import reopen
 from perfquarry.curation.revalidation import no_longer_held
 from perfquarry.data.errors import InputError
+from perfquarry.data.figures import size
 from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
 from perfquarry.data.records import Problem, Revalidation, Setting, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.images import reopen
-from perfquarry.flows.reports import size
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.grading.task_folder import ExpertFiles, built_otherwise, pack_base, pack_expert, pack_grader
 from perfquarry.harness.images.oci import OciLayout, unique_bytes

@@ -22,8 +22,10 @@ from perfquarry.curation.in_force import (
     without_replaced,
 )
 from perfquarry.curation.intents import intents_of, with_curators
+from perfquarry.curation.names import repository_of
 from perfquarry.curation.release.changelog import Changes
 from perfquarry.curation.release.check import read_failed, read_runs
+from perfquarry.curation.release.harbor_folders import ImagesAsked, PublishedFolders
 from perfquarry.curation.release.manifest import Family, Manifest, Source
 from perfquarry.curation.release.selection import ReleaseCandidate, read_intents, read_reviews, select
 from perfquarry.curation.release.sources import tree_of
@@ -47,8 +49,6 @@ from perfquarry.data.records import (
 )
 from perfquarry.data.records.inputs import public_address
 from perfquarry.data.store import TableStore
-from perfquarry.flows.harbor import ImagesAsked, PublishedFolders
-from perfquarry.flows.names import repository_of
 from perfquarry.harness.trees.checkouts import Checkouts
 from perfquarry.miners.patches import licence_file_at
 

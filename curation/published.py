@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.names import repository_of
+from perfquarry.curation.release.expert_runs import ExpertRuns
 from perfquarry.curation.release.folder import read_tasks as read_released
 from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.revalidation import read_tasks
+from perfquarry.curation.settings import MakingSettings
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Machine, ReleasedTask, Stamp, Task
+from perfquarry.data.records import Build, ReleasedTask, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.data.store import TableStore
-from perfquarry.flows.expert_runs import ExpertRuns
-from perfquarry.flows.options import Options
-from perfquarry.flows.run import Run
-from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import STAGE_VERSION, Builder
 from perfquarry.harness.building.from_recipe import builds_of_recipe
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.runtime import Runtime
+from perfquarry.miners.clone import clone_into, source_of
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class MadeTask:
     builder: Builder
     build: Build
     """The base's row, from which the builder makes it."""
-    prober: Prober
-    machine: Machine
+    runtime: Runtime
     python: str
 
 
@@ -49,12 +48,12 @@ class PublishedTasks:
     _released: dict[str, ReleasedTask]
     _home: Home
     _clone_from: str | None
-    _settings: Settings
-    _gold: ExpertRuns
+    _settings: MakingSettings
+    _experts: ExpertRuns
 
     @classmethod
     def open(
-        cls, home: Home, source: str, clone_from: str | None, only: Sequence[str], settings: Settings
+        cls, home: Home, source: str, clone_from: str | None, only: Sequence[str], settings: MakingSettings
     ) -> PublishedTasks:
         """Reads them.
 
@@ -92,35 +91,29 @@ class PublishedTasks:
 
     def _of_release(self, row: ReleasedTask) -> MadeTask:
         """From the release alone, as its gate makes it."""
-        run = self._gold.run
-        builder, rows = self._gold.builds(row)
-        return MadeTask(*builder.reopen(rows), builder, rows[0], run.prober, run.machine, row.recipe.python)
+        builder, rows = self._experts.builds(row)
+        return MadeTask(*builder.reopen(rows), builder, rows[0], self._experts.runtime, row.recipe.python)
 
     def _of_recipe(self, task: Task) -> MadeTask:
         """From a clone of the repository and the recipe in the task."""
         clone_from = self._clone_from or clone_of(task, self._home)
-        run = Run.open(
-            Options(
-                repo=place_of(task, clone_from),
-                source=clone_from,
-                home=str(self._home.root),
-                jobs=1,
-                settings=self._settings,
-            ).model_dump_json()
-        )
+        repository = repository_of(self._home, place_of(task, clone_from), clone_from)
+        clone = clone_into(self._home, repository, clone_from or source_of(self._home, repository))
+        stamp = Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self._settings.build.config_hash())
         builds = builds_of_recipe(
             self._home,
-            run.clone,
-            run.repository,
-            Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=self._settings.build.config_hash()),
+            clone,
+            repository,
+            stamp,
             task.change_id,
             (task.base_sha, task.head_sha),
             task.python,
             task.requirements,
             task.install_commands,
         )
-        sides = run.builder.reopen(builds)
-        return MadeTask(*sides, run.builder, builds[0], run.prober, run.machine, builds[0].python)
+        runtime = self._experts.runtime
+        builder = Builder(self._home, clone, repository, runtime.sandbox, self._settings.build, stamp)
+        return MadeTask(*builder.reopen(builds), builder, builds[0], runtime, builds[0].python)
 
 
 def clone_of(task: Task, home: Home) -> str | None:

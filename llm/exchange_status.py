@@ -1,0 +1,148 @@
+"""What waits in a folder of requests and answers, what does not fit, and what an answer looks like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfquarry.data.errors import InputError
+from perfquarry.data.records import Record
+from perfquarry.llm.answers import problem_of
+from perfquarry.llm.exchange_folder import ANSWERS, ExchangeFolder, ExchangeLine, form_of, result_of, texts_of
+from perfquarry.llm.request import Reply
+
+_CHARACTERS_PER_TOKEN = 4
+_INDENT = "  "
+
+
+class FormStatus(Record):
+    """Requests of one form: how many there are and wait, and how much there is to read."""
+
+    form: str
+    requests: int
+    answered: int
+    waiting: int
+    tokens: int
+    """Of those that wait, about."""
+
+
+class MisfitAnswer(Record):
+    """An answer that does not fit."""
+
+    file: str
+    line: int
+    custom_id: str
+    problem: str
+
+
+def forms_in(folder: ExchangeFolder) -> list[FormStatus]:
+    """Counts of requests by the form of their answers.
+
+    Raises:
+        InputError: a line cannot be read.
+    """
+    asked, answered = asked_in(folder), answered_in(folder)
+    kinds = Counter(form_of(line.content).name for line in asked.values())
+    rows = []
+    for kind, count in sorted(kinds.items()):
+        mine = [line for line in asked.values() if form_of(line.content).name == kind]
+        left = [line for line in mine if line.custom_id not in answered]
+        size = sum(len(text) for line in left for _, text in texts_of(line.content))
+        rows.append(
+            FormStatus(
+                form=kind,
+                requests=count,
+                answered=count - len(left),
+                waiting=len(left),
+                tokens=size // _CHARACTERS_PER_TOKEN,
+            )
+        )
+    return rows
+
+
+def opened(path: Path) -> ExchangeFolder:
+    """The folder of a path.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}; it is made by the first run with --llm exchange:{path}")
+    return ExchangeFolder(path.expanduser().resolve())
+
+
+def asked_in(folder: ExchangeFolder) -> dict[str, ExchangeLine]:
+    """The requests by their ids, each as it was asked first."""
+    found: dict[str, ExchangeLine] = {}
+    for line in folder.requests():
+        found.setdefault(line.custom_id, line)
+    return found
+
+
+def answered_in(folder: ExchangeFolder) -> set[str]:
+    """Ids of the requests with an answer that can be read."""
+    return {line.custom_id for line in folder.responses() if isinstance(result_of(line.content), Reply)}
+
+
+def fault_of(line: ExchangeLine, asked: Mapping[str, ExchangeLine]) -> MisfitAnswer | None:
+    """What is wrong with an answer; None where it fits."""
+    result = result_of(line.content)
+    if line.custom_id not in asked:
+        problem = "nobody asked this: no request has this custom_id"
+    elif isinstance(result, str):
+        problem = result
+    else:
+        problem = problem_of(result, form_of(asked[line.custom_id].content).schema)
+    if not problem:
+        return None
+    return MisfitAnswer(file=line.path.name, line=line.number, custom_id=line.custom_id, problem=problem)
+
+
+def answer_file(folder: ExchangeFolder, line: ExchangeLine) -> Path:
+    """Where the answer of a request is written."""
+    (folder.path / ANSWERS).mkdir(exist_ok=True)
+    return folder.path / ANSWERS / f"{line.custom_id}.yaml"
+
+
+def facts_of(folder: ExchangeFolder, line: ExchangeLine) -> dict[str, Any]:
+    """A request that waits, as JSON."""
+    form = form_of(line.content)
+    return {
+        "custom_id": line.custom_id,
+        "messages": [{"role": role, "content": text} for role, text in texts_of(line.content)],
+        "form": form.name,
+        "schema": form.schema,
+        "answer_file": str(answer_file(folder, line)),
+    }
+
+
+def example_of(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """An answer of this form in YAML, its fields explained in comments."""
+    for name, field in _resolved(schema, whole).get("properties", {}).items():
+        described = field.get("description", "")
+        field = _resolved(field, whole)
+        before = _INDENT * depth + name + ":"
+        comment = f"  # {described or field.get('description', '')}".rstrip(" #")
+        if field.get("type") == "array":
+            yield before + comment
+            values = _resolved(field.get("items", {}), whole).get("enum", ["…"])
+            rows = list(example_of(field.get("items", {}), whole, depth + 2)) or [" or ".join(map(str, values))]
+            yield _INDENT * (depth + 1) + "- " + rows[0].lstrip()
+            yield from rows[1:]
+        elif field.get("properties"):
+            yield before + comment
+            yield from example_of(field, whole, depth + 1)
+        elif field.get("type") == "string" and "enum" not in field:
+            yield f"{before} |{len(_INDENT)}{comment}"  # the number keeps the first line's own indentation
+            yield f"{_INDENT * (depth + 1)}…"
+        else:
+            yield f"{before} {' or '.join(map(str, field.get('enum', [field.get('type', '…')])))}{comment}"
+
+
+def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema that a reference of this document names; of alternatives the first."""
+    schema = next(iter(schema.get("anyOf", [])), schema)
+    reference = schema.get("$ref", "")
+    return whole.get("$defs", {}).get(reference.rpartition("/")[2], {}) if reference else schema
