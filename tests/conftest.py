@@ -22,9 +22,10 @@ LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchm
 WHOLE = {
     *("test_builds", "test_native", "test_repair", "test_stand_in", "test_docker_images", "test_builds_benchmark"),
     *("test_schedule", "test_counting", "test_sessions", "test_live", "test_busy_sandbox", "test_formats"),
-    *("test_screening_runs", "test_release_upload"),
+    *("test_screening_runs", "test_release_upload", "test_environments", "test_docker", "test_store_s3"),
+    *("test_keeping", "test_unit_tests", "test_misbehaviour", "test_probe_versions"),
 }
-"""Files of whole builds and whole sessions of timings, half a minute each and more: of the last lane, too."""
+"""Files of whole builds, searches, sessions of timings and servers, half a minute each and more: of the last lane."""
 
 LONGEST = ("test_docs_commands", "test_evaluate", "test_resume")
 """Files with the shared home that take minutes; the first of them makes it."""

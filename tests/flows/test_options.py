@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfquarry.flows.options import settings_from
+from perfquarry.data.errors import InputError
+from perfquarry.flows.options import seconds_of, settings_from
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,14 @@ def test_a_settings_file_names_sources_where_the_command_does_not(tmp_path: Path
     file.write_text('[generate]\nsource = "asv"\nthen = "replay"\n')
     assert (made := settings_from(file).generate).sources == ["asv"] and made.further == ["replay"]
     assert (made := settings_from(file, workloads="unit-test").generate).sources == ["unit-test"] and not made.further
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (" 2 D ", 172800)])
+def test_durations(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-3m", "3 weeks", "1h30m"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InputError, match="such as 90s"):
+        seconds_of(text)

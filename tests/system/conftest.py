@@ -18,6 +18,9 @@ from filelock import FileLock
 
 from perfquarry.data.demo import expected
 from perfquarry.data.home import Home
+from perfquarry.flows.options import Options
+from perfquarry.flows.pipeline import run_stages
+from perfquarry.flows.run import Run
 from perfquarry.flows.server import address
 
 QUICK = """
@@ -33,6 +36,16 @@ turn_seconds = 0.02
 most_turns = 5
 fresh_seconds = 0.005
 """
+
+
+@pytest.fixture(scope="session")
+def judged_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of the demo, mined and judged."""
+    folder = tmp_path_factory.mktemp("judged")
+    run = Run(Options(repo="demo", home=str(folder), jobs=2))
+    run_stages(run, ["mine", "judge"])
+    run.close()
+    return folder
 
 
 @pytest.fixture(scope="session")

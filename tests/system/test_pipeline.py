@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import queue
 import re
-import shutil
 import threading
 import time
 from collections import Counter
@@ -15,60 +13,32 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
 from perfquarry.data.claims import Claims
 from perfquarry.data.errors import InputError, SandboxUnavailable
-from perfquarry.data.records import Build, Change, Verdict
+from perfquarry.data.records import Build
 from perfquarry.flows import pipeline
 from perfquarry.flows.display import Lines, showing
-from perfquarry.flows.options import Options, seconds_of
 from perfquarry.flows.pipeline import go_through, run_stages, steps
-from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
 from perfquarry.flows.run import OthersWait, Run
 from perfquarry.flows.runner import ATTEMPTS, Failure
 from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.measuring import machine
 from tests.system import accepted
+from tests.system.judged_demo import run_over
 
 NAMES = tuple(stage.name for stage in STAGES)
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo, mined and judged."""
-    folder = tmp_path_factory.mktemp("waves")
-    run = Run(Options(repo="demo", home=str(folder), jobs=2))
-    run_stages(run, ["mine", "judge"])
-    run.close()
-    return folder
-
-
 @pytest.fixture
-def run(home: Path, tmp_path: Path) -> Iterator[Run]:
+def run(judged_demo: Path, tmp_path: Path) -> Iterator[Run]:
     """A run over a home of its own with these tables."""
-    made = _run(home, tmp_path)
+    made = run_over(judged_demo, tmp_path)
     yield made
     made.close()
-
-
-def _run(home: Path, folder: Path, seconds: float | None = None, tasks: int | None = None) -> Run:
-    shutil.copytree(home / "tables", folder / "tables")
-    (folder / "repositories").symlink_to(home / "repositories")
-    made = Run(Options(repo="demo", home=str(folder), jobs=2, seconds=seconds, tasks=tasks))
-    made.begin()
-    return made
-
-
-def reject(run: Run, changes: frozenset[str], reason: str = "import_failed") -> None:
-    """Writes that no side of them can be built."""
-    facts = {**run.stamp("build").fields(), "status": "rejected", "reason": reason, "seconds": 3.0}
-    run.store.append(
-        [Build(**facts, build_id=one, change_id=one, side="base", sha="0" * 40) for one in sorted(changes)]
-    )
 
 
 @dataclass
@@ -295,9 +265,9 @@ def test_an_error_or_ctrl_c_ends_what_is_at_work(run: Run, own_cores: Path, faul
 
 
 def test_when_the_time_is_over_nothing_more_is_begun(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judged_demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = _run(home, tmp_path, seconds=1e-6)
+    run = run_over(judged_demo, tmp_path, seconds=1e-6)
     line = Line(run, run.in_scope())
     with showing(Console(width=200)):
         assert run.is_over and line.go() == [] and not line.log
@@ -310,7 +280,7 @@ def test_when_the_time_is_over_nothing_more_is_begun(
 
 @pytest.mark.parametrize("outlasts", ["build", "measure"])
 def test_what_outlasts_the_time_is_ended_and_is_no_failure(
-    home: Path,
+    judged_demo: Path,
     tmp_path: Path,
     own_cores: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -319,7 +289,7 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
 ) -> None:
     monkeypatch.setattr(pipeline, "LEAST_GRACE", 0.2)
     monkeypatch.setattr(pipeline, "GRACE", 0.0)
-    run = _run(home, tmp_path, seconds=3600)
+    run = run_over(judged_demo, tmp_path, seconds=3600)
     ranked = run.in_scope()
 
     def doing(stage: str, change: str) -> None:
@@ -338,8 +308,8 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
     run.close()
 
 
-def test_a_timing_may_outlast_the_time_a_little(home: Path, tmp_path: Path, own_cores: Path) -> None:
-    run = _run(home, tmp_path, seconds=3600)
+def test_a_timing_may_outlast_the_time_a_little(judged_demo: Path, tmp_path: Path, own_cores: Path) -> None:
+    run = run_over(judged_demo, tmp_path, seconds=3600)
     ranked = run.in_scope()
 
     def doing(stage: str, change: str) -> None:
@@ -353,9 +323,9 @@ def test_a_timing_may_outlast_the_time_a_little(home: Path, tmp_path: Path, own_
 
 
 def test_it_ends_with_so_many_tasks_and_announces_each(
-    home: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
+    judged_demo: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = _run(home, tmp_path, tasks=1)
+    run = run_over(judged_demo, tmp_path, tasks=1)
 
     def decide() -> None:
         run.store.append([accepted.task(7, title="Sum [once]").model_copy(update={"repo": run.name})])
@@ -370,84 +340,3 @@ def test_it_ends_with_so_many_tasks_and_announces_each(
     assert printed.count("task      ") == 1 and "Sum [once]" in printed
     assert re.search(r"left      [12] change\(s\) tried, 1[89] to go: about .* at this pace$", printed, re.MULTILINE)
     run.close()
-
-
-def test_what_fails_makes_its_neighbours_less_promising(run: Run) -> None:
-    """In a history of 20 changes all are neighbours: the chance falls for all alike, a cost for some."""
-    ranked = run.in_scope()
-    assert promising(run, ranked) == ranked and promising(run, []) == []
-    merged = {row.change_id: row.merged_at.timestamp() for row in run.store.records(Change, run.name)}
-    at = [merged[one] for one in ranked]
-    failed = [float(time > sorted(at)[10]) for time in at]
-    chance = Neighbours(at, failed, empty=0.5)
-    assert chance.near(max(at)) > 0.7 > 0.3 > chance.near(min(at))
-
-
-def test_a_chance_is_learned_from_the_nearest_and_drawn_to_all() -> None:
-    nothing = Neighbours([], [], empty=0.5)
-    assert nothing.near(3.0) == 0.5
-    one = Neighbours([1.0], [0.0], empty=0.5)
-    assert 0.1 < one.near(1.0) < 0.5
-    times = np.arange(1000.0)
-    many = Neighbours(list(times), list((times >= 500).astype(float)), empty=0.5)
-    assert many.near(-50.0) < 0.1 and many.near(1050.0) > 0.9 and math.isclose(many.near(499.5), 0.5, abs_tol=0.1)
-
-
-@pytest.mark.parametrize("reason", ["import_failed", "needs_python_2"])
-def test_only_code_of_python_2_speaks_against_all_that_is_older(run: Run, reason: str) -> None:
-    merged = {row.change_id: row.merged_at for row in run.store.records(Change, run.name)}
-    in_time = sorted(run.in_scope(), key=lambda one: merged[one])
-    tried, older, newer = in_time[8:12], in_time[:8], in_time[12:]
-
-    def newer_ahead() -> int:
-        ranked = promising(run, older + newer)
-        return sum(ranked.index(one) < ranked.index(other) for one in newer for other in older)
-
-    before = newer_ahead()
-    reject(run, frozenset(tried), reason)
-    assert (newer_ahead() > before) == (reason == "needs_python_2")
-
-
-def test_a_yield_is_what_came_over_what_was_expected() -> None:
-    assert Yields([]).factor("title_speed") == 1.0
-    some = Yields([("title_speed", 0.9, True)] * 9 + [("caching", 0.8, False)] * 10)
-    assert some.factor("caching") < 0.3 < some.factor("never seen") < 1.0 < some.factor("title_speed")
-    once = Yields([("caching", 0.8, False)])
-    assert 0.4 < once.factor("caching") < once.factor("never seen") < 1.0, "one change proves little"
-
-
-def test_signals_that_brought_no_task_come_later(run: Run) -> None:
-    verdicts = {row.change_id: row for row in run.store.records(Verdict, run.name, **run.where("judge"))}
-    ranked = promising(run, run.in_scope())
-    led_by = {one: next((s.name for s in verdicts[one].signals if s.weight > 0), "") for one in ranked}
-    signal = led_by[ranked[0]]
-    same = [one for one in ranked if led_by[one] == signal]
-    others = [one for one in ranked if led_by[one] != signal]
-    assert len(same) > 3 and len(others) > 3
-    tried, left = same[:2], [one for one in ranked if one not in same[:2]]
-
-    def ahead() -> int:
-        order = promising(run, left)
-        return sum(order.index(one) < order.index(other) for one in same[2:] for other in others)
-
-    before = ahead()
-    rejected = accepted.task(7, accepted=False)
-    run.store.append([rejected.model_copy(update={"change_id": one, "task_id": one}) for one in tried])
-    assert ahead() < before
-
-
-def test_python_3_once_begun_does_not_end() -> None:
-    assert Python3([], []).chance(1.0) == Python3([], [1.0]).chance(0.0) == 1.0
-    learned = Python3(old=[3.0, 1.0, 2.0], built=[2.5, 5.0, 4.0])
-    assert [learned.chance(at) for at in (0.0, 1.5, 2.7, 3.1, 9.0)] == [1 / 4, 1 / 3, 2 / 3, 1.0, 1.0]
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400), (" 2 D ", 172800)])
-def test_durations(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-3m", "3 weeks", "1h30m"])
-def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(InputError, match="such as 90s"):
-        seconds_of(text)
