@@ -25,11 +25,6 @@ class SelectSettings(StageSettings):
         ge=0,
         description="As much again for each unit of the effect (log): a gain depends on how fast the machine runs.",
     )
-    loaded_occasion: float = Field(
-        default=0.15,
-        ge=0,
-        description="As much again for each unit of the effect (log) and of the core that others used meanwhile.",
-    )
     precision: float = Field(
         default=0.0125, gt=0, description="Half of the interval (log) at which a workload needs no more pairs."
     )

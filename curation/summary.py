@@ -47,7 +47,6 @@ def summarise(session: Session, settings: SelectSettings) -> SessionStatistics |
         hold=holding(shift, scale, len(logs), occasion(shift, settings)),
         margin=margin(shift, len(logs), session.aa_logs),
         alone=session.alone,
-        foreign_load=float(np.median([block.load for block in session.plain])),
     )
 
 
@@ -64,13 +63,9 @@ def spread(logs: Floats, aa_logs: Floats) -> float:
     return math.sqrt(max(own, pooled))
 
 
-def occasion(shift: float, settings: SelectSettings, load: float = 0.0) -> float:
-    """Standard deviation (log) of a look at an effect beyond the error that its pairs show.
-
-    `load` is the share of the core that others used: beside them the core has other speeds, which hit the two sides
-    differently (decision 0072).
-    """
-    return settings.occasion + (settings.relative_occasion + settings.loaded_occasion * load) * abs(shift)
+def occasion(shift: float, settings: SelectSettings) -> float:
+    """Standard deviation (log) of a look at an effect beyond the error that its pairs show."""
+    return settings.occasion + settings.relative_occasion * abs(shift)
 
 
 def lasting(statistics: SessionStatistics, settings: SelectSettings) -> tuple[float, float]:
@@ -79,7 +74,7 @@ def lasting(statistics: SessionStatistics, settings: SelectSettings) -> tuple[fl
     It is what is published, and what a second look is compared with.
     """
     shift = math.log(statistics.speedup)
-    beyond = NORMAL * occasion(shift, settings, statistics.foreign_load or 0.0)
+    beyond = NORMAL * occasion(shift, settings)
     low = math.hypot(shift - math.log(statistics.low), beyond)
     high = math.hypot(math.log(statistics.high) - shift, beyond)
     return math.exp(shift - low), math.exp(shift + high)

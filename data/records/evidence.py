@@ -28,7 +28,6 @@ class SessionStatistics(Record):
     hold: float | None = Field(default=None, description="Predicted probability that a second look shows the gain.")
     margin: float | None = Field(default=None, description="Effect over the spread of base against base.")
     alone: bool = Field(default=False, description="Measured in fresh processes, one after the other.")
-    foreign_load: float | None = Field(default=None, description="Share of the core that others used, median.")
 
 
 class Evidence(Row):

@@ -112,17 +112,6 @@ def test_what_is_published_covers_what_other_occasions_show() -> None:
     assert lasting(found, NO_OCCASION) == pytest.approx((found.low, found.high))
 
 
-def test_what_is_published_beside_others_covers_other_speeds_of_the_core() -> None:
-    found = of(pairs(math.log(2.0), 0.01))
-    alone, beside = (lasting(found.model_copy(update={"foreign_load": load}), SETTINGS) for load in (0.0, 0.5))
-    assert lasting(found.model_copy(update={"foreign_load": None}), SETTINGS) == alone, "rows of before hold no load"
-    assert beside[0] < alone[0] < found.speedup < alone[1] < beside[1]
-    half = math.log(beside[1] / beside[0]) / 2
-    assert half == pytest.approx(1.96 * (0.005 + (0.03 + 0.15 / 2) * math.log(2.0)), rel=0.05)
-    settings = SelectSettings(loaded_occasion=0.0)
-    assert lasting(found.model_copy(update={"foreign_load": 0.5}), settings) == pytest.approx(alone)
-
-
 def test_the_margin_needs_pairs_of_the_base_with_itself() -> None:
     assert margin(0.1, 9, np.array([])) is None
     assert margin(0.1, 9, np.array([0.02])) is None
