@@ -9,7 +9,7 @@ from itertools import zip_longest
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import passed_selection
 from perfquarry.curation.settings import SelectSettings
-from perfquarry.curation.summary import chosen, excluded, precise, summarise
+from perfquarry.curation.summary import chosen, excluded, precise, promising, smallest_speedup, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Keep, Progress, run_session
@@ -98,6 +98,13 @@ def settled(timings: Sequence[Timing], settings: SelectSettings, *, selecting: b
         if enough or (selecting and chosen(statistics, settings)):
             found.add(run.workload_id)
     return found
+
+
+def shows_gain(timings: Sequence[Timing], settings: SelectSettings) -> bool:
+    """Whether a session that has not come to its end shows of some workload a gain worth a task."""
+    least = smallest_speedup(settings.min_gain)
+    found = (summarise(run.sessions[-1], settings) for run in runs_of(timings))
+    return any(one is not None and promising(one, settings) and one.speedup >= least for one in found)
 
 
 def _alone(timings: Sequence[Timing]) -> Collection[str]:

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources, renewed
-from perfquarry.curation.sessions import measure
+from perfquarry.curation.sessions import measure, shows_gain
 from perfquarry.data.records import (
     Attempt,
     Build,
@@ -277,7 +277,8 @@ def _measure_one(run: Run, change_id: str) -> None:
             open_still = any(
                 row.session % rows_of_run.ROUND and row.block + 1 >= settings.measure.pairs for row in pair
             )
-            if open_still and time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited()):
+            waited_for = time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited())
+            if open_still and waited_for and not shows_gain(unfinished.rows(), settings.select):
                 raise OthersWait
 
         timings = measure(

@@ -11,7 +11,7 @@ from simulated_timings import MACHINE, STAMP, rows_of_pairs, session_rows
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import decide
-from perfquarry.curation.sessions import in_turn, measure, settled
+from perfquarry.curation.sessions import in_turn, measure, settled, shows_gain
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.data.records import Reason, Timing
 from perfquarry.harness.contracts import BuiltSide
@@ -207,6 +207,21 @@ def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
     ]
     assert settled(rows, SELECTION) == {"hopeless", "slower", "precise"}
     assert settled(rows, SELECTION, selecting=True) == {"hopeless", "slower", "precise", "clear"}
+
+
+@pytest.mark.parametrize(
+    ("logs", "seen"),
+    [
+        ([0.2, 0.21, 0.19, 0.2, 0.22, 0.18], True),
+        ([0.2, 0.21, 0.19, 0.2, 0.22], False),  # five pairs have no interval
+        ([0.02, 0.021, 0.019, 0.02, 0.022, 0.018], False),  # less than is worth a task
+        ([0.3, -0.2, 0.5, -0.1, 0.4, -0.3], False),  # noise
+        ([-0.2, -0.21, -0.19, -0.2, -0.22, -0.18], False),
+    ],
+)
+def test_a_gain_is_seen_before_a_session_ends(logs: list[float], seen: bool):
+    rows = [*rows_of_pairs("other", 1, [0.0, 0.01, -0.01, 0.02, -0.02, 0.0]), *rows_of_pairs("one", 1, logs)]
+    assert shows_gain(rows, SELECTION) == seen
 
 
 def test_each_source_and_role_gets_its_turn():

@@ -310,6 +310,7 @@ def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, m
     measure = next(stage for stage in STAGES if stage.name == "measure")
     monkeypatch.setattr(stages, "ASIDE_SECONDS", 0.0)
     monkeypatch.setattr(sessions, "settled", lambda timings, **_: set())
+    monkeypatch.setattr(stages, "shows_gain", lambda *_: False)
     for pairs in (6, 7):
         made.run.others_wait.set()
         with pytest.raises(OthersWait):
@@ -318,7 +319,9 @@ def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, m
         rows = Unfinished(kept).rows()
         assert {row.block for row in rows} == set(range(pairs)) and not made.run.column("measure")
     monkeypatch.undo()
-    made.run.others_wait.clear()
+    monkeypatch.setattr(stages, "ASIDE_SECONDS", 0.0)
+    monkeypatch.setattr(stages, "shows_gain", lambda *_: True)
+    made.run.others_wait.set()
     made.next_run("measure")
     stored = made.run.rows_of(Timing, "measure", change)
     assert stored[: len(rows)] == rows and len({(row.session, row.block) for row in stored}) >= 6
