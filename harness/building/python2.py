@@ -26,6 +26,7 @@ _CODE = re.compile(
     | `[^`]+`
     | \s<>\s
     | ^\s*def\s+\w+\((?:[^=]*,)?\s*\(\s*\w+\s*,   # def f(a, (b, c)):
+    | (?<!\w)lambda\b(?:[\w\s]*,)*\s*\(\s*\w      # lambda a, (b, c): …
     """,
     re.MULTILINE | re.VERBOSE,
 )

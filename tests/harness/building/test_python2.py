@@ -17,11 +17,13 @@ OLD = (
     'print "a"', "print a, b", "if a: print a", 'exec "a = 1" in names', "raise Error, 'text'",
     "try:\n    a\nexcept Error, error:\n    pass", "try:\n    a\nexcept (One, Other), error:\n    pass",
     "mode = 0777", "big = 10L", "name = ur'a'", "text = `a`", "a <> b", "def f(a, (b, c)):\n    pass",
+    "walk(lambda (k, v): (f(k), v), pairs)", "f(lambda a, (b, c): a)", "key = lambda(k, v): k",
 )  # fmt: skip
 NEW = (
     "def f(:", "a = (1", "return = 2", "print('a'", "for a in", "x = 1 +", "class A\n    pass", "'''print 'a'",
     "yield a b", "except Error:", "async def f():\n    a b", "a = 0.5.5", "f'{a'", "call('`a` <> 0777 10L' b c)",
     "a b  # print 'x', `y`, 0777", "def f(a, b=(1, 2):\n    pass",
+    "f(lambda a, b=(1, 2: a)", "f(lambda: (a b))", "f(lambda a: (a b))",
 )  # fmt: skip
 PYTHONS = find_interpreters()
 IDS = [str(one.version) for one in PYTHONS]
