@@ -104,11 +104,12 @@ RULES: tuple[Rule, ...] = (
         r"(?i:\b(?:needs|requires|install) cython\b)|fatal error: [\w./-]+\.(?:c|cc|cpp|cxx): No such file",
         requirements=("cython",),
     ),
+    Rule("pytest-benchmark 3.2", r"self\.pytest_warn = config\.warn", requirements=("pytest-benchmark>=3.2",)),
     Rule(
         "pytest 4",
         r"yield tests were removed in pytest 4\.0|\[pytest\] section in setup\.cfg files is no longer supported"
         r"|Fixture \"\w+\" called directly|Defining 'pytest_plugins' in a non-top-level conftest is no longer"
-        r"|no attribute 'get_marker'|usage of Module\.Function is deprecated",
+        r"|no attribute 'get_marker'|'Config' object has no attribute 'warn'|usage of Module\.Function is deprecated",
         requirements=("pytest<4",),
     ),
     Rule("pytest.config", _no_name("pytest", "config"), requirements=("pytest<5",)),

@@ -75,6 +75,7 @@ BY_HAND = {
     "numpy's aliases": "AttributeError: module 'numpy' has no attribute 'bool'.\n`np.bool` was a deprecated alias",
     "numpy 2": "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
     "Cython 3": "pkg/fast.pyx:12:18: undeclared name not builtin: long",
+    "pytest-benchmark 3.2": "INTERNALERROR>     self.pytest_warn = config.warn",
     "pytest 4": "yield tests were removed in pytest 4.0 - test_all will be ignored",
     "pytest.config": "E   AttributeError: module 'pytest' has no attribute 'config'",
     "pytest's from_parent": "Direct construction of YamlFile has been deprecated, please use YamlFile.from_parent.",
