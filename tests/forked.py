@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "scipy.stats",
     "pandas",
-    *(f"perfquarry.flows.{name}" for name in ("cli", "evaluation", "releasing", "work")),
+    "perfquarry.curation.release.gathering",
+    *(f"perfquarry.flows.{name}" for name in ("cli", "evaluation", "work")),
 )
 """Not Prefect, which reads its settings from the environment when it is imported."""
 
