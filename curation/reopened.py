@@ -11,8 +11,8 @@ from perfquarry.data.registry import names
 from perfquarry.data.store import TableStore
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.sandbox import choose_sandbox
-from perfquarry.harness.settings import BuildSettings
+from perfquarry.harness.runtime import Runtime
+from perfquarry.harness.settings import BuildSettings, SandboxSettings
 
 
 def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltSide]:
@@ -28,6 +28,6 @@ def reopen(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide, BuiltS
         raise InputError(f"the builds or the clone of {task.task_id} are not in {home.root}: curate it here first")
     repository = repository_of(home, task.repo if task.repo in names() or not task.url else task.url)
     stamp = Stamp.model_validate(builds["base"].model_dump(include=set(Stamp.model_fields)))
-    sandbox = choose_sandbox(private=(home.compiled,))
+    sandbox = Runtime(home, SandboxSettings()).sandbox
     builder = Builder(home, clone, repository, sandbox, BuildSettings(), stamp)
     return builder.reopen(list(builds.values()))
