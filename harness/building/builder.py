@@ -326,7 +326,9 @@ class Builder:
         reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
         for pending in sides:
             assert pending.environment is not None and pending.tree is not None
-            found = self._checker(pending.environment).parse(pending.tree, pending.files, reasons[pending.side])
+            found = self._checker(pending.environment).parse(
+                pending.tree, pending.files_to_parse(), reasons[pending.side]
+            )
             if found:
                 pending.reject(found)
 

@@ -48,12 +48,18 @@ class PendingSide:
 
     def packages_to_import(self) -> list[str]:
         """The packages that hold a changed file; all of the recipe's when none does."""
-        tops = set()
-        for file in map(Path, self.files):
-            for root in self.recipe.source_roots:
-                if file.is_relative_to(root) or root == ".":
-                    tops.add(file.relative_to(root).parts[0].removesuffix(".py"))
-        return [name for name in self.recipe.packages if name.partition(".")[0] in tops] or self.recipe.packages
+        holding = {name for file in self.files for name in self._packages_with(Path(file))}
+        return [name for name in self.recipe.packages if name in holding] or self.recipe.packages
+
+    def files_to_parse(self) -> list[str]:
+        """The changed files that lie in a package; all when none does. Notes and drafts beside it may be no Python."""
+        return [file for file in self.files if self._packages_with(Path(file))] or self.files
+
+    def _packages_with(self, file: Path) -> list[str]:
+        """The recipe's packages that may hold the file: those that share its first name below a source root."""
+        roots = [root for root in self.recipe.source_roots if root == "." or file.is_relative_to(root)]
+        tops = {file.relative_to(root).parts[0].removesuffix(".py") for root in roots}
+        return [name for name in self.recipe.packages if name.partition(".")[0] in tops]
 
     def built(self) -> BuiltSide:
         """The side, once it has a tree and an environment."""
