@@ -32,6 +32,9 @@ class Repository(Record):
         default_factory=list,
         description="Folders that have held the packages, relative: those a commit has go on sys.path; empty: found.",
     )
+    project_dir: str = Field(
+        default="", description="Folder with the pyproject.toml or setup.py of the package, relative; empty: found."
+    )
     test_paths: list[str] = Field(
         default_factory=list, description="Folders or globs that hold test files, relative; others are found by name."
     )
@@ -85,7 +88,10 @@ class Repository(Record):
 
     def recipe_hash(self) -> str:
         """Hash of what decides how a commit is built and tested; notes and names are not part of it."""
-        return content_id(self.model_dump(mode="json", exclude={"notes", "licence", "url", "branch", "test_command"}))
+        left_out = {"notes", "licence", "url", "branch", "test_command"}
+        if not self.project_dir:  # a later field: where it says nothing, the hash is as it was
+            left_out.add("project_dir")
+        return content_id(self.model_dump(mode="json", exclude=left_out))
 
 
 def names() -> list[str]:

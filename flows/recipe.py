@@ -46,6 +46,7 @@ def text_of(repository: Repository, found: Recipe, sha: str) -> str:
     values: dict[str, Value] = {  # the fields that a recipe is likely to need, in the order of the file
         "packages": found.packages,
         "source_dirs": found.source_roots,
+        "project_dir": repository.project_dir,
         "python": found.requires_python or "",
         "requirements": [line for line in found.requirements if line != "pytest"],
         "build": found.build,

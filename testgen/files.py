@@ -7,8 +7,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from perfquarry.harness.metadata.layout import read_layout
-from perfquarry.harness.metadata.package import read_metadata
+from perfquarry.harness.metadata.project import read_project
 from perfquarry.testgen.pytest_config import is_test_path, python_files
 
 _AROUND = frozenset(
@@ -49,7 +48,7 @@ _LARGEST = 2 * 1024 * 1024
 def source_files(tree: Path) -> Iterator[str]:
     """Relative paths of Python, Cython, C and C++ files of the package, in order."""
     patterns = python_files(tree)
-    own = {name.partition(".")[0] for name in read_layout(tree, read_metadata(tree)).packages}
+    own = {name.partition(".")[0] for name in read_project(tree).layout.packages}
     for path in files_below(tree, _AROUND - own):
         around = path in ("setup.py", "conftest.py") or is_test_path(path, patterns)
         if path.endswith(_ENDINGS) and not around and is_readable(tree / path):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from packaging.utils import canonicalize_name
 
@@ -15,16 +14,15 @@ from perfquarry.harness.metadata.package import Metadata
 DEPTH = 4
 """Folders below the top that are looked at."""
 _ROOTS = (".", "src", "lib", "python")
-_MODULES = (".py", ".pyx")
-METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
-"""Files that the metadata is read from."""
+MODULES = (".py", ".pyx")
+"""Endings of modules."""
 _NOT_PACKAGES = """
     asv_bench bench benchmark benchmarks bin bootstrap build build_tools ci conda conf conftest contrib demo demos dev
     dist do doc doc-src docs documentation dodo example examples ez_setup fabfile hubconf maint make manage news
     notebooks noxfile packaging pavement profiling release requirements runtests samples scripts setup site src tasks
     test testing tests testsuite tools toxfile tutorials unittests util utils versioneer website
 """
-_TOOLS = frozenset(_NOT_PACKAGES.split())
+TOOLS = frozenset(_NOT_PACKAGES.split())
 """Names at the top of a tree, or of a folder of packages, that are tools unless the metadata says otherwise."""
 _SUBPACKAGES = ("doc", "docs", "documentation")
 
@@ -42,10 +40,10 @@ class Layout:
     places: tuple[str, ...] = ()
     """Paths of the packages' folders and modules, and of packages within that have a name of documentation."""
 
-
-def read_layout(tree: Path, metadata: Metadata, packages: Sequence[str] = (), roots: Sequence[str] = ()) -> Layout:
-    """The layout of a checked-out tree; see `layout_of`."""
-    return layout_of(_python_files(tree), metadata, packages, roots)
+    def below(self, folder: str) -> Layout:
+        """The same of a tree in which this one is a folder."""
+        roots, places = ((_clean(f"{folder}/{one}") for one in of) for of in (self.roots, self.places))
+        return replace(self, roots=tuple(roots), places=tuple(places))
 
 
 def layout_of(
@@ -77,7 +75,7 @@ class _Shelf:
     """Which packages and modules the files of a tree make."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self.files = {path for path in paths if path.endswith(_MODULES) and path.count("/") <= DEPTH}
+        self.files = {path for path in paths if path.endswith(MODULES) and path.count("/") <= DEPTH}
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -94,7 +92,7 @@ class _Shelf:
 
     def is_package(self, path: str) -> bool:
         """Whether a folder has an `__init__`."""
-        return any(f"{path}/__init__{ending}" in self.files for ending in _MODULES)
+        return any(f"{path}/__init__{ending}" in self.files for ending in MODULES)
 
     def is_namespace(self, path: str) -> bool:
         """Whether a folder has modules, but no `__init__`."""
@@ -102,7 +100,7 @@ class _Shelf:
 
     def is_module(self, path: str) -> bool:
         """Whether a path without its ending is a module."""
-        return any(path + ending in self.files for ending in _MODULES)
+        return any(path + ending in self.files for ending in MODULES)
 
     def modules(self, root: str) -> Iterator[str]:
         """Names of the modules of a folder."""
@@ -117,7 +115,7 @@ class _Shelf:
                 within = (one for one in self._folders if one.startswith(f"{path}/") and self.is_package(one))
                 yield from sorted(one for one in within if PurePosixPath(one).name in _SUBPACKAGES)
             else:
-                yield from (path + ending for ending in _MODULES if path + ending in self.files)
+                yield from (path + ending for ending in MODULES if path + ending in self.files)
             elsewhere = (_join(other, name) for other in _ROOTS if other != root)
             yield from (one for one in elsewhere if not self.has_folder(one))
 
@@ -135,7 +133,7 @@ def _declared(shelf: _Shelf, folders: Sequence[str], metadata: Metadata) -> list
     found = found or _by_names(shelf, folders, metadata.packages)
     own = [one for one in found if _is_own(one[1], metadata.name)]
     # lists that say nothing of names, such as those of find_packages, hold tests and tools, too
-    return [one for one in found if one in own or one[1].partition(".")[0] not in _TOOLS]
+    return [one for one in found if one in own or one[1].partition(".")[0] not in TOOLS]
 
 
 def _is_bare(shelf: _Shelf, path: PurePosixPath) -> bool:
@@ -166,10 +164,10 @@ def _called_like(shelf: _Shelf, folders: Sequence[str], distribution: str | None
         return []
     wanted = canonicalize_name(distribution)
     bare = wanted.removeprefix("python-").removeprefix("py-").removesuffix("-python").removesuffix("-py")
-    deeper = sorted(one for one in shelf.inside(".") if one not in _TOOLS and not one.startswith("."))
+    deeper = sorted(one for one in shelf.inside(".") if one not in TOOLS and not one.startswith("."))
     for name in dict.fromkeys([wanted, bare, wanted.removeprefix("py")]):
         # at the top, a folder with the name of a tool may be that tool
-        for root in sorted([*folders, *deeper], key=lambda root: root == "." and name in _TOOLS):
+        for root in sorted([*folders, *deeper], key=lambda root: root == "." and name in TOOLS):
             if (module := _in_folder(shelf, root, name)) is not None:
                 return [(root, module)]
     for separator in (".", "-"):
@@ -213,7 +211,7 @@ def _below_namespaces(shelf: _Shelf, root: str) -> Iterator[str]:
 
 def _may_be(name: str) -> bool:
     """Whether a name may be that of a package and is not a tool's or a test's."""
-    return name.isidentifier() and name not in _TOOLS and not name.startswith("test_") and not name.endswith("_test")
+    return name.isidentifier() and name not in TOOLS and not name.startswith("test_") and not name.endswith("_test")
 
 
 def _join(root: str, name: str) -> str:
@@ -227,16 +225,3 @@ def _clean(folder: str) -> str:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0] or "."
-
-
-def _python_files(tree: Path) -> Iterator[str]:
-    """Paths of Python files of a tree, at most `DEPTH` folders deep, without hidden and virtual folders."""
-    for folder, folders, names in os.walk(tree):
-        inside = PurePosixPath(Path(folder).relative_to(tree).as_posix())
-        deep = len(inside.parts) >= DEPTH
-        folders[:] = [
-            name
-            for name in sorted(folders)
-            if not deep and not name.startswith(".") and not Path(folder, name, "pyvenv.cfg").exists()
-        ]
-        yield from (str(inside / name) for name in names if name.endswith(_MODULES))

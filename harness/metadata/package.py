@@ -46,11 +46,6 @@ class Metadata:
     notes: list[str] = field(default_factory=list)
 
 
-def read_metadata(tree: Path) -> Metadata:
-    """Reads the files of a tree, as `metadata_of` does."""
-    return metadata_of(lambda name: read_text(tree / name))
-
-
 def metadata_of(texts: Texts) -> Metadata:
     """What the files say; what cannot be read is left out and noted.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -15,8 +17,8 @@ from perfquarry.data.records import Amendment, Record
 from perfquarry.data.registry import Repository
 from perfquarry.harness.metadata.ci import read_ci, read_conda
 from perfquarry.harness.metadata.installed_files import installed_commands
-from perfquarry.harness.metadata.layout import read_layout
-from perfquarry.harness.metadata.package import Metadata, read_metadata, read_text
+from perfquarry.harness.metadata.package import Metadata, read_text
+from perfquarry.harness.metadata.project import read_project
 from perfquarry.harness.metadata.test_requirements import (
     declared_needs,
     requirement_lines,
@@ -81,21 +83,24 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     Requirement lines that are no PEP 508 requirement, name the package itself, or point to
     an address or path instead of the index, are ignored with a note.
     """
-    metadata = read_metadata(tree)
+    project = read_project(tree, repository)
+    metadata, layout, top = project.metadata, project.layout, tree / project.folder
     ci, conda = read_ci(tree), read_conda(tree)
+    ci = replace(ci, files=[name.removeprefix(f"{project.folder}/") for name in ci.files])
     notes = [*metadata.notes, *ci.notes, *conda.notes]
+    if project.folder != ".":
+        notes.append(f"the project lies in {project.folder}")
     absent = absent_submodules(tree)
     if absent:
         advice = "in a source on this machine, run: git submodule update --init --recursive"
         notes.append(f"submodules that are missing in the clone: {', '.join(absent)} ({advice})")
     fits = _fits(repository, metadata)
-    build = repository.build if fits else _build_commands(tree, metadata, notes)
-    layout = read_layout(tree, metadata, repository.packages, repository.source_dirs)
-    runtime = _runtime(tree, metadata, notes)
+    build = repository.build if fits else _below(project.folder, _build_commands(top, metadata, notes))
+    runtime = _runtime(top, metadata, notes)
     runtime = runtime + (repository.requirements if fits or not repository.build else [])
     if build and not fits:
         runtime += _for_building(metadata, build)
-    tests = repository.test_requirements or testing_needs(tree, metadata, ci)
+    tests = repository.test_requirements or testing_needs(top, metadata, ci)
     written = [command for command in installed_commands(tree, metadata, layout) if command not in build]
     tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
@@ -112,11 +117,19 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         test_variables=repository.environment,
         test_arguments=repository.test_arguments,
         test_paths=repository.test_paths,
-        tested=tested_pythons(tree, metadata, ci, conda),
-        declared=_clean(declared_needs(tree, metadata, ci, conda), own, []),
+        tested=tested_pythons(top, metadata, ci, conda),
+        declared=_clean(declared_needs(top, metadata, ci, conda), own, []),
         system_packages=ci.system_packages,
         notes=notes,
     )
+
+
+def _below(folder: str, commands: Sequence[str]) -> list[str]:
+    """The commands run in a folder of the tree; what they install goes where it does at the tree's top."""
+    if folder == ".":
+        return list(commands)
+    site = "/".join([".."] * len(PurePosixPath(folder).parts) + [SITE])
+    return [f"cd {shlex.quote(folder)} && {command.replace(SITE, site)}" for command in commands]
 
 
 def _fits(repository: Repository, metadata: Metadata) -> bool:

@@ -156,6 +156,22 @@ LAYOUTS = {
         "tests/test_it.py",
     ),
     "documentation within": Layout("lib/docs/core.py", ["lib"], ".", {**_project("lib"), "lib/__init__.py": ""}),
+    "one of several languages": Layout(
+        "python/src/lib/core.py", ["lib"], "python/src",
+        {f"python/{name}": text for name, text in _project("lib", "hatchling.build").items()}
+        | {"pyproject.toml": "[tool.ruff]\nline-length = 100\n"},
+        "python/tests/test_core.py",
+    ),
+    "one of several projects": Layout(
+        "libs/lib/lib/core.py", ["lib"], "libs/lib",
+        {"libs/lib/setup.py": SETUP.format("name='lib'"), "libs/other/setup.py": SETUP.format("name='other'"),
+         "libs/other/other/__init__.py": "", "libs/lib/lib/more.py": ""},
+        "libs/lib/tests/test_core.py",
+    ),
+    "a project among the examples": Layout(
+        "lib/core.py", ["lib"], ".", {f"lib/{name}.py": "" for name in "abcdefg"}
+        | {"examples/small/setup.py": SETUP.format("name='small'"), "examples/small/small.py": ""},
+    ),
     "no metadata at all": Layout("lib/core.py", ["lib"], ".", {}),
 }  # fmt: skip
 

@@ -290,6 +290,28 @@ def test_the_registry_says_it_better(recipe: Any) -> None:
     assert made.build == []
 
 
+def test_a_project_below_the_top_is_built_and_tested_there(recipe: Any) -> None:
+    files = {
+        "native/pyproject.toml": "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n"
+        "[project]\nname = 'lib'\ndependencies = ['six']\noptional-dependencies.test = ['pytest-asyncio']\n",
+        "native/lib/__init__.py": "",
+        "native/lib/core.py": "",
+        "other/setup.py": "setup(name='other', install_requires=['attrs'])",
+        "other/other.py": "",
+        ".github/workflows/tests.yml": "jobs: {a: {steps: [{run: pip install -r native/ci.txt}]}}",
+        "native/ci.txt": "mock\n",
+    }
+    made = recipe(files)
+    assert (made.packages, made.source_roots) == (["lib"], ["native"])
+    assert "six" in made.requirements and "attrs" not in made.requirements
+    assert made.test_requirements == ["pytest-asyncio"] and "mock" in made.declared
+    (command,) = made.build
+    assert command.startswith("cd native && ") and " --target ../.perfquarry-site " in command
+    named = recipe(files, project_dir="other")
+    assert (named.packages, named.source_roots, named.build) == (["other"], ["other"], [])
+    assert "attrs" in named.requirements
+
+
 def test_an_empty_tree_has_a_recipe(recipe: Any) -> None:
     assert recipe({}) == Recipe(requirements=["pytest"], source_roots=["."])
 
