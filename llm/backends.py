@@ -17,7 +17,8 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Record, content_id
 from perfquarry.llm.pace import Pace
 from perfquarry.llm.reply_store import ReplyStore
-from perfquarry.llm.request import Got, Provider, Reply, Request
+from perfquarry.llm.request import Got, Reply, Request
+from perfquarry.llm.sdk import SdkProvider
 from perfquarry.llm.tokens import about_tokens
 
 BATCH_REQUESTS = 10_000
@@ -30,7 +31,7 @@ class Live:
 
     caches = True
 
-    def __init__(self, provider: Provider, pace: Pace) -> None:
+    def __init__(self, provider: SdkProvider, pace: Pace) -> None:
         self._provider, self._pace = provider, pace
         self.name, self.where = provider.name, provider.where
 
@@ -87,7 +88,7 @@ class Batch:
 
     caches = True
 
-    def __init__(self, provider: Provider, home: Home, poll_seconds: float) -> None:
+    def __init__(self, provider: SdkProvider, home: Home, poll_seconds: float) -> None:
         self._provider, self._poll = provider, poll_seconds
         self.name, self.where = provider.name, provider.where
         scope = content_id(self.name, self.where)

@@ -133,26 +133,6 @@ class Answer(Generic[T]):
     """Nothing was called."""
 
 
-class Provider(Protocol):
-    """A provider's format and its two ways of calling."""
-
-    name: str
-    where: str
-    """Address of the server; replies of different servers are kept apart."""
-
-    def close(self) -> None:
-        """Closes the connections."""
-
-    def send(self, request: Request[Any]) -> Reply:
-        """Asks. Raises ModelFailed when the server fails for longer than retries last or refuses us."""
-
-    def submit(self, requests: Sequence[Request[Any]]) -> str:
-        """Begins a batch; returns its id. Raises ModelFailed."""
-
-    def results(self, batch: str) -> dict[str, Reply | str] | None:
-        """Replies of a batch, or why there is none, by custom_id; None while it works. Raises ModelFailed."""
-
-
 class Backend(Protocol):
     """A way to get replies: calls, batches, exchanged files, cassettes."""
 

@@ -39,6 +39,7 @@ class SdkProvider(ABC):
 
     name: str
     where: str
+    """Address of the server; replies of different servers are kept apart."""
     droppable: Mapping[str, tuple[str, ...]]
     """Parameters that can be done without, and words of a refusal that name them."""
     unsupported: frozenset[str] = frozenset()
@@ -62,6 +63,14 @@ class SdkProvider(ABC):
     @abstractmethod
     def _post(self, body: dict[str, Any]) -> str:
         """Sends a body; returns that of the response."""
+
+    @abstractmethod
+    def submit(self, requests: Sequence[Request[Any]]) -> str:
+        """Begins a batch; returns its id. Raises ModelFailed."""
+
+    @abstractmethod
+    def results(self, batch: str) -> dict[str, Reply | str] | None:
+        """Replies of a batch, or why there is none, by custom_id; None while it works. Raises ModelFailed."""
 
     @abstractmethod
     def close(self) -> None:
