@@ -8,6 +8,7 @@ so it errs only where a preprocessor or template breaks the indentation.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from perfquarry.miners.scopes.scope import MODULE, Scope, Span
 
@@ -29,60 +30,56 @@ _RESTART = re.compile(r"(?:@|(?:async|def|class|cp?def)\s)")
 _TOKEN = re.compile(r"\"[^\"]*\"|'[^']*'|\w+|[^\s\w]", re.S)
 
 
+@dataclass
+class _Block:
+    """The module, a function or a class, decorators included."""
+
+    name: str
+    indent: int
+    first: int
+    last: int
+    own: list[str] = field(default_factory=list)
+    """Its statements but those of blocks inside it, as tokens."""
+
+
 def scopes_of_indented(source: bytes) -> list[Scope]:
     """The module's and every function's and class's own lines, in order of their first line."""
-    text = "\n" + source.decode("utf-8", "backslashreplace").replace("\r\n", "\n").replace("\t", " " * 8)
-    names = [MODULE]
-    own: list[list[str]] = [[]]
-    open_blocks: list[tuple[int, int]] = [(-1, 0)]  # indentation, index into names
-    decorators: list[str] = []
-    for shown, masked, _ in _logical_lines(text):
-        indent = len(masked) - len(masked.lstrip(" "))
-        statement = masked.strip()
-        while indent <= open_blocks[-1][0]:
-            open_blocks.pop()
-        found = _BLOCK.match(statement)
-        if statement.startswith("@"):
-            decorators.append(shown)
-            continue
-        if found:
-            outer = names[open_blocks[-1][1]]
-            name = found.group(1) or found.group(2)
-            open_blocks.append((indent, len(names)))
-            names.append(name if outer == MODULE else f"{outer}.{name}")
-            own.append([])
-        # Relative to its block: a statement moved out of a loop has other code, a block moved whole has not.
-        own[open_blocks[-1][1]] += [*decorators, f"{indent - open_blocks[-1][0]} {shown}"]
-        decorators = []
-    return [Scope(name, "\n".join(lines)) for name, lines in zip(names, own, strict=True)]
+    return [Scope(block.name, "\n".join(block.own)) for block in _blocks(source)]
 
 
 def spans_of_indented(source: bytes) -> list[Span]:
     """First and last line of every function and class, decorators included, in order of their first line."""
+    return [Span(block.name, block.first, block.last) for block in _blocks(source)[1:]]
+
+
+def _blocks(source: bytes) -> list[_Block]:
+    """The module, then all others in order of their first line."""
     text = "\n" + source.decode("utf-8", "backslashreplace").replace("\r\n", "\n").replace("\t", " " * 8)
-    spans: list[Span] = []
-    open_blocks: list[tuple[int, int]] = []  # indentation, index into spans
-    decorated: int | None = None
-    line = end = place = 0
-    for _, masked, start in _logical_lines(text):
+    module = _Block(MODULE, -1, 1, 0)
+    found, around = [module], [module]
+    decorators: list[str] = []
+    decorated = line = place = 0
+    for shown, masked, start in _logical_lines(text):
         line, place = line + text.count("\n", place, start), start
-        indent, statement = len(masked) - len(masked.lstrip(" ")), masked.strip()
-        while open_blocks and indent <= open_blocks[-1][0]:
-            at = open_blocks.pop()[1]
-            spans[at] = spans[at]._replace(last=end)
         end = line + masked.rstrip("\n").count("\n")
+        indent, statement = len(masked) - len(masked.lstrip(" ")), masked.strip()
+        while indent <= around[-1].indent:
+            around.pop()
+        for block in around:
+            block.last = end
         if statement.startswith("@"):
+            decorators.append(shown)
             decorated = decorated or line
             continue
-        if found := _BLOCK.match(statement):
-            name = found.group(1) or found.group(2)
-            outer = f"{spans[open_blocks[-1][1]].name}." if open_blocks else ""
-            open_blocks.append((indent, len(spans)))
-            spans.append(Span(outer + name, decorated or line, line))
-        decorated = None
-    for _, at in open_blocks:
-        spans[at] = spans[at]._replace(last=end)
-    return spans
+        if begun := _BLOCK.match(statement):
+            outer = "" if around[-1] is module else f"{around[-1].name}."
+            block = _Block(f"{outer}{begun.group(1) or begun.group(2)}", indent, decorated or line, end)
+            found.append(block)
+            around.append(block)
+        # Relative to its block: a statement moved out of a loop has other code, a block moved whole has not.
+        around[-1].own += [*decorators, f"{indent - around[-1].indent} {shown}"]
+        decorators, decorated = [], 0
+    return found
 
 
 def _logical_lines(text: str) -> list[tuple[str, str, int]]:
