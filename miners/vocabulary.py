@@ -37,12 +37,6 @@ class Vocabulary(NamedTuple):
     """Of changed source files, with single spaces."""
 
 
-class _Words(NamedTuple):
-    identifiers: set[str]
-    literals: set[str]
-    lines: set[str]
-
-
 def only_at_head(clone: Path, change: Change) -> Vocabulary:
     """What the source files of the head say and nothing of the base does, its tests and documentation included.
 
@@ -50,7 +44,7 @@ def only_at_head(clone: Path, change: Change) -> Vocabulary:
         GitFailed: base or head cannot be read.
     """
     paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
-    before, after = _Words(set(), set(), set()), _Words(set(), set(), set())
+    before, after = ((set[str](), set[str](), set[str]()) for _ in ("base", "head"))
     for file in sides(clone, change, paths) if paths else ():
         for words, content in ((before, file.base), (after, file.head)):
             if content and len(content) <= _LARGEST:
