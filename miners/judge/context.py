@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -28,8 +28,8 @@ _WHOLE_PATCH = 1024 * 1024
 """Bytes of a patch that is read again from the clone because the table has only its beginning."""
 _MESSAGE, _DIFF, _CALLS = 0.15, 0.5, 0.1
 """Most of the tokens that message, diff and calls may take; what they leave goes to the functions."""
-_PULL, _ISSUES, _REMARKS, _RESULTS, _NOTES = 0.1, 0.1, 0.06, 0.03, 0.03
-"""The same of what was said of the change."""
+_SAID = {"pull": 0.1, "issues": 0.1, "remarks": 0.06, "results": 0.03, "notes": 0.03}
+"""The same of what was said of the change, by its names in `Discussion`."""
 _NAMES = 5
 """Changed functions whose calls are looked for."""
 _CALLS_OF_NAME = 3
@@ -53,34 +53,8 @@ class Context:
     files: int
     pull: int | None
     issues: list[int]
-    said: Said | None = None
-
-
-@dataclass(frozen=True)
-class Said:
-    """What was said of the change outside of the repository; texts of strangers, too, each cut to its share."""
-
-    pull: str
-    issues: str
-    remarks: str
-    results: str
-    notes: str
-
-    @classmethod
-    def within(cls, discussion: Discussion, tokens: int) -> Said:
-        """What fits."""
-        return cls(
-            pull=fit(discussion.pull, int(_PULL * tokens)),
-            issues=fit(discussion.issues, int(_ISSUES * tokens)),
-            remarks=fit(discussion.remarks, int(_REMARKS * tokens)),
-            results=fit(discussion.results, int(_RESULTS * tokens)),
-            notes=fit(discussion.notes, int(_NOTES * tokens)),
-        )
-
-    @property
-    def tokens(self) -> int:
-        """How many it takes, about."""
-        return sum(map(about_tokens, (self.pull, self.issues, self.remarks, self.results, self.notes)))
+    said: Mapping[str, str]
+    """What was said of the change outside of the repository, by the names of `_SAID`; empty where nothing is known."""
 
 
 class _Function(NamedTuple):
@@ -106,8 +80,9 @@ def context_of(clone: Path | None, change: Change, tokens: int, discussion: Disc
     functions = _functions(clone, change, hunks) if clone else []
     lines = _calls(clone, change.head_sha, functions) if clone else []
     calls = fit([Piece(line, -at, "") for at, line in enumerate(lines)], int(_CALLS * tokens))
-    said = Said.within(discussion, tokens) if discussion else None
-    left = tokens - sum(map(about_tokens, (message, diff, calls))) - (said.tokens if said else 0)
+    parts = {name: getattr(discussion, name) for name in _SAID} if discussion else {}
+    said = {name: fit(pieces, int(_SAID[name] * tokens)) for name, pieces in parts.items()}
+    left = tokens - sum(map(about_tokens, (message, diff, calls, *said.values())))
     shown = [one.piece for one in functions if one.piece.text]
     code = fit(shown, max(0, left))
     return Context(message, diff, code, calls, len(change.files), change.pull_number, change.issues[:10], said)
