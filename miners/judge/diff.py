@@ -30,9 +30,9 @@ class Hunk:
 
     python: bool
     """Comments and docstrings are Python's: Cython, too."""
-    native: bool = False
+    native: bool
     """Anything but plain Python."""
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[tuple[str, str]]
     """(sign, text); the sign is ' ', '-' or '+'."""
     removed: list[str] = field(default_factory=list)
     """Removed code: neither comment nor docstring nor blank, inline comments cut, indentation kept."""
@@ -66,7 +66,7 @@ def _meaning(hunk: Hunk, lines: list[str]) -> list[str] | str:
 
 def parse(patch: str) -> JudgedDiff:
     """Reads the first `READ_LIMIT` characters of a unified diff; linear in their number, never raises."""
-    hunks = list(_hunks(patch[:READ_LIMIT]))
+    hunks = [_hunk(header, lines) for header, lines in split(patch[:READ_LIMIT])]
     for hunk in hunks:
         _sort_lines(hunk)
     removed = Counter(line.strip() for h in hunks for line in h.removed)
@@ -81,23 +81,27 @@ def parse(patch: str) -> JudgedDiff:
     )
 
 
-def _hunks(patch: str) -> Iterator[Hunk]:
-    python, native, hunk = True, False, None
+def split(patch: str) -> Iterator[tuple[str, list[str]]]:
+    """The 'diff --git' line of its file, empty where there is none, and the lines of each hunk from its '@@' on."""
+    header = ""
+    lines: list[str] = []
     for line in patch.split("\n"):
+        if line.startswith(("diff --git ", "@@ ")):
+            if lines:
+                yield header, lines
+            lines = []
         if line.startswith("diff --git "):
-            if hunk is not None:
-                yield hunk
-            hunk = None
-            ending = line[line.rfind(".") :].strip('" ')
-            python, native = ending in _HASH_COMMENT, ending not in (".py", ".pyi")
-        elif line.startswith("@@ "):
-            if hunk is not None:
-                yield hunk
-            hunk = Hunk(python, native)
-        elif hunk is not None and line[:1] in (" ", "-", "+"):
-            hunk.lines.append((line[0], line[1 : LINE_LIMIT + 1]))
-    if hunk is not None:
-        yield hunk
+            header = line
+        elif line.startswith("@@ ") or (lines and line[:1] in (" ", "-", "+", "\\")):
+            lines.append(line)
+    if lines:
+        yield header, lines
+
+
+def _hunk(header: str, lines: list[str]) -> Hunk:
+    ending = header[header.rfind(".") :].strip('" ') if header else ".py"
+    shown = [(line[0], line[1 : LINE_LIMIT + 1]) for line in lines[1:] if line[0] != "\\"]
+    return Hunk(ending in _HASH_COMMENT, ending not in (".py", ".pyi"), shown)
 
 
 def _sort_lines(hunk: Hunk) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfquarry.miners.judge import code
-from perfquarry.miners.judge.diff import parse
+from perfquarry.miners.judge.diff import parse, split
 from perfquarry.miners.judge.heuristic import weights
 
 _RANGE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
@@ -32,10 +31,11 @@ class PatchHunk:
 
 def hunks_of(patch: str) -> list[PatchHunk]:
     """The hunks of a unified diff, in its order."""
-    return [_hunk(path, header, lines) for path, header, lines in _split(patch)]
+    return [_hunk(header, lines) for header, lines in split(patch)]
 
 
-def _hunk(path: str, header: str, lines: list[str]) -> PatchHunk:
+def _hunk(header: str, lines: list[str]) -> PatchHunk:
+    path = header.rpartition(" b/")[2]
     found = _RANGE.match(lines[0])
     first, count = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
     body = "\n".join(lines)
@@ -49,20 +49,3 @@ def _relevance(patch: str) -> float:
     by_signal = weights().by_signal
     forms = sum(max(by_signal.get(finding.name, 0.0), 0.0) * finding.value for finding in code.find(diff))
     return forms + _SIZE * math.log1p(lines)
-
-
-def _split(patch: str) -> Iterator[tuple[str, str, list[str]]]:
-    """(path, the file's 'diff --git' line, lines) of each hunk."""
-    path = header = ""
-    lines: list[str] = []
-    for line in patch.split("\n"):
-        if line.startswith(("diff --git ", "@@ ")):
-            if lines:
-                yield path, header, lines
-            lines = []
-        if line.startswith("diff --git "):
-            path, header = line.rpartition(" b/")[2], line
-        elif line.startswith("@@ ") or (lines and line[:1] in (" ", "-", "+", "\\")):
-            lines.append(line)
-    if lines:
-        yield path, header, lines
