@@ -18,7 +18,7 @@ from math import prod
 from pathlib import Path, PurePosixPath
 
 from perfquarry.testgen.calls.facts import Facts
-from perfquarry.testgen.calls.modules import Node
+from perfquarry.testgen.calls.modules import Modules, Node
 from perfquarry.testgen.calls.python import python_facts
 from perfquarry.testgen.files import is_readable
 from perfquarry.testgen.imports import ByContent, imports_of, parse
@@ -69,9 +69,12 @@ class Suite:
         return {path: python_facts(text) for path, text in self.texts.items()}
 
     @cached_property
-    def modules(self) -> dict[str, str]:
-        """Dotted name of each path, the package's own included."""
-        return {path: self._dotted(path) for path in self.texts}
+    def modules(self) -> Modules:
+        """Where its names lead; its folders are packages, with and without `__init__`."""
+        inside = PurePosixPath(self.folder)
+        folders = {parent for path in self.texts for parent in PurePosixPath(path).parents}
+        packages = {f"{one}/__init__.py": Facts() for one in folders if one.is_relative_to(inside)}
+        return Modules(packages | self.facts, (), {})
 
     def benchmarks(self) -> list[Benchmark]:
         """All benchmarks that take times, in the order of their files."""
@@ -79,7 +82,7 @@ class Suite:
 
     def needed_by(self, module: str) -> dict[str, tuple[str, str]]:
         """Modules of the suite that one needs, each with its path relative to the tree, and its text."""
-        paths = {name: path for path, name in self.modules.items()}
+        paths = {self.modules.dotted[path]: path for path in self.texts}
         needed: dict[str, tuple[str, str]] = {}
         waiting = [module]
         while waiting:
@@ -93,13 +96,9 @@ class Suite:
                     waiting += self._imported(path, text)
         return needed
 
-    def _dotted(self, path: str) -> str:
-        inner = path.removeprefix(f"{self.folder}/").removesuffix(".py").removesuffix("__init__").rstrip("/")
-        return ".".join([self.package, *(inner.split("/") if inner else [])])
-
     def _imported(self, path: str, text: bytes) -> Iterator[str]:
         """Dotted names of this suite that a module may import."""
-        here = self._dotted(path).split(".")
+        here = self.modules.dotted[path].split(".")
         package = here if path.endswith("__init__.py") else here[:-1]
         for found in imports_of(text):
             base = package[: len(package) - found.level + 1] if found.level else []
@@ -118,7 +117,7 @@ class Suite:
                 yield from self._of_class(path, name)
 
     def _of_class(self, path: str, owner: str) -> Iterator[Benchmark]:
-        lineage = self._lineage(Node(path, owner))
+        lineage = self.modules.lineage(Node(path, owner))
         seen: set[str] = set()
         for one in lineage:
             prefix = f"{one.name}."
@@ -136,7 +135,7 @@ class Suite:
         fixed = number[0].value if number and isinstance(number[0], ast.Constant) else 0
         lengths = _lengths(*params) if params else ()
         return Benchmark(
-            self.modules[path],
+            self.modules.dotted[path],
             owner,
             name,
             found.name,
@@ -151,32 +150,6 @@ class Suite:
             values = _attributes(self.texts[scope.path])
             if name in values.get(scope.name, {}):
                 return values[scope.name][name], values.get("", {})
-        return None
-
-    def _lineage(self, found: Node) -> list[Node]:
-        """A class and those of the suite it inherits from, nearest first."""
-        lineage = [found]
-        for one in lineage:  # grows while it is walked
-            definition = self.facts[one.path].definitions.get(one.name)
-            for base in definition.bases if definition else ():
-                parent = self._class(one.path, base)
-                if parent and parent not in lineage:
-                    lineage.append(parent)
-        return lineage
-
-    def _class(self, path: str, reference: str) -> Node | None:
-        """The suite's class that a name in a file stands for."""
-        facts = self.facts[path]
-        root, _, name = reference.partition(".")
-        if not name and root in facts.definitions:
-            return Node(path, root)
-        bound = facts.imports.get(root)
-        name = name or (bound.original if bound and bound.original else root)
-        paths = {module: one for one, module in self.modules.items()}
-        for module in self._imported(path, self.texts[path]):
-            there = paths.get(module)
-            if there and there != path and name in self.facts[there].definitions:
-                return Node(there, name)
         return None
 
 
