@@ -11,11 +11,11 @@ from pathlib import Path
 from perfquarry.data.git import LARGEST_COMPARED, Git, git_of
 from perfquarry.data.records import Change, ChangeKind, Reason, Stamp, change_id_of
 from perfquarry.miners.diff import Diff, read_names, read_patch, text
-from perfquarry.miners.passes import read_commits
+from perfquarry.miners.passes import contents_read, read_commits
 from perfquarry.miners.references import issue_numbers, pull_number, squash_number
 from perfquarry.miners.revisions import RevisionRange, select
 from perfquarry.miners.settings import MineSettings
-from perfquarry.miners.stream import DIFF_OPTIONS, SUBMODULE, RawCommit
+from perfquarry.miners.stream import DIFF_OPTIONS, RawCommit
 
 _FEW = 64
 """Below that many commits a second git process costs more than it saves."""
@@ -153,11 +153,9 @@ def _real_parents(git: Git, sha: str) -> list[str]:
 
 def _has_huge_text(git: Git, commit: RawCommit) -> bool:
     """Whether git took a file for binary only because it is too large to be compared."""
-    ids = {blob.decode() for entry in commit.entries for blob in (entry.old_id, entry.new_id) if blob.strip(b"0")}
-    links = {entry.new_id.decode() for entry in commit.entries if entry.new_mode == SUBMODULE}
-    links |= {entry.old_id.decode() for entry in commit.entries if entry.old_mode == SUBMODULE}
+    ids = sorted(blob.decode() for blob in contents_read(commit))
     doing = f"reading the sizes of the files of commit {commit.sha}"
-    answer = git.output("cat-file", "--batch-check", doing=doing, lines=sorted(ids - links))
+    answer = git.output("cat-file", "--batch-check", doing=doing, lines=ids)
     sizes = [line.split() for line in answer.splitlines()]
     large = [name.decode() for name, _, size in sizes if int(size) > LARGEST_COMPARED]
     return any(b"\0" not in _beginning(git, blob) for blob in large)

@@ -65,8 +65,8 @@ def _read_some(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]
 def _read_window(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit]:
     named = _names(git, shas)
     absent = _absent(git, named.values())
-    bad = {sha for sha, commit in named.items() if commit.incomplete or not absent.isdisjoint(_contents(commit))}
-    whole = _surviving(git, [sha for sha in shas if sha not in bad], limit)
+    bad = {sha for sha, commit in named.items() if commit.incomplete or not absent.isdisjoint(contents_read(commit))}
+    whole = _surviving(git, PATCHES, [sha for sha in shas if sha not in bad], limit)
     for sha in shas:
         commit = None if sha in bad else next(whole)
         if commit is None:
@@ -75,17 +75,17 @@ def _read_window(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommi
         yield commit
 
 
-def _surviving(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit | None]:
-    """Patches of commits that should be readable; None for those at which git dies all the same."""
+def _surviving(git: Git, arguments: Sequence[str], shas: Sequence[str], limit: int) -> Iterator[RawCommit | None]:
+    """Commits that should be readable so; None for those at which git dies all the same."""
     done = 0
     while done < len(shas):
         before = done
-        for commit in LogReader(git, PATCHES, shas[done:], limit):
+        for commit in LogReader(git, arguments, shas[done:], limit):
             done += 1
             yield commit
         if done == before:
             # Git may have died here or, before it wrote the end of this one, at the next.
-            alone = list(LogReader(git, PATCHES, [shas[done]], limit))
+            alone = list(LogReader(git, arguments, [shas[done]], limit))
             yield alone[0] if alone else None
             done += 1
 
@@ -93,28 +93,21 @@ def _surviving(git: Git, shas: Sequence[str], limit: int) -> Iterator[RawCommit 
 def _names(git: Git, shas: Sequence[str]) -> dict[str, RawCommit]:
     """Headers and raw entries by id; without entries and incomplete where a tree cannot be read."""
     named: dict[str, RawCommit] = {}
-    done = 0
-    while done < len(shas):
-        before = done
-        for commit in LogReader(git, NAMES, shas[done:], 1):
-            named[commit.sha] = commit
-            done += 1
-        if done == before:
-            sha = shas[done]
-            alone = LogReader(git, NAMES, [sha], 1)
-            found = list(alone) or list(LogReader(git, HEADERS, [sha], 1))
-            if not found:
+    for sha, commit in zip(shas, _surviving(git, NAMES, shas, 1), strict=True):
+        if commit is None:
+            reader = LogReader(git, HEADERS, [sha], 1)
+            commit = next(iter(list(reader)), None)
+            if commit is None:
                 raise GitFailed(
-                    f"reading commit {sha} of {git.folder}: {alone.failed or 'no answer'}; "
+                    f"reading commit {sha} of {git.folder}: {reader.failed or 'no answer'}; "
                     "delete the clone and run again to clone it again"
                 )
-            named[sha] = found[0]
-            named[sha].incomplete = bool(alone.failed)
-            done += 1
+            commit.incomplete = True
+        named[sha] = commit
     return named
 
 
-def _contents(commit: RawCommit) -> set[bytes]:
+def contents_read(commit: RawCommit) -> set[bytes]:
     """Ids of the blobs git reads for the patch (for mere moves, too), not of submodules."""
     before = {entry.old_id for entry in commit.entries if entry.old_mode not in _NO_BLOB}
     return before | {entry.new_id for entry in commit.entries if entry.new_mode not in _NO_BLOB}
@@ -122,7 +115,7 @@ def _contents(commit: RawCommit) -> set[bytes]:
 
 def _absent(git: Git, commits: Iterable[RawCommit]) -> set[bytes]:
     """Those of the blobs the commits need that are not in the clone."""
-    wanted = {blob for commit in commits for blob in _contents(commit)}
+    wanted = {blob for commit in commits for blob in contents_read(commit)}
     doing = f"looking for missing objects in {git.folder}"
     lines = sorted(blob.decode() for blob in wanted)
     answer = git.output("cat-file", "--batch-check", "--buffer", doing=doing, lines=lines)
