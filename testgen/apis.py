@@ -125,7 +125,7 @@ def _api(name: str, node: Node, distance: int, way: Sequence[Node], documents: D
 
 def _is_inherited(name: str, node: Node, graph: CallGraph) -> bool:
     *owners, last = node.name.split(".")
-    if not owners or graph.definition(node) is None:
+    if not owners or graph.modules.definition(node) is None:
         return False
     given = name.split(".")
     return (given[-1] if last in CONSTRUCTORS else given[-2]) != owners[-1]

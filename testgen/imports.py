@@ -42,28 +42,42 @@ class Import:
     """Pairs (name, name it is bound to); the name '*' for all."""
 
 
-class ByContent(Generic[T]):
-    """Results of a function of a file's content, the most recently used ones; shared by threads."""
+class Recent(Generic[T]):
+    """The most recently used results by key, each made once; shared by threads."""
 
-    def __init__(self, function: Callable[[bytes], T], size: int) -> None:
-        self._function = function
+    def __init__(self, size: int) -> None:
         self._size = size
         self._known: OrderedDict[bytes, T] = OrderedDict()
+        self._turns: dict[bytes, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, content: bytes) -> T:
-        """The function's result; computed outside the lock, so at worst twice."""
-        key = hashlib.blake2b(content, digest_size=16).digest()
+    def get(self, key: bytes, make: Callable[[], T]) -> T:
+        """The kept result, or what `make` gives; who asks for the same meanwhile waits for it."""
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-        result = self._function(content)
-        with self._lock:
-            self._known[key] = result
-            while len(self._known) > self._size:
-                self._known.popitem(last=False)
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:
+            with self._lock:
+                if key in self._known:
+                    self._known.move_to_end(key)
+                    return self._known[key]
+            result = make()
+            with self._lock:
+                self._known[key] = result
+                while len(self._known) > self._size:
+                    self._turns.pop(self._known.popitem(last=False)[0], None)
         return result
+
+
+class ByContent(Recent[T]):
+    """Results of a function of a file's content."""
+
+    def __init__(self, function: Callable[[bytes], T], size: int) -> None:
+        super().__init__(size)
+        self._function = function
+
+    def __call__(self, content: bytes) -> T:
+        """The function's result."""
+        return self.get(hashlib.blake2b(content, digest_size=16).digest(), lambda: self._function(content))
 
 
 def parse(content: bytes | str) -> ast.Module | None:

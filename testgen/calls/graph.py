@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from perfquarry.testgen.calls.modules import Modules, Node, Value
 from perfquarry.testgen.calls.native import native_facts
 from perfquarry.testgen.calls.python import python_facts
 from perfquarry.testgen.files import source_files
+from perfquarry.testgen.imports import Recent
 
 CERTAIN, LIKELY, UNLIKELY = 1, 2, 4
 """Lengths of an edge: a resolved reference; a method known by its name only, or perhaps overridden; an entry of
@@ -26,7 +26,6 @@ CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 _OF_BUILTINS = frozenset(
     name for kind in (str, bytes, list, dict, set, int, float, complex, object) for name in dir(kind)
 )
-_KEPT = 4
 _NATIVE = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".c.src", ".h.src", ".inc.src", ".cpp.src")
 
 
@@ -38,11 +37,6 @@ class CallGraph:
     natives: Natives
     callers: dict[Node, dict[Node, int]]
     """Length of each edge (`CERTAIN`, `LIKELY`, `UNLIKELY`)."""
-
-    def definition(self, node: Node) -> Definition | None:
-        """Of Python and Cython nodes."""
-        facts = self.modules.facts.get(node.path)
-        return facts.definitions.get(node.name) if facts else None
 
     def uses_of(self, facts: Mapping[str, Facts]) -> dict[Node, dict[Node, int]]:
         """What the definitions of further files, such as benchmarks, use of this tree and of each other."""
@@ -70,25 +64,10 @@ def call_graph(tree: Path, source_roots: Sequence[str] = ()) -> CallGraph:
     digest = hashlib.blake2b(repr(source_roots).encode(), digest_size=16)
     for path, content in contents.items():
         digest.update(f"{path}\0{len(content)}\0".encode() + content)
-    with _LOCK:
-        kept = _KEPT_LOCKS.setdefault(digest.digest(), threading.Lock())
-    with kept:  # two changes at one tree: the second waits for the first
-        with _LOCK:
-            graph = _GRAPHS.get(digest.digest())
-            if graph is not None:
-                _GRAPHS.move_to_end(digest.digest())
-                return graph
-        graph = _build(contents, tuple(source_roots))
-        with _LOCK:
-            _GRAPHS[digest.digest()] = graph
-            while len(_GRAPHS) > _KEPT:
-                _KEPT_LOCKS.pop(_GRAPHS.popitem(last=False)[0], None)
-        return graph
+    return _GRAPHS.get(digest.digest(), lambda: _build(contents, tuple(source_roots)))
 
 
-_LOCK = threading.Lock()
-_GRAPHS: OrderedDict[bytes, CallGraph] = OrderedDict()
-_KEPT_LOCKS: dict[bytes, threading.Lock] = {}
+_GRAPHS = Recent[CallGraph](4)
 
 
 def _build(contents: dict[str, bytes], source_roots: tuple[str, ...]) -> CallGraph:
@@ -169,8 +148,7 @@ class _Edges:
                 value = self._modules.resolve(path, owner, prefix)
 
     def _defined(self, node: Node, called: bool) -> Iterator[tuple[Node, int]]:
-        facts = self._modules.facts.get(node.path)
-        definition = facts.definitions.get(node.name) if facts else None
+        definition = self._modules.definition(node)
         if definition is None or definition.kind != "class":
             yield node, CERTAIN
         elif called:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from perfquarry.testgen.calls.facts import SELF, SUPER, UNKNOWN, Bound, Facts, bare
+from perfquarry.testgen.calls.facts import SELF, SUPER, UNKNOWN, Bound, Definition, Facts, bare
 
 _DEPTH = 12
 """Steps from alias to alias followed."""
@@ -91,6 +91,11 @@ class Modules:
                     for base in self.lineage(Node(path, definition.name))[1:]:
                         found.setdefault(base, []).append(Node(path, definition.name))
         return found
+
+    def definition(self, node: Node) -> Definition | None:
+        """What is known of a definition; None for those of C, and for names that only stand for others."""
+        facts = self.facts.get(node.path)
+        return facts.definitions.get(node.name) if facts else None
 
     def find(self, name: str) -> Value | None:
         """What a dotted name leads to from outside: 'numpy.linalg.norm'."""
@@ -197,7 +202,7 @@ class Modules:
         if owner not in self._lineages:
             self._lineages[owner] = (owner,)
             found = [owner]
-            definition = self.facts[owner.path].definitions.get(owner.name) if owner.path in self.facts else None
+            definition = self.definition(owner)
             for base in definition.bases if definition else ():
                 value = self.resolve(owner.path, owner.name.rpartition(".")[0], base)
                 if value and value.kind == "definition" and value.path in self.facts:
@@ -237,9 +242,7 @@ class Modules:
 
     def _called(self, value: Value) -> Value | None:
         """What calling something gives: an object of the class; of a function, what it is annotated to return."""
-        if value.kind != "definition" or value.path not in self.facts:
-            return None
-        definition = self.facts[value.path].definitions.get(value.name)
+        definition = self.definition(value.node) if value.kind == "definition" else None
         if definition is None:
             return None
         if definition.kind == "class":

@@ -48,7 +48,7 @@ class PublicNames:
             return [name for name in [natives.public[node]] if _is_public(name)]
         if node in natives.registered:
             return self._best(node, natives.registered[node])
-        definition = self._graph.definition(node)
+        definition = self._modules.definition(node)
         owner, _, last = node.name.rpartition(".")
         if definition is None or not definition.visible or (definition.kind == "variable" and last.isupper()):
             return []
