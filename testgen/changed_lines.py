@@ -93,15 +93,22 @@ def named_functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     """Functions and methods with their qualified names within the file; nested functions belong to theirs."""
 
     def walk(body: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, Function]]:
-        for node in body:
+        for node in definitions_in(body):
             if isinstance(node, Function):
                 yield prefix + node.name, node
-            elif isinstance(node, ast.ClassDef):
+            else:
                 yield from walk(node.body, f"{prefix}{node.name}.")
-            elif not isinstance(node, ast.expr):  # definitions under if and try
-                yield from walk(ast.iter_child_nodes(node), prefix)
 
     return walk(tree.body, "")
+
+
+def definitions_in(body: Iterable[ast.AST]) -> Iterator[Function | ast.ClassDef]:
+    """Functions and classes directly in a body, those under if and try included."""
+    for node in body:
+        if isinstance(node, Function | ast.ClassDef):
+            yield node
+        elif not isinstance(node, ast.expr):
+            yield from definitions_in(ast.iter_child_nodes(node))
 
 
 def functions_around(source: bytes, lines: Container[int]) -> set[str]:
@@ -138,7 +145,7 @@ def _functions(tree: ast.Module) -> list[Function]:
 def _body_spans(function: Function) -> Iterator[frozenset[int]]:
     """Lines of each statement of a function; of compound ones the header; without docstrings and inner bodies."""
     for node in (inner for statement in function.body for inner in ast.walk(statement)):
-        runs = isinstance(node, ast.stmt) and not _is_text(node) and not isinstance(node, Function | ast.ClassDef)
+        runs = isinstance(node, ast.stmt) and not is_text(node) and not isinstance(node, Function | ast.ClassDef)
         if runs or isinstance(node, ast.ExceptHandler | ast.match_case):
             yield _lines_of(node)
 
@@ -151,7 +158,8 @@ def _lines_of(node: ast.AST) -> frozenset[int]:
     return frozenset(range(first, max(first, min(inner) - 1 if inner else last) + 1))
 
 
-def _is_text(node: ast.stmt) -> bool:
+def is_text(node: ast.stmt) -> bool:
+    """Whether it is a docstring, or another literal that stands alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -173,7 +181,7 @@ def _changed_bindings(tree: ast.Module, changed: set[int]) -> tuple[set[str], se
                 if owner:
                     classes.add(owner)
                 else:
-                    names.update(_bound(child))
+                    names.update(name for name, _ in bindings(child))
 
     visit(tree, "")
     return names, classes
@@ -185,8 +193,13 @@ def _range(node: ast.stmt | ast.expr) -> range:
     return range(first, (node.end_lineno or node.lineno) + 1)
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """Names that a statement binds."""
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    aliases = [node for node in ast.walk(statement) if isinstance(node, ast.alias)]
-    return names | {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+def bindings(node: ast.stmt) -> list[tuple[str, ast.AST]]:
+    """Names that a statement binds, each with what binds it: of an import, only its own part."""
+    if isinstance(node, Function | ast.ClassDef):
+        return [(node.name, node)]
+    if isinstance(node, ast.ImportFrom):
+        parts = [(alias, ast.ImportFrom(node.module, [alias], node.level)) for alias in node.names]
+        return [(alias.asname or alias.name, part) for alias, part in parts]
+    stores = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    aliases = [part for part in ast.walk(node) if isinstance(part, ast.alias)]
+    return [(name, node) for name in [*stores, *((alias.asname or alias.name).split(".")[0] for alias in aliases)]]

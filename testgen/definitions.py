@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perfquarry.testgen.changed_lines import Function
+from perfquarry.testgen.changed_lines import Function, bindings
 from perfquarry.testgen.imports import ByContent, parse
 
 # Syntax that calls a method without naming it: what SortedList.__contains__ is to `x in items`.
@@ -79,7 +79,7 @@ class Definitions:
     """What one test file defines at its top level, by name."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._top = {name: part for node in tree.body for name, part in _bindings(node)}
+        self._top = {name: part for node in tree.body for name, part in bindings(node)}
         self._autouse = [node for node in tree.body if isinstance(node, Function) and _is_autouse(node)]
 
     def fingerprint(self, scopes: tuple[str, ...]) -> str | None:
@@ -115,7 +115,7 @@ class Definitions:
             if not isinstance(owner, ast.ClassDef):
                 return [], []
             classes.append(owner)
-            scope = {bound: part for node in owner.body for bound, part in _bindings(node)}
+            scope = {bound: part for node in owner.body for bound, part in bindings(node)}
         if classes:
             return classes, self._members(classes[-1], {scopes[-1]})
         function = self._top.get(scopes[-1])
@@ -158,18 +158,6 @@ def _definitions(content: bytes) -> Definitions | None:
 
 definitions_of = ByContent(_definitions, 200)
 """The definitions of a test file's content; None where it does not parse."""
-
-
-def _bindings(node: ast.stmt) -> list[tuple[str, ast.AST]]:
-    """Names that a statement binds, each with what binds it: of an import, only its own part."""
-    if isinstance(node, Function | ast.ClassDef):
-        return [(node.name, node)]
-    if isinstance(node, ast.ImportFrom):
-        parts = [(alias, ast.ImportFrom(node.module, [alias], node.level)) for alias in node.names]
-        return [(alias.asname or alias.name, part) for alias, part in parts]
-    stores = [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
-    aliases = [part for part in ast.walk(node) if isinstance(part, ast.alias)]
-    return [(name, node) for name in [*stores, *((alias.asname or alias.name).split(".")[0] for alias in aliases)]]
 
 
 def _used(nodes: Iterable[ast.AST]) -> set[str]:

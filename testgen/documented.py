@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfquarry.testgen.files import is_readable
+from perfquarry.testgen.files import files_below, is_readable
 
 _FOLDERS = ("doc", "docs", "documentation")
 _ENDINGS = (".rst", ".md", ".txt")
@@ -64,14 +63,11 @@ def documented(tree: Path) -> Documented:
 
 def _documents(tree: Path) -> Iterator[Path]:
     for top in _FOLDERS:
-        if (tree / top).is_symlink():
-            continue
-        for folder, folders, files in os.walk(tree / top):
-            folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-            for name in sorted(files):
-                path = Path(folder, name)
-                if name.endswith(_ENDINGS) and is_readable(path):
-                    yield path
+        for name in files_below(tree / top, ()) if not (tree / top).is_symlink() else ():
+            path = tree / top / name
+            aside = any(part.startswith("_") for part in name.split("/")[:-1])
+            if name.endswith(_ENDINGS) and not aside and is_readable(path):
+                yield path
 
 
 def _read(text: str, names: set[str], modules: set[str]) -> None:

@@ -6,12 +6,13 @@ import ast
 from pathlib import Path
 
 from perfquarry.data.records import Change
-from perfquarry.testgen.changed_lines import Function, named_functions
+from perfquarry.testgen.changed_lines import Function, is_text, named_functions
 from perfquarry.testgen.imports import parse
 from perfquarry.testgen.traced import content_of, path_at
 
 _EXPECTED = ast.Name("expected value", ast.Load())
 _LONGEST = 80
+_COMPUTED = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Await, ast.comprehension)
 
 
 def edited_expectations(change: Change, base: Path, head: Path) -> list[str]:
@@ -49,7 +50,7 @@ def _tests(content: bytes) -> dict[str, tuple[str, list[str]]]:
 
 def _split(function: Function) -> tuple[str, list[str]]:
     taker = _Taker()
-    body = [taker.visit(node) for node in function.body if not _is_docstring(node)]
+    body = [taker.visit(node) for node in function.body if not is_text(node)]
     return "\n".join(ast.dump(node) for node in body), taker.taken
 
 
@@ -83,12 +84,4 @@ class _Taker(ast.NodeTransformer):
 
 
 def _is_literal(node: ast.expr) -> bool:
-    return not any(_computes(part) for part in ast.walk(node))
-
-
-def _computes(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Await | ast.comprehension)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not any(isinstance(part, _COMPUTED) for part in ast.walk(node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -10,12 +11,14 @@ from perfquarry.data.records import LATE, Reason, Source, Workload
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.harness.probing.recording import Recorded
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.replay.classes import unchanged
+from perfquarry.testgen.changed_lines import definitions_in
+from perfquarry.testgen.imports import parse
 from perfquarry.testgen.replay.expressions import Unwritable, Way
 from perfquarry.testgen.replay.recordings import Recordings, record
 from perfquarry.testgen.replay.texts import Replay, has_own_outcome
 from perfquarry.testgen.replay.variants import choose, run_scripts
 from perfquarry.testgen.scripts import Script
+from perfquarry.testgen.traced import content_of, is_python_source, path_at
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
 
 MAX_ROWS = 30
@@ -152,8 +155,31 @@ def _text(case: Case, replay: Replay, known: dict[str, str]) -> dict[str, str]:
     Raises:
         Unwritable: it cannot be made in this way.
     """
-    changed = [name for _, name in replay.classes() if not unchanged(case, name)]
+    changed = [name for _, name in replay.classes() if not _is_unchanged(case, name)]
     if changed:
         raise Unwritable(f"the change may alter the attributes of {changed[0]}")
     text = replay.script(replay.calls[0].digest if has_own_outcome(replay.calls[0]) else "")
     return {} if text in known.values() else {replay.name: text}
+
+
+def _is_unchanged(case: Case, name: str) -> bool:
+    """Whether no changed file defines a class of this qualified name otherwise than before.
+
+    Setting attributes directly is sound only then: who changes a class may change what its
+    attributes mean.
+    """
+    for file in filter(is_python_source, case.change.files):
+        before = _definitions(content_of(case.base.tree, path_at(file, "base")), name)
+        if before != _definitions(content_of(case.head.tree, path_at(file, "head")), name):
+            return False
+    return True
+
+
+def _definitions(content: bytes, name: str) -> list[str]:
+    """What a file defines under a class's qualified name."""
+    tree = parse(content)
+    nodes: list[ast.AST] = [tree] if tree else []
+    for part in name.split("."):
+        inner = [child for node in nodes for child in definitions_in(ast.iter_child_nodes(node))]
+        nodes = [child for child in inner if child.name == part]
+    return [ast.dump(node) for node in nodes]
