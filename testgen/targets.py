@@ -7,8 +7,23 @@ while the test runs, intersected with those that the test itself calls by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from perfquarry.harness.contracts import ProbeItem
+from perfquarry.testgen.definitions import definitions_of
+from perfquarry.testgen.pytest_config import is_test_path, python_files
 
 _CONSTRUCTORS = ("__init__", "__new__", "__call__", "__post_init__")
+
+
+def targets_of(item: ProbeItem, content: bytes, scopes: tuple[str, ...], tree: Path) -> list[str]:
+    """Realistic targets of a workload that was profiled in a tree: a function of a file with this content."""
+    definitions = definitions_of(content)
+    if definitions is None:
+        return []
+    patterns = python_files(tree)
+    called = definitions.called_names(scopes)
+    return realistic_targets(item.functions, item.callers, called, lambda path: is_test_path(path, patterns))
 
 
 def realistic_targets(

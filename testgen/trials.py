@@ -17,11 +17,9 @@ from perfquarry.data.records import Hit, Reason, Side, Workload, node_of, worklo
 from perfquarry.harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
 from perfquarry.testgen.caching import dear_start, first_call, lost_hits, only_first_hits
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.definitions import definitions_of
-from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
-from perfquarry.testgen.targets import realistic_targets
+from perfquarry.testgen.targets import targets_of
 from perfquarry.testgen.traced import SIDES, has_native_source, lines_of
 
 LATER_CALLS = 2
@@ -133,7 +131,8 @@ class _Attempt:
             self._trace_lines()
             self._repeat()
             self._refuse_cached()
-            self._calls = self._realistic()
+            item, _ = self._run("base", "profile", 1)
+            self._calls = targets_of(item, self._script.code.encode(), ("experiment",), self._case.base.tree)
         except _Rejected as rejected:
             reason, detail = rejected.reason, rejected.detail
         return Trial(self._script, reason, detail, self._hits, self._seconds, self._calls)
@@ -234,13 +233,6 @@ class _Attempt:
                 f"at the {side}, the first call takes {first:.3g} s and later ones {later:.3g} s, which is not so on "
                 f"the other side; {lost} changed lines are executed by the first call only",
             )
-
-    def _realistic(self) -> list[str]:
-        item, _ = self._run("base", "profile", 1)
-        definitions = definitions_of(self._script.code.encode())
-        called = definitions.called_names(("experiment",)) if definitions else set()
-        patterns = python_files(self._case.base.tree)
-        return realistic_targets(item.functions, item.callers, called, lambda path: is_test_path(path, patterns))
 
     def _run(
         self,

@@ -27,14 +27,13 @@ from perfquarry.testgen.candidates import (
     without_twins,
 )
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.definitions import NodeId, definitions_of
+from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.executing import Executing
 from perfquarry.testgen.needs import NEEDS
-from perfquarry.testgen.pytest_config import is_test_path, python_files
 from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.settings import GenerateSettings
-from perfquarry.testgen.targets import realistic_targets
+from perfquarry.testgen.targets import targets_of
 from perfquarry.testgen.traced import candidate_files, content_of, has_native_source
 
 SOURCE: Final = "unit-test"
@@ -164,14 +163,9 @@ def _start_checks(runner: Runner, side: Side, candidates: Sequence[Candidate]) -
 
 def _calls(candidate: Candidate, tree: Path) -> list[str]:
     """Realistic targets of one test."""
-    place, item = NodeId.parse(candidate.node), candidate.profile
-    definitions = definitions_of(content_of(tree, place.path))
-    if item is None or definitions is None:
-        return []
-    patterns = python_files(tree)
-    return realistic_targets(
-        item.functions, item.callers, definitions.called_names(place.scopes), lambda path: is_test_path(path, patterns)
-    )
+    place = NodeId.parse(candidate.node)
+    content = content_of(tree, place.path)
+    return targets_of(candidate.profile, content, place.scopes, tree) if candidate.profile else []
 
 
 class _Rows:
