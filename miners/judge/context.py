@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,9 @@ from perfquarry.miners.blobs import sides
 from perfquarry.miners.diff import text
 from perfquarry.miners.functions import touched
 from perfquarry.miners.history import crawl
-from perfquarry.miners.judge.hunks import PatchHunk, hunks_of
+from perfquarry.miners.judge.code import find as find_forms
+from perfquarry.miners.judge.diff import parse, split
+from perfquarry.miners.judge.heuristic import weights
 from perfquarry.miners.pulls.discussion import Discussion
 from perfquarry.miners.roles import language_of, role_of
 from perfquarry.miners.scopes import MODULE, Span, spans
@@ -35,6 +38,9 @@ _NAMES = 5
 _CALLS_OF_NAME = 3
 _LINE = 200
 """Characters of a line of code around a call."""
+_RANGE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_SIZE = 0.1
+"""Relevance of the logarithm of a hunk's lines of code: between hunks without any form of rewriting."""
 _SHORTEST = 3
 """Shorter names stand everywhere."""
 _SEARCHED = ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.c", "*.h", "*.cc", "*.cpp", "*.hpp")
@@ -57,6 +63,20 @@ class Context:
     """What was said of the change outside of the repository, by the names of `_SAID`; empty where nothing is known."""
 
 
+@dataclass(frozen=True)
+class PatchHunk:
+    """One hunk that makes sense alone."""
+
+    path: str
+    text: str
+    """From its '@@' on, under a line that names the file."""
+    first: int
+    last: int
+    """Its lines at the head, counted from 1; `last` is below `first` where it leaves none."""
+    relevance: float
+    """0: no code but comments, docstrings and white space."""
+
+
 class _Function(NamedTuple):
     piece: Piece
     path: str
@@ -73,7 +93,8 @@ def context_of(clone: Path | None, change: Change, tokens: int, discussion: Disc
     """What fits into `tokens`; the diff alone without a clone, or as far as objects are missing in the clone."""
     change = _whole(clone, change)
     hunks = hunks_of(change.patch)
-    message = fit([Piece(part, -at, "") for at, part in enumerate(_paragraphs(change.message))], int(_MESSAGE * tokens))
+    paragraphs = re.split(r"\n(?=[ \t]*\n)", change.message.strip())  # the first ones say most
+    message = fit([Piece(part, -at, "") for at, part in enumerate(paragraphs)], int(_MESSAGE * tokens))
     diff = fit([Piece(hunk.text, hunk.relevance, hunk.path) for hunk in hunks], int(_DIFF * tokens))
     if change.patch_truncated:
         diff += f"\n[of a diff of {change.patch_bytes} bytes only the beginning was read]"
@@ -88,11 +109,6 @@ def context_of(clone: Path | None, change: Change, tokens: int, discussion: Disc
     return Context(message, diff, code, calls, len(change.files), change.pull_number, change.issues[:10], said)
 
 
-def _paragraphs(message: str) -> list[str]:
-    """The message in parts of which each makes sense alone; the first ones say most."""
-    return re.split(r"\n(?=[ \t]*\n)", message.strip())
-
-
 def _whole(clone: Path | None, change: Change) -> Change:
     """The change with its source diff whole also where the table has only its beginning."""
     if not change.patch_truncated or clone is None:
@@ -103,6 +119,28 @@ def _whole(clone: Path | None, change: Change) -> Change:
     except (GitFailed, InputError):  # objects are missing
         return change
     return found if found.patch else change
+
+
+def hunks_of(patch: str) -> list[PatchHunk]:
+    """The hunks of a unified diff, in its order."""
+    return [_hunk(header, lines) for header, lines in split(patch)]
+
+
+def _hunk(header: str, lines: list[str]) -> PatchHunk:
+    path = header.rpartition(" b/")[2]
+    found = _RANGE.match(lines[0])
+    first, count = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+    body = "\n".join(lines)
+    return PatchHunk(path, f"--- {path}\n{body}", first, first + count - 1, _relevance(f"{header}\n{body}\n"))
+
+
+def _relevance(patch: str) -> float:
+    """The heuristic's weights of the forms of rewriting in it, and a little for its size."""
+    diff = parse(patch)
+    lines = sum(len(hunk.removed) + len(hunk.added) for hunk in diff.hunks)
+    by_signal = weights().by_signal
+    forms = sum(max(by_signal.get(finding.name, 0.0), 0.0) * finding.value for finding in find_forms(diff))
+    return forms + _SIZE * math.log1p(lines)
 
 
 def _functions(clone: Path, change: Change, hunks: Sequence[PatchHunk]) -> list[_Function]:

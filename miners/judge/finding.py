@@ -14,8 +14,8 @@ class JudgeFinding(NamedTuple):
     evidence: str
 
 
-def quote(text: str, at: int, width: int = 80) -> str:
-    """The line around a position, at most `width` characters."""
-    start = max(text.rfind("\n", 0, at) + 1, at - width // 2)
-    line = text[start : start + width].partition("\n")[0]
+def quote(text: str, at: int) -> str:
+    """The line around a position, at most 80 characters."""
+    start = max(text.rfind("\n", 0, at) + 1, at - 40)
+    line = text[start : start + 80].partition("\n")[0]
     return line.strip()

@@ -15,7 +15,8 @@ from perfquarry.data.records import Change, QuotedResult, Reason, Signal, Stamp,
 from perfquarry.miners.judge import code, rules, shape, words
 from perfquarry.miners.judge.diff import JudgedDiff, parse
 from perfquarry.miners.judge.finding import JudgeFinding
-from perfquarry.miners.judge.meaning import MEANING
+from perfquarry.miners.judge.forms import PYTHON
+from perfquarry.miners.judge.native import NATIVE
 from perfquarry.miners.pulls.results import gains
 from perfquarry.miners.settings import JudgeSettings
 
@@ -24,6 +25,52 @@ WEIGHTS = Path(__file__).with_name("weights.json")
 _SHOWN = 0.05
 """Signals that move the log-odds by less are left out of the verdict."""
 _MOST = 16
+MEANING: dict[str, str] = {form.name: form.says for form in PYTHON + NATIVE} | {
+    "title_speed": "the title speaks of speed",
+    "body_speed": "the message speaks of speed",
+    "comment_speed": "added comments speak of speed",
+    "title_saving": "the title speaks of saved work",
+    "body_saving": "the message speaks of saved work",
+    "title_hint": "the title has words that often go with savings",
+    "measured": "the message gives measurements",
+    "perf_prefix": "the title is marked as performance",
+    "slowdown": "the title says that it becomes slower",
+    "speed_elsewhere": "the speed is that of tests, builds or documents",
+    "sync": "a branch is only brought up to date",
+    "title_fix": "the title speaks of a fix",
+    "title_chore": "the title speaks of upkeep",
+    "title_feature": "the title speaks of something new",
+    "source_files": "many source files",
+    "lines": "many lines",
+    "tiny": "only a few lines",
+    "balance": "about as many lines added as deleted",
+    "functions": "functions touched",
+    "benchmark_files": "benchmarks are touched",
+    "release_notes": "the release notes are touched",
+    "tests_added": "tests are added",
+    "docs_changed": "documents are changed",
+    "new_source_file": "a source file is new",
+    "build_files": "build files are touched",
+    "merge": "a merge",
+    "compiled_source": "compiled code is touched",
+    "new_public_names": "new public names",
+    "new_definitions": "new definitions",
+    "new_errors": "new errors, warnings or checks",
+    "type_hints": "type hints",
+    "imports": "more imports",
+    "strings": "more text output or version checks",
+    "only_additions": "nothing is removed",
+    "only_deletions": "nothing is added",
+    "out_of_loop": "work is moved out of a loop",
+    "computed_once": "an expression is computed once",
+    "module_constant": "something is computed once, at import",
+    "lazy_import": "an import is delayed",
+    "loop_removed": "fewer loops",
+    "early_exit": "an early exit",
+    "fewer_calls": "fewer calls",
+    "fast_name": "names speak of a faster way",
+}
+"""What each signal means, for people: the words of `Verdict.why`."""
 
 
 class Weights(NamedTuple):

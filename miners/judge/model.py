@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.records import MEANING, Change, Reason, Signal, Stamp, Verdict
@@ -32,8 +32,9 @@ def _prompt(version: str) -> Prompt:
     return Prompt(PROMPTS, "judge", version)
 
 
-class Question(NamedTuple):
-    """A change that a model is asked about."""
+@dataclass
+class Question:
+    """A change that a model is asked about, and its answers so far."""
 
     change: Change
     before: Verdict
@@ -42,10 +43,22 @@ class Question(NamedTuple):
     """The first vote's."""
     diff: str
     """As the model is shown it."""
+    by_number: dict[int, Answer[Opinion]] = field(default_factory=dict)
+    """The answers by the number of their vote."""
 
     def vote(self, number: int) -> Request[Opinion]:
         """The request of the n-th vote, counted from 1."""
         return replace(self.request, seed=number)
+
+    @property
+    def answers(self) -> list[Answer[Opinion]]:
+        """In the order of the votes, not of their coming."""
+        return [self.by_number[number] for number in sorted(self.by_number)]
+
+    @property
+    def votes(self) -> list[Vote]:
+        """The answers that can be read."""
+        return [Vote.of(answer.value, self.diff) for answer in self.answers if answer.value is not None]
 
 
 @dataclass(frozen=True)
@@ -91,23 +104,6 @@ class Questions:
 
 
 @dataclass
-class _Asked:
-    """A question and its answers so far."""
-
-    question: Question
-    by_number: dict[int, Answer[Opinion]] = field(default_factory=dict)
-
-    @property
-    def answers(self) -> list[Answer[Opinion]]:
-        """In the order of the votes, not of their coming."""
-        return [self.by_number[number] for number in sorted(self.by_number)]
-
-    @property
-    def votes(self) -> list[Vote]:
-        return [Vote.of(answer.value, self.question.diff) for answer in self.answers if answer.value is not None]
-
-
-@dataclass
 class ModelJudge:
     """Judges by a model, and by hard rules (and, as a cascade, by the heuristic) where no question is needed."""
 
@@ -145,10 +141,9 @@ class ModelJudge:
             yield from self._ask([self.questions.about(*pair) for pair in waiting[start : start + step]])
 
     def _ask(self, questions: Sequence[Question]) -> Iterator[Verdict]:
-        asked = [_Asked(question) for question in questions]
-        unsure: list[_Asked] = []
+        unsure: list[Question] = []
         awaited: list[AnswersAwaited] = []
-        for one in self._answered(asked, [1] * len(asked), awaited):
+        for one in self._answered(questions, [1] * len(questions), awaited):
             if self._needs_more(one):
                 unsure.append(one)
             else:
@@ -162,10 +157,10 @@ class ModelJudge:
             raise type(awaited[0])(" ".join(map(str, awaited)))
 
     def _answered(
-        self, asked: Sequence[_Asked], numbers: Sequence[int], awaited: list[AnswersAwaited]
-    ) -> Iterator[_Asked]:
+        self, asked: Sequence[Question], numbers: Sequence[int], awaited: list[AnswersAwaited]
+    ) -> Iterator[Question]:
         """Notes the answers as they come; notes instead of raising that some are awaited: more is to be asked."""
-        requests = [one.question.vote(number) for one, number in zip(asked, numbers, strict=True)]
+        requests = [one.vote(number) for one, number in zip(asked, numbers, strict=True)]
         try:
             for place, answer in self.client.ask_all(requests):
                 asked[place].by_number[numbers[place]] = answer
@@ -173,7 +168,7 @@ class ModelJudge:
         except AnswersAwaited as error:
             awaited.append(error)
 
-    def _needs_more(self, one: _Asked) -> bool:
+    def _needs_more(self, one: Question) -> bool:
         first = next(iter(one.votes), None)
         return (
             first is not None
@@ -181,11 +176,11 @@ class ModelJudge:
             and first.confidence < self.questions.settings.sure_from
         )
 
-    def _verdict(self, one: _Asked) -> Verdict:
-        answers, votes, change = one.answers, one.votes, one.question.change
+    def _verdict(self, one: Question) -> Verdict:
+        answers, votes, change = one.answers, one.votes, one.change
         usage = self.usage[change.change_id] = sum((answer.usage for answer in answers), Usage())
         costs = [answer.cost_usd for answer in answers]
-        opinion = self._opinion(votes) if votes else _no_opinion(answers[0], one.question.before)
+        opinion = self._opinion(votes) if votes else _no_opinion(answers[0], one.before)
         return Verdict(
             **self.questions.stamp.fields(),
             **opinion,

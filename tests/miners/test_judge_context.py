@@ -8,8 +8,7 @@ import pytest
 from git_repository import Repository, only_row
 
 from perfquarry.llm.tokens import about_tokens
-from perfquarry.miners.judge.context import context_of
-from perfquarry.miners.judge.hunks import hunks_of
+from perfquarry.miners.judge.context import context_of, hunks_of
 from perfquarry.miners.scopes import spans
 
 LOOP = """import re

@@ -7,8 +7,7 @@ from judged_changes import change
 
 from perfquarry.miners.judge.diff import parse
 from perfquarry.miners.judge.forms import PYTHON
-from perfquarry.miners.judge.heuristic import observe, weights
-from perfquarry.miners.judge.meaning import MEANING
+from perfquarry.miners.judge.heuristic import MEANING, observe, weights
 from perfquarry.miners.judge.native import NATIVE
 
 
