@@ -12,7 +12,7 @@ from perfquarry.data.records import Change
 from perfquarry.miners.blobs import EMPTY_TREE, contents_of, tree_files
 from perfquarry.miners.diff import text
 from perfquarry.miners.roles import role_of
-from perfquarry.miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, parse_entries
+from perfquarry.miners.stream import DIFF_OPTIONS, PATCH, SUBMODULE, Entry, entries_and_patch
 
 ALL_BINARY = Path(__file__).with_name("all_binary.txt")
 _DIFF = ("diff-tree", "-r", "-z", "--raw", *PATCH, "--binary", "--full-index", *DIFF_OPTIONS, "--no-renames")
@@ -105,10 +105,8 @@ def _sections(git: Git, change: Change, *options: str) -> list[tuple[Entry, byte
     answer = git.output(*options, *_DIFF, change.base_sha or EMPTY_TREE, change.head_sha, doing=doing)
     if not answer:
         return []
-    # Raw entries end where two NULs or the patch begin; a patch's text begins with its first header.
-    end = answer.index(b"\0\0" + _START)
-    entries = parse_entries(answer[: end + 1])
-    texts = [_START + section + b"\n" for section in answer[end + 2 + len(_START) :][:-1].split(b"\n" + _START)]
+    entries, patch = entries_and_patch(answer)
+    texts = [_START + section + b"\n" for section in patch[len(_START) : -1].split(b"\n" + _START)]
     found = []
     at = 0
     for entry in entries:

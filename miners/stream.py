@@ -68,6 +68,12 @@ def parse_entries(raw: bytes) -> list[Entry]:
     return [Entry(*groups) for groups in _ENTRY.findall(raw)]
 
 
+def entries_and_patch(raw: bytes) -> tuple[list[Entry], bytes]:
+    """What `git diff-tree` wrote with -z: raw entries, and the patch, which two NULs and its first header begin."""
+    end = raw.find(b"\0\0diff --git ")
+    return (parse_entries(raw), b"") if end < 0 else (parse_entries(raw[: end + 1]), raw[end + 2 :])
+
+
 @dataclass(slots=True)
 class RawCommit:
     """One commit as git wrote it."""

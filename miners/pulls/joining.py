@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from perfquarry.data.errors import GitFailed
-from perfquarry.data.records import RESOLVING, Change, Policy, Reason
+from perfquarry.data.git import git_of
+from perfquarry.data.records import RESOLVING, Change, Policy, Reason, change_id_of
+from perfquarry.miners.diff import Diff, read_names, read_patch
 from perfquarry.miners.pulls.graph import Graph
 from perfquarry.miners.pulls.policies import COLUMNS, rejection
-from perfquarry.miners.pulls.series import widened
 from perfquarry.miners.settings import MineSettings
+from perfquarry.miners.stream import DIFF_OPTIONS, NAMES_OF_TREES, PATCH, entries_and_patch
 
 JOIN_COLUMNS = (*COLUMNS, "title", "merge_sha", "commits")
 """Columns of `pulls` that a joining needs."""
@@ -92,7 +94,7 @@ class Joining:
             yield self._joined(change, known)
         if known and base:
             try:
-                yield self._joined(widened(clone, change, base, known.title, settings, self._places), known)
+                yield self._joined(_widened(clone, change, base, known.title, settings, self._places), known)
             except GitFailed:  # objects are missing: the parts are rejected, so the series is, too
                 yield _decided(change, Reason.MISSING_OBJECTS, pull_number=known.number)
 
@@ -132,3 +134,38 @@ class Joining:
 def _decided(change: Change, reason: Reason | None, **columns: Any) -> Change:
     status = "kept" if reason is None else "rejected"
     return change.model_copy(update={**columns, "status": status, "reason": reason and reason.value})
+
+
+def _widened(
+    clone: Path, change: Change, base_sha: str, title: str, settings: MineSettings, places: tuple[str, ...] = ()
+) -> Change:
+    """The change from `base_sha` to the head of `change`; kept, or rejected as the crawl would.
+
+    Raises:
+        GitFailed: objects of one of them are missing.
+    """
+    doing = f"reading the commits {base_sha}..{change.head_sha}"
+    answer = git_of(clone).output(*NAMES_OF_TREES, *PATCH, *DIFF_OPTIONS, base_sha, change.head_sha, doing=doing)
+    entries, patch = entries_and_patch(answer)
+    reason: Reason | None = None if entries else Reason.EMPTY_DIFF
+    if len(patch) > settings.diff_limit:
+        reason, diff = Reason.DIFF_TOO_LARGE, Diff(files=read_names(entries, places=places), patch_truncated=True)
+    elif patch:
+        diff = read_patch(entries, patch, settings.patch_limit, places)
+    else:
+        diff = Diff(files=read_names(entries, places=places))
+    columns: dict[str, Any] = {name: getattr(diff, name) for name in Diff.__slots__}
+    return change.model_copy(
+        update={
+            **columns,
+            "change_id": change_id_of(change.repo, base_sha, change.head_sha),
+            "kind": "pull_request",
+            "base_sha": base_sha,
+            "parents": [base_sha],
+            "title": title,
+            "message": f"{title}\n\n{change.message}" if title != change.title else change.message,
+            "patch_bytes": len(patch),
+            "status": "kept" if reason is None else "rejected",
+            "reason": reason and reason.value,
+        }
+    )
