@@ -27,10 +27,10 @@ _LONGEST = 400
 
 
 class ReleaseNotes:
-    """The change log as of one commit, read once, when it is first asked for."""
+    """The change log at HEAD, read once, when it is first asked for."""
 
-    def __init__(self, clone: Path, ref: str = "HEAD") -> None:
-        self._clone, self._ref = clone, ref
+    def __init__(self, clone: Path) -> None:
+        self._clone = clone
 
     def about(self, numbers: Iterable[int]) -> list[str]:
         """Items that mention one of the numbers, each once."""
@@ -51,7 +51,7 @@ class ReleaseNotes:
 
     def _files(self) -> list[tuple[str, str]]:
         try:
-            files = [one for one in tree_files(self._clone, self._ref) if one.size <= _LARGEST]
+            files = [one for one in tree_files(self._clone, "HEAD") if one.size <= _LARGEST]
         except GitFailed:  # objects are missing: no notes
             return []
         contents = contents_of(self._clone, [one for one in files if _FILE.fullmatch(one.path)])

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from perfquarry.data.git import git_of
 from perfquarry.data.records import Pull, PullCommit, Stamp
@@ -26,22 +25,18 @@ _OTHER_MERGES = re.compile(
 _FROM = re.compile(r"\bfrom ([\w.-]+)[/:](\S+)")
 
 
-class Brought(NamedTuple):
-    """A pull request's number and the commit that brought it to the branch."""
+def brought(graph: Graph) -> dict[int, str]:
+    """By number of a pull request, the commit that brought it to the branch, by what titles say, the oldest first.
 
-    number: int
-    sha: str
-
-
-def brought(graph: Graph) -> list[Brought]:
-    """Pull requests by what titles say, the oldest first; each number once: later ones are backports of it."""
+    Later ones of a number are backports of it.
+    """
     found: dict[int, str] = {}
     line = sorted(graph.commits, key=lambda sha: graph.commits[sha].seconds)
     for sha in line:
         number = number_of(graph.commits[sha])
         if number:
             found.setdefault(number, sha)
-    return [Brought(number, sha) for number, sha in found.items()]
+    return found
 
 
 def number_of(commit: Commit) -> int | None:
@@ -55,29 +50,31 @@ def number_of(commit: Commit) -> int | None:
 def reconstruct(clone: Path, graph: Graph, codebase: str, stamp: Stamp) -> Iterator[Pull]:
     """Rows of the pull requests of the branch: numbers, texts, commits, files, linked issues; no discussion."""
     those = brought(graph)
-    merges = {one.sha for one in those if len(graph.commits[one.sha].parents) > 1}
+    merges = {sha for sha in those.values() if len(graph.commits[sha].parents) > 1}
     parts: dict[str, list[str]] = {}
     for sha, owner in graph.owners(merges.__contains__).items():
         parts.setdefault(owner, []).append(sha)
     files = {
         raw.sha: [text(entry.path) for entry in raw.entries]
-        for raw in LogReader(git_of(clone), NAMES, [one.sha for one in those], 1)
+        for raw in LogReader(git_of(clone), NAMES, list(those.values()), 1)
     }
-    for one in those:
-        own = sorted(parts.get(one.sha, []), key=lambda sha: graph.commits[sha].seconds)
-        yield _row(one, graph, own, files.get(one.sha), codebase, stamp)
+    for number, sha in those.items():
+        own = sorted(parts.get(sha, []), key=lambda part: graph.commits[part].seconds)
+        yield _row(number, sha, graph, own, files.get(sha), codebase, stamp)
 
 
-def _row(one: Brought, graph: Graph, parts: list[str], files: list[str] | None, codebase: str, stamp: Stamp) -> Pull:
-    commit = graph.commits[one.sha]
+def _row(
+    number: int, sha: str, graph: Graph, parts: list[str], files: list[str] | None, codebase: str, stamp: Stamp
+) -> Pull:
+    commit = graph.commits[sha]
     merged = datetime.fromtimestamp(min(max(commit.seconds, 0), 253402300799), UTC)
     origin = _FROM.search(commit.title) if len(commit.parents) > 1 else None
     title, body = _title_and_body(commit)
-    words = "\n".join([title, body, *(graph.commits[sha].message for sha in parts)])
-    links = [*closing_words(words, codebase), *mentions(f"{title}\n{body}", one.number, codebase)]
+    words = "\n".join([title, body, *(graph.commits[part].message for part in parts)])
+    links = [*closing_words(words, codebase), *mentions(f"{title}\n{body}", number, codebase)]
     return Pull(
         **stamp.fields(),
-        number=one.number,
+        number=number,
         origin="git",
         title=title,
         body=body,
@@ -89,11 +86,11 @@ def _row(one: Brought, graph: Graph, parts: list[str], files: list[str] | None, 
         head_ref=origin[2] if origin else "",
         base_sha=commit.parents[0],
         head_sha=commit.parents[1] if len(commit.parents) > 1 else "",
-        merge_sha=one.sha,
-        commits=[PullCommit(sha=sha, title=graph.commits[sha].title) for sha in parts],
+        merge_sha=sha,
+        commits=[PullCommit(sha=part, title=graph.commits[part].title) for part in parts],
         files=files or [],
-        issues=[link for link in strongest(links) if link.codebase or link.number != one.number],
-        linked_commits=[sha for sha in commits_in(words) if sha not in parts],
+        issues=[link for link in strongest(links) if link.codebase or link.number != number],
+        linked_commits=[one for one in commits_in(words) if one not in parts],
         results=quoted_results(words),
         cut=["files"] if files is None else [],
     )
