@@ -100,7 +100,7 @@ class CassetteReplay:
         reply_store.note(gots, "cassette")
         yield from gots
         if missing := [request for request, reply in found if reply is None]:
-            about = [f"{one.address} ({' '.join(filter(None, _about(one)))})" for one in missing]
+            about = [f"{one.address} ({_about(one)})" for one in missing]
             raise AnswerMissing(
                 f"no cassette in {self._folder} answers {len(missing)} of {len(requests)} requests: {_some(about)}. "
                 f"Record them (a live model with `record` under llm in the settings), or read the questions with "
@@ -112,9 +112,11 @@ class CassetteReplay:
         """Nothing to close."""
 
 
-def _about(request: Request[Any]) -> tuple[str, ...]:
+def _about(request: Request[Any]) -> str:
     purpose = request.purpose
-    return (purpose.stage, purpose.prompt, purpose.change_id, "repair" if request.repair else "")
+    return " ".join(
+        filter(None, (purpose.stage, purpose.prompt, purpose.change_id, "repair" if request.repair else ""))
+    )
 
 
 def _some(names: Sequence[str]) -> str:

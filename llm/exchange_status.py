@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,22 +43,16 @@ def forms_in(folder: ExchangeFolder) -> list[FormStatus]:
     Raises:
         InputError: a line cannot be read.
     """
-    asked, answered = asked_in(folder), answered_in(folder)
-    kinds = Counter(form_of(line.content).name for line in asked.values())
+    answered = answered_in(folder)
+    by_form: dict[str, list[ExchangeLine]] = defaultdict(list)
+    for line in asked_in(folder).values():
+        by_form[form_of(line.content).name].append(line)
     rows = []
-    for kind, count in sorted(kinds.items()):
-        mine = [line for line in asked.values() if form_of(line.content).name == kind]
+    for form, mine in sorted(by_form.items()):
         left = [line for line in mine if line.custom_id not in answered]
-        size = sum(len(text) for line in left for _, text in texts_of(line.content))
-        rows.append(
-            FormStatus(
-                form=kind,
-                requests=count,
-                answered=count - len(left),
-                waiting=len(left),
-                tokens=size // _CHARACTERS_PER_TOKEN,
-            )
-        )
+        tokens = sum(len(text) for line in left for _, text in texts_of(line.content)) // _CHARACTERS_PER_TOKEN
+        answers = len(mine) - len(left)
+        rows.append(FormStatus(form=form, requests=len(mine), answered=answers, waiting=len(left), tokens=tokens))
     return rows
 
 

@@ -22,27 +22,17 @@ def touched(clone: Path, change: Change) -> list[TouchedFunction]:
     Raises:
         GitFailed: git cannot read the change at all.
     """
+    paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
     found: list[TouchedFunction] = []
-    for file, pair in _parsed(clone, change):
+    for file in sides(clone, change, paths) if paths else ():
+        language, pair = language_of(file.path), None
+        if file.base is not None and file.head is not None:
+            pair = parse_pair(language, file.base, file.head)
         if pair is not None:
             found += _compare(file.path, pair)
-        elif language_of(file.path) in ("python", "cython", "c", "cpp"):
+        elif language in ("python", "cython", "c", "cpp"):
             found += _from_hunks(file, change)
     return found
-
-
-def _parsed(clone: Path, change: Change) -> list[tuple[Sides, ScopesPair | None]]:
-    paths = [file.path for file in change.files if file.role == "source" and file.status != "submodule"]
-    if not paths:
-        return []
-    files = sides(clone, change, paths)
-    return [(file, _pair(file)) for file in files]
-
-
-def _pair(file: Sides) -> ScopesPair | None:
-    if file.base is None or file.head is None:
-        return None
-    return parse_pair(language_of(file.path), file.base, file.head)
 
 
 def _compare(path: str, pair: ScopesPair) -> list[TouchedFunction]:

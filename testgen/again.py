@@ -34,9 +34,9 @@ def try_again(case: Case, known: Sequence[Workload], sources: Sequence[WorkloadS
         SandboxUnavailable: the sandbox itself could not start.
     """
     late = {row.workload_id: row for row in known if is_tried_again(row)}
-    found = {
-        row.workload_id: row for row in _written(case, [row for row in late.values() if row.source == "generated"])
-    }
+    written = [row for row in late.values() if row.source == "generated" and row.code]
+    tried = try_scripts(case, [Script(row.code, row.source, NOTE) for row in written])
+    found = {row.workload_id: row for row in rows_of(case, tried)}
     has_workloads = any(row.status == "kept" for row in known)
     wanted = {row.source for row in late.values() if row.source != "generated"}
     for source in sources:
@@ -49,14 +49,5 @@ def try_again(case: Case, known: Sequence[Workload], sources: Sequence[WorkloadS
     now = datetime.now(UTC)
     for name, row in late.items():  # what nobody came to this time has been tried, too
         update = {"tries": row.tries + 1, "role": row.role, "round": row.round}
-        found[name] = found[name].model_copy(update=update) if name in found else _once_more(row, now)
+        found[name] = found.get(name, row.model_copy(update={"created_at": now})).model_copy(update=update)
     return list(found.values())
-
-
-def _written(case: Case, rows: Sequence[Workload]) -> list[Workload]:
-    """New rows of scripts that a model wrote."""
-    return rows_of(case, try_scripts(case, [Script(row.code, row.source, NOTE) for row in rows if row.code]))
-
-
-def _once_more(row: Workload, now: datetime) -> Workload:
-    return row.model_copy(update={"tries": row.tries + 1, "created_at": now})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
@@ -34,19 +33,8 @@ _IMPORTED = 0.5
 """Relevance of a file's imports beside its best example's."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A change as its prompt shows it."""
-
-    message: str
-    diff: str
-    functions: str
-    apis: str
-    examples: str
-
-
-def context_of(case: Case, tokens: int, sides: Sequence[Side]) -> Shown:
-    """The parts of a prompt about a change, in at most `tokens` tokens (`about_tokens`) together.
+def context_of(case: Case, tokens: int, sides: Sequence[Side]) -> dict[str, str]:
+    """The parts of a prompt about a change, by the names of `SHARES`: together at most `tokens` (`about_tokens`).
 
     Nothing of it depends on who judged the change: the same change is the same question.
 
@@ -63,12 +51,13 @@ def context_of(case: Case, tokens: int, sides: Sequence[Side]) -> Shown:
         "functions": [piece for side in sides for piece in _functions(case, side)],
         "examples": _examples(case, [api.name for api in apis]),
     }
-    shown, spare = {}, 0
+    shown: dict[str, str] = {}
+    spare = 0
     for name, share in SHARES.items():
         granted = int(share * tokens) + spare
         shown[name] = fit(pieces[name], granted)
         spare = granted - about_tokens(shown[name])
-    return Shown(**shown)
+    return shown
 
 
 def _hunks(change: Change, trace: Trace) -> list[Piece]:

@@ -98,9 +98,8 @@ class Generated:
             if answer.value is None:
                 return _rows(case, trials, rounds, wanted) if trials else [_failed(case, answer, number)]
             samples = answer.value.scripts[: settings.samples]
-            fresh = {
-                one.code: Script(one.code, self.name, _note(one.note)) for one in samples if one.code not in rounds
-            }
+            notes = {one.code: " ".join(one.note.split())[:NOTE_CHARACTERS] for one in samples}
+            fresh = {code: Script(code, self.name, note) for code, note in notes.items() if code not in rounds}
             rounds |= dict.fromkeys(fresh, number)
             trials += try_scripts(case, list(fresh.values()))
             usable = [trial for trial in without_duplicates(trials) if trial.reason is None]
@@ -118,7 +117,7 @@ def request_of(case: Case, number: int, trials: Sequence[Trial], wishes: Sequenc
     tokens = number * settings.context_tokens
     shown = context_of(case, tokens, ("base",) if number == 1 else ("base", "head"))
     values = {
-        **vars(shown),
+        **shown,
         "tried": fit([_trial_in_words(trial) for trial in without_duplicates(trials)], int(TRIED_SHARE * tokens)),
         "wanted": settings.samples,
         "wishes": "\n".join(f"- {wish}" for wish in wishes),
@@ -155,10 +154,6 @@ def _roughly(match: re.Match[str]) -> str:
     """A thousandfold is left: what is too short here must not be put in other words by a faster machine."""
     seconds = float(match[1])
     return next((f"some {unit}" for unit, least in _UNITS.items() if seconds >= least), "no time")
-
-
-def _note(text: str) -> str:
-    return " ".join(text.split())[:NOTE_CHARACTERS]
 
 
 def _rows(case: Case, trials: Sequence[Trial], rounds: dict[str, int], wanted: int) -> list[Workload]:

@@ -63,15 +63,12 @@ class Uses:
         timed = self._reached(_TIMED)
         kept = self._reached(_KEPT, with_body=False)
         return (
-            self._network()
+            self._first([self._tree], _NETWORK, Reason.USES_NETWORK, imports=True)
             or self._time(timed)
             or self._randomness(timed)
             or self._pickle(kept)
             or (None if private_allowed else self._private())
         )
-
-    def _network(self) -> Fault | None:
-        return self._first([self._tree], _NETWORK, Reason.USES_NETWORK, imports=True)
 
     def _time(self, timed: list[ast.AST]) -> Fault | None:
         for call, name in self._calls(timed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from perfquarry.harness.contracts import Limits, ProbeRequest
@@ -41,13 +42,11 @@ class Recordings:
 
     def reasons(self) -> str:
         """Why calls were not recorded, most frequent first."""
-        counts: dict[tuple[str, str], int] = {}
+        counts: Counter[tuple[str, str]] = Counter()
         for one in self.missed:
-            counts[one.function, one.reason] = counts.get((one.function, one.reason), 0) + one.count
-        lines = [
-            f"{name or 'tests'}: {why} ({count})" for (name, why), count in sorted(counts.items(), key=lambda x: -x[1])
-        ]
-        return "; ".join([*lines[:10], *self.troubles[:3]])
+            counts[one.function, one.reason] += one.count
+        lines = [f"{name or 'tests'}: {why} ({count})" for (name, why), count in counts.most_common(10)]
+        return "; ".join([*lines, *self.troubles[:3]])
 
 
 def record(case: Case) -> Recordings:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -20,7 +21,7 @@ from perfquarry.llm.fences import visible
 from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.tokens import about_tokens
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.context import Shown, context_of
+from perfquarry.testgen.context import context_of
 from perfquarry.testgen.generated import PROMPTS, VERSION, Samples
 from perfquarry.testgen.settings import GenerateSettings
 
@@ -94,7 +95,7 @@ def patch(base: dict[str, str], head: dict[str, str]) -> str:
 
 def shown(
     folder: Path, tokens: int = 4000, message: str = "Faster\n\nMuch.", sides: tuple[Side, ...] = ("base",)
-) -> Shown:
+) -> SimpleNamespace:
     built: dict[Side, BuiltSide] = {}
     sides_of: tuple[tuple[Side, dict[str, str]], ...] = (("base", BASE), ("head", BASE | HEAD))
     for side, files in sides_of:
@@ -107,7 +108,7 @@ def shown(
     judged = verdict(made, TouchedFunction(path="src/pkg/tree.py", name="Tree.leaves", change="modified"))
     prober, settings = cast(Prober, None), GenerateSettings()
     case = Case(made, judged, built["base"], built["head"], prober, settings, STAMP, {})
-    return context_of(case, tokens, sides)
+    return SimpleNamespace(**context_of(case, tokens, sides))
 
 
 def test_the_parts_of_a_change(tmp_path: Path) -> None:
