@@ -44,8 +44,8 @@ from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.measuring.machine import cores_of_process
 from perfquarry.miners.functions import touched
 from perfquarry.miners.history import crawl
+from perfquarry.testgen.candidates import NEEDS
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.pytest_config import is_test_name, python_files
 from perfquarry.testgen.reach import module_files
 from perfquarry.testgen.settings import GenerateSettings

@@ -12,21 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfquarry.data.records import Hit, Side
+from perfquarry.data.records import Side
 from perfquarry.harness.contracts import ProbeItem
-from perfquarry.testgen.traced import lines_of
-
-Hits = Sequence[Hit]
-
-
-def lost_hits(first: Hits, again: Hits) -> int:
-    """Number of changed lines that only the first call executed."""
-    return len(lines_of(first) - lines_of(again))
-
-
-def only_first_hits(first: Hits, again: Hits) -> bool:
-    """Whether the first call executed changed lines and a later one none."""
-    return bool(lines_of(first)) and not lines_of(again)
 
 
 def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float) -> Side | None:

@@ -12,7 +12,6 @@ from statistics import median
 from perfquarry.data.records import Hit, Reason, Side
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.testgen.definitions import NodeId
-from perfquarry.testgen.needs import NEEDS, need_of
 from perfquarry.testgen.traced import lines_of
 
 TOO_SHORT_SECONDS = 20e-6
@@ -34,6 +33,22 @@ SHARES = (0.5, 0.2, 0.05)
 _PURE = r"[Pp]y|[Pp]ython|[Pp]ure|[Ff]allback"
 _PURE_PARAMETER = re.compile(rf"\[(?:.*[-_.])?(?:{_PURE})(?:[-_.].*)?\]$|\[(?:.*-)?Py[A-Z].*\]$")
 _PURE_CLASS = re.compile(r"::(Test)?(?:PurePython|Pure|Python|Py|Fallback)_?(?=[A-Z])")
+
+_NEEDS = (
+    (
+        Reason.MODULE_MISSING,
+        r"No module named|ModuleNotFoundError|could not import '|fixture '\w+' not found"
+        r"|cannot open shared object file",
+    ),
+    (
+        Reason.NEEDS_SERVICE,
+        r"Connection ?Refused|gaierror|Name or service not known|Temporary failure in name resolution"
+        r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server",
+    ),
+    (Reason.NEEDS_FILE, r"FileNotFoundError|No such file or directory"),
+)
+NEEDS = tuple(reason for reason, _ in _NEEDS)
+"""What may be missing for a test where it runs: a module, a service, a file."""
 
 
 @dataclass(eq=False)
@@ -131,6 +146,11 @@ class Candidate:
     def may_gain_much(self) -> bool:
         """Whether it spends so much time there that it could become 1.25 times as fast."""
         return self.rank_of_share < len(SHARES) - 1
+
+
+def need_of(message: str) -> Reason | None:
+    """The first of these that the text of a failure or of a skip speaks of."""
+    return next((reason for reason, pattern in _NEEDS if re.search(pattern, message, re.I)), None)
 
 
 def without_slow(candidates: Sequence[Candidate], seconds: float) -> list[Candidate]:

@@ -2,7 +2,8 @@
 
 From a test one gets to its class, the helpers, fixtures and constants it names, and so on to
 the end. The whole of it decides whether a change touched the test; the called names in it
-decide which functions a test calls on purpose.
+decide which functions a test calls on purpose. Where a file has no tests, the examples in its
+docstrings are: pytest's doctests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfquarry.testgen.changed_lines import Function, bindings
-from perfquarry.testgen.imports import ByContent, parse
+from perfquarry.testgen.imports import ByContent, holds_tests, parse
 
 # Syntax that calls a method without naming it: what SortedList.__contains__ is to `x in items`.
 _OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -181,3 +182,32 @@ def _called(node: ast.AST) -> set[str]:
             name = getattr(part.func, "id", None) or getattr(part.func, "attr", None)
             called.update([name, *_BUILTINS.get(name, ())] if isinstance(name, str) else ())
     return called
+
+
+def has_examples(content: bytes) -> bool:
+    """Whether the tests of a file are the examples in its docstrings."""
+    return b">>> " in content and not holds_tests(content)
+
+
+def docstring_of(content: bytes, node: str) -> str | None:
+    """The docstring that a doctest's node id names, 'lib/core.py::lib.core.Class.method'; None where there is none."""
+    path, _, name = node.partition("::")
+    tree = parse(content)
+    return _find(tree, _within(path, name)) if tree is not None else None
+
+
+def _within(path: str, name: str) -> list[str]:
+    """The parts of a dotted name behind that of its module, which ends as the path does."""
+    module = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    parts = name.split(".")
+    ends = [count for count in range(1, len(parts) + 1) if parts[:count] == module[-count:]]
+    return parts[max(ends, default=0) :]
+
+
+def _find(node: ast.Module | ast.ClassDef | Function, names: list[str]) -> str | None:
+    for name in names:
+        inner = [one for one in ast.walk(node) if isinstance(one, ast.ClassDef | Function) and one.name == name]
+        if not inner:
+            return None
+        node = inner[-1]
+    return ast.get_docstring(node)

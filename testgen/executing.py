@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from perfquarry.data.records import Reason, Side
 from perfquarry.harness.contracts import ProbeItem, ProbeReport
-from perfquarry.testgen.candidates import Candidate
-from perfquarry.testgen.definitions import NodeId, definitions_of
-from perfquarry.testgen.examples import docstring_of, has_examples
-from perfquarry.testgen.needs import need_of
+from perfquarry.testgen.candidates import Candidate, need_of
+from perfquarry.testgen.definitions import NodeId, definitions_of, docstring_of, has_examples
 from perfquarry.testgen.runs import Runner, missing_item
 from perfquarry.testgen.traced import SIDES, Trace, content_of
 

@@ -16,7 +16,7 @@ from perfquarry.testgen.changed_lines import (
     owners_of,
     standing_for,
 )
-from perfquarry.testgen.examples import has_examples
+from perfquarry.testgen.definitions import has_examples
 from perfquarry.testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")

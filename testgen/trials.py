@@ -15,7 +15,7 @@ from statistics import median
 
 from perfquarry.data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
 from perfquarry.harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
-from perfquarry.testgen.caching import dear_start, first_call, lost_hits, only_first_hits
+from perfquarry.testgen.caching import dear_start, first_call
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
@@ -183,7 +183,7 @@ class _Attempt:
             late = _failure(item, side) if item.outcome == "timeout" else late
             first, again = (self._trace.hits(side, lines) for lines in (item.lines, item.again))
             self._hits += first
-            if item.outcome == "passed" and only_first_hits(first, again):
+            if item.outcome == "passed" and first and not again:
                 raise _Rejected(Reason.CACHED, f"at the {side}, only the first call executes changed lines")
             self._again += again if item.outcome == "passed" else first
         if self._trace and not self._hits and not late and self._script.source == "generated":
@@ -224,7 +224,7 @@ class _Attempt:
 
     def _refuse_cached(self) -> None:
         side = dear_start(self._runs, self._settings.cached_share)
-        lost = lost_hits(*([hit for hit in hits if hit.side == side] for hits in (self._hits, self._again)))
+        lost = sum(one == side for one, _, _ in lines_of(self._hits) - lines_of(self._again))
         if side is not None and (lost or not self._hits):
             first = min(map(first_call, self._runs[side]))
             later = min(sample for item in self._runs[side] for sample in item.samples)

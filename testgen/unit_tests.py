@@ -19,6 +19,7 @@ from perfquarry.data.records import Reason, Side, Source, Workload
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.testgen.candidates import (
     LONG_SECONDS,
+    NEEDS,
     Candidate,
     best,
     choose,
@@ -29,7 +30,6 @@ from perfquarry.testgen.candidates import (
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.executing import Executing
-from perfquarry.testgen.needs import NEEDS
 from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.settings import GenerateSettings
