@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -39,11 +38,10 @@ class _Task(Generic[T]):
         self.costs.append(got.cost_usd)
         self.cached &= got.cached
 
-    def answer(self, reading: Reading, got: Got) -> Answer[T]:
+    def answer(self, reading: Reading) -> Answer[T]:
         cost = None if None in self.costs else sum(cost or 0.0 for cost in self.costs)
-        model = got.reply.model or got.request.model
         value: Any = reading.value
-        return Answer(reading.status, value, reading.detail, model, self.usage, cost, self.cached)
+        return Answer(reading.status, value, reading.detail, self.usage, cost, self.cached)
 
 
 class Client:
@@ -55,9 +53,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -98,7 +94,7 @@ class Client:
                         again[f"{task.request.model} {task.request.address}"] = task
                     else:
                         for place in task.places:
-                            yield place, task.answer(reading, got)
+                            yield place, task.answer(reading)
             except AnswersAwaited as error:  # the second round has questions of its own
                 awaited = awaited or error
             tasks = again

@@ -125,7 +125,6 @@ class Answer(Generic[T]):
     value: T | None
     detail: str = ""
     """What is wrong with an answer that is not ok."""
-    model: str = ""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
     """USD of this time; 0 from the cache, None where no price is known."""

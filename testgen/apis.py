@@ -34,8 +34,6 @@ class Api:
 
     name: str
     """Dotted: 'numpy.in1d', 'sortedcontainers.SortedList.add'."""
-    path: str
-    """Its definition: 'path::Class.method'."""
     distance: int
     """Steps in the graph of calls to the changed function; 0 for itself."""
     documented: bool
@@ -120,7 +118,7 @@ def _api(name: str, node: Node, distance: int, way: Sequence[Node], documents: D
     steps = " -> ".join(one.name for one in way)
     why = f"is the changed {way[0].name}" if len(way) == 1 else steps
     is_documented = not documents or documents.has(name, module) or documents.has(f"{module}.{node.name}", module)
-    return Api(name, str(node), distance, is_documented, _is_inherited(name, node, graph), why)
+    return Api(name, distance, is_documented, _is_inherited(name, node, graph), why)
 
 
 def _is_inherited(name: str, node: Node, graph: CallGraph) -> bool:

@@ -19,9 +19,6 @@ class Node(NamedTuple):
     path: str
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.path}::{self.name}"
-
 
 class Value(NamedTuple):
     """What a reference stands for."""
