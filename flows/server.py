@@ -82,6 +82,27 @@ def local_server(home: Home) -> Iterator[LocalServer]:
         yield server
 
 
+@contextlib.contextmanager
+def leased(home: Home) -> Iterator[LocalServer | None]:
+    """The home's own server, which stays up meanwhile; None where PREFECT_API_URL names the user's."""
+    quiet()
+    if os.environ.get("PREFECT_API_URL"):
+        yield None
+        return
+    os.environ.setdefault("PREFECT_HOME", str(home.server))
+    with local_server(home) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def connected(home: Home) -> Iterator[str]:
+    """PREFECT_API_URL names a server that answers, the user's or the home's own: its address."""
+    with leased(home) as server:
+        if server:
+            os.environ["PREFECT_API_URL"] = server.wait()
+        yield os.environ["PREFECT_API_URL"]
+
+
 class LocalServer:
     """The server of a home while a lease is held."""
 

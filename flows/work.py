@@ -17,7 +17,6 @@ from rich.markup import escape
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of, origin_of
-from perfquarry.data.home import Home
 from perfquarry.data.registry import registered_at
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import Accepted, without_tasks
@@ -26,14 +25,14 @@ from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
-from perfquarry.flows.output import put, show
+from perfquarry.flows.output import put
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.reports import funnel_table, reasons_table
 from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import TABLES, Run
 from perfquarry.flows.runner import RunFailed, RunWaits
 from perfquarry.flows.runs import recorded, run_name
-from perfquarry.flows.server import LocalServer, local_server, quiet
+from perfquarry.flows.server import leased, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of
 from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
@@ -153,13 +152,8 @@ def _with_server(run: Run) -> Iterator[Execute]:
             current().finish("answers")
         run_with_prefect(run, stages)
 
-    server: LocalServer | None = None
-    if os.environ.get("PREFECT_API_URL"):
+    with leased(run.home) as server:
         yield execute
-    else:
-        os.environ.setdefault("PREFECT_HOME", str(run.home.server))
-        with local_server(run.home) as server:
-            yield execute
 
 
 @contextmanager
@@ -254,16 +248,3 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
         yield f"One task in full: perfquarry show TASK. One file: {one_file}"
 
     put(facts, parts(), as_json=as_json, console=console)
-
-
-def serve(home: Home) -> None:
-    """Keeps the home's server up and says where its page is, until Ctrl-C.
-
-    Raises:
-        InputError: a name or source does not fit, or the address cannot be bound.
-    """
-    quiet()
-    with local_server(home) as server:
-        show(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
-        while True:
-            time.sleep(3600)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
 
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
 from perfquarry.flows.homes import home_of
+from perfquarry.flows.output import say
 
 
 @app.command()
@@ -36,9 +38,13 @@ def gc(
 @app.command()
 def ui(home: HomeFolder = None) -> None:
     """Open the local Prefect server's page, until Ctrl-C."""
-    from perfquarry.flows.work import serve
+    from perfquarry.flows.server import local_server, quiet
 
-    serve(home_of(home))
+    quiet()
+    with local_server(home_of(home)) as server:
+        say(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
+        while True:
+            time.sleep(3600)
 
 
 @app.command()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
 from perfquarry.flows.homes import home_of
+from perfquarry.flows.output import Listing, put
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="Names in the registry; default: all.", autocompletion=repositories)
@@ -25,17 +28,37 @@ app.add_typer(schedule, name="schedule")
 @schedule.command("list")
 def show(home: HomeFolder = None, as_json: Json = False) -> None:
     """List what is deployed, with its next and its last run."""
-    from perfquarry.flows.schedules import show as show_deployed
+    from perfquarry.flows.server import connected
 
-    show_deployed(home_of(home), as_json=as_json)
+    with connected(home_of(home)):
+        from perfquarry.flows.prefect_deployments import listed
+
+        deployed = listed()
+    none = "nothing is deployed: `perfquarry schedule apply REPO…` does that, `perfquarry worker` does the runs"
+    names = ("repository", "cron, UTC", "next run, UTC", "last run, UTC", "ended")
+    table = Listing(names, f"{len(deployed)} deployment(s)")
+    for one in deployed:
+        cron = one.cron if one.active else Text(f"{one.cron} (paused)", "dim")
+        table.add(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
+    put(deployed, [table if deployed else none], as_json=as_json)
+
+
+def _minute(date: datetime | None) -> str:
+    return f"{date:%Y-%m-%d %H:%M}" if date else "–"
 
 
 @schedule.command()
 def apply(names: Names = None, home: HomeFolder = None, as_json: Json = False) -> None:
     """Create or update the nightly deployments of repositories of the registry."""
-    from perfquarry.flows.schedules import apply as apply_deployments
+    from perfquarry.flows.deployments import chosen
+    from perfquarry.flows.server import connected
 
-    apply_deployments(home_of(home), names or [], as_json=as_json)
+    wanted = chosen(names or [])
+    with connected(home_of(home)) as url:
+        from perfquarry.flows.prefect_deployments import apply as create
+
+        create(wanted)
+    put(wanted, [f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"], as_json=as_json)
 
 
 @schedule.command()
@@ -46,11 +69,15 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove nightly deployments; runs that are under way go on."""
-    from perfquarry.flows.schedules import remove as remove_deployments
+    from perfquarry.flows.server import connected
 
     if bool(names) == everything:
         raise InputError("name the repositories whose deployments go, or give --all")
-    remove_deployments(home_of(home), names or [], as_json=as_json)
+    with connected(home_of(home)):
+        from perfquarry.flows.prefect_deployments import remove as delete
+
+        gone = delete(names or [])
+    put(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"], as_json=as_json)
 
 
 @schedule.command("run")
@@ -60,9 +87,13 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start the nightly run of repositories now: a worker does it."""
-    from perfquarry.flows.schedules import start as start_runs
+    from perfquarry.flows.server import connected
 
-    start_runs(home_of(home), names, as_json=as_json)
+    with connected(home_of(home)) as url:
+        from perfquarry.flows.prefect_deployments import start as make_runs
+
+        runs = make_runs(names)
+    put(runs, [f"{len(runs)} run(s) on {url}: {', '.join(runs)}; `perfquarry worker` does them"], as_json=as_json)
 
 
 @schedule.command("yaml")
