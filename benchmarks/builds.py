@@ -35,11 +35,12 @@ from benchmarks.builds_report import print_details, section, write_failures
 from benchmarks.report import replace_section
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
+from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Change, Reason, Row, Verdict, content_id
 from perfquarry.data.registry import Repository
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.options import Options
-from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.flows.run import Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.measuring.machine import cores_of_process
 from perfquarry.miners.functions import touched

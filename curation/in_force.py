@@ -3,7 +3,7 @@
 Of each change the decision on its newest timings counts (docs/decisions/0031); everything else follows from it: the
 tasks, the rows these were made of, their findings and problem texts. Changes that were sent back to a stage have
 wishes (docs/decisions/0023): rows from before a fulfilled wish no longer count. What counts for one run and its
-settings is `flows.rows_of_run`.
+settings is `curation.rows_of_run`.
 """
 
 from __future__ import annotations

@@ -11,10 +11,11 @@ from typing import Literal
 
 import pyarrow.compute as pc
 
+from perfquarry.curation import rows_of_run
 from perfquarry.curation.in_force import renewed
+from perfquarry.data.own_rows import TABLES
 from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Timing, Workload, is_late
-from perfquarry.flows import rows_of_run
-from perfquarry.flows.run import TABLES, Run
+from perfquarry.flows.run import Run
 
 WISHED_BY = "a time limit"
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]

@@ -7,10 +7,11 @@ from typing import get_args
 
 import pyarrow.compute as pc
 
+from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Change, Effect, Intent, IntentClass, Reason, Task, Workload
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.flows.display import current
-from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.flows.run import Run
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.blobs import sides
 from perfquarry.miners.intent import IntentOpinion, effects_of, opinion_of

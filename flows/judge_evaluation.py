@@ -10,11 +10,11 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from perfquarry.curation.plots.repository import judge_plot
 from perfquarry.data.errors import AnswersAwaited, InputError
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
-from perfquarry.flows.plots import judge_plot
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices
 from perfquarry.miners.history import crawl

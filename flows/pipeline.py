@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.promise import SECONDS, promising
 from perfquarry.data.errors import MachineBusy
 from perfquarry.data.figures import duration, with_interval
 from perfquarry.data.figures import size as bytes_of
 from perfquarry.flows.display import current, muted
 from perfquarry.flows.logs import bound
-from perfquarry.flows.promise import SECONDS, promising
 from perfquarry.flows.run import Run, TimeIsOver
 from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, at_work, compact, failed, run_stage, threads
 from perfquarry.flows.spans import span

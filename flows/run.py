@@ -11,33 +11,21 @@ from datetime import UTC, datetime
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.layouts import places_of
 from perfquarry.curation.names import repository_of
+from perfquarry.curation.repair_model import ModelProposer
 from perfquarry.data.claims import Claims
 from perfquarry.data.errors import GitFailed, InputError, PerfquarryError
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
-from perfquarry.data.records import (
-    Attempt,
-    Build,
-    Change,
-    Row,
-    Side,
-    Stamp,
-    Task,
-    Timing,
-    Verdict,
-    Workload,
-    content_id,
-)
+from perfquarry.data.own_rows import OwnRows
+from perfquarry.data.records import Attempt, Build, Side, Stamp, Verdict
 from perfquarry.data.registry import Repository
 from perfquarry.data.store import TableStore
-from perfquarry.flows.layouts import places_of
 from perfquarry.flows.options import Options, as_given
-from perfquarry.flows.repair_model import ModelProposer
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.building.known_good import KnownGood
 from perfquarry.harness.environments.environment import Environments
@@ -47,31 +35,6 @@ from perfquarry.llm.client import Client, open_client
 from perfquarry.miners.clone import clone_into, source_of
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
-
-R = TypeVar("R", bound=Row)
-VERSIONS = {
-    "mine": "2",
-    "pulls": "1",
-    "pulls-git": "1",
-    "judge": "2",
-    "build": "3",
-    "generate": "2",
-    "measure": "3",
-    "select": "4",
-    "screen": "2",
-    "screen-run": "1",
-    "intent": "1",
-    "count": "1",
-}
-"""Version of the code of each stage: raised when its rows would come out differently (judge: new weights, prompts)."""
-TABLES: dict[str, type[Row]] = {
-    "mine": Change,
-    "judge": Verdict,
-    "build": Build,
-    "generate": Workload,
-    "measure": Timing,
-}
-"""Tables of the stages that take changes, in their order: each takes what the one before it kept."""
 
 
 class TimeIsOver(PerfquarryError):
@@ -83,7 +46,7 @@ class OthersWait(PerfquarryError):
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(OwnRows):
     """A run of one repository in one home."""
 
     options: Options
@@ -122,10 +85,6 @@ class Run:
     def claims(self) -> Claims:
         """Which worker does what; this process holds claims until `close`, or until it ends."""
         return Claims(self.home.database, self.home.signs, self.options.settings.resources.lease_seconds)
-
-    def scope(self, stage: str) -> str:
-        """What claims of a stage are about: its rows of this repository and configuration in these tables."""
-        return content_id(str(self.home.tables), self.name, stage, VERSIONS[stage], self.hashes[stage])
 
     @cached_property
     def begun(self) -> datetime:
@@ -265,58 +224,6 @@ class Run:
             "screen-run": settings.screen.config_hash(),
             "count": settings.count.config_hash(),
         }
-
-    def stamp(self, stage: str) -> Stamp:
-        """What every row of the stage carries."""
-        return Stamp(repo=self.name, stage_version=VERSIONS[stage], config_hash=self.hashes[stage])
-
-    def where(self, stage: str) -> dict[str, str]:
-        """Arguments that restrict a reader to the rows of this run's configuration."""
-        return {"stage_version": VERSIONS[stage], "config_hash": self.hashes[stage]}
-
-    def column(self, stage: str, name: str = "change_id", where: pc.Expression | None = None) -> set[Any]:
-        """The values of a column in the rows of a stage: which changes it has looked at, if no other is named."""
-        table = self.store.scan(TABLES[stage], self.name, columns=[name], where=where, **self.where(stage))
-        return set(table[name].to_pylist())
-
-    def kept(self, stage: str) -> set[str]:
-        """Changes of which a stage has kept rows: of `build` those of which both sides are built."""
-        if stage == "build":
-            return self.column(stage) - self.column(stage, where=pc.field("status") != "kept")
-        return self.column(stage, where=pc.field("status") == "kept")
-
-    def rows_of(self, model: type[R], stage: str, change_id: str) -> list[R]:
-        """Rows of a stage about one change."""
-        where = pc.field("change_id") == change_id
-        return list(self.store.records(model, self.name, where=where, **self.where(stage)))
-
-    def change(self, change_id: str) -> Change:
-        """The change of an id.
-
-        Raises:
-            InputError: no such change in the tables.
-        """
-        found = self.store.get(Change, self.name, {"change_id": change_id}, **self.where("mine"))
-        if found is None:
-            raise InputError(f"no change {change_id} in {self.home.tables}: run `perfquarry mine {self.name}`")
-        return found
-
-    def change_of(self, task: Task) -> Change:
-        """The change of a task, whatever settings it was mined with.
-
-        Raises:
-            InputError: it is not in the tables.
-        """
-        found = self.store.get(Change, self.name, {"change_id": task.change_id})
-        if found is None:
-            raise InputError(f"no change {task.change_id} of {task.task_id} in {self.home.tables}")
-        return found
-
-    def builds_of(self, task: Task) -> list[Build]:
-        """The newest builds of both sides of a task, whatever settings they were made with."""
-        rows = list(self.store.records(Build, self.name, where=pc.field("change_id") == task.change_id))
-        newest = {build.side: build for build in rows if build.status == "kept"}
-        return [newest[side] for side in ("base", "head") if side in newest]
 
     def judged(self) -> None:
         """The ranking is another one: what a limit chooses is to be chosen anew."""

@@ -16,6 +16,7 @@ from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed
 from rich.console import Console
 
+from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.funnel import funnel
 from perfquarry.flows.homes import home_of
@@ -23,7 +24,6 @@ from perfquarry.flows.notify import failure_message, send
 from perfquarry.flows.options import Options, read_settings, settings_file, settings_from
 from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
-from perfquarry.flows.rows_of_run import provenance
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import NotifySettings

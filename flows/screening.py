@@ -17,11 +17,12 @@ from perfquarry.curation.screening.found import SCREENED, carried, rows_of, scre
 from perfquarry.curation.screening.runs import CHECKS, try_out
 from perfquarry.curation.screening.sources import test_source
 from perfquarry.curation.screening.static import Subject, look
+from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Change, Evidence, Finding, Stamp, Task, Workload, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.intents import intents_in_words, without_intent, write_intents
-from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.flows.run import Run
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.vocabulary import content_at, only_at_head
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from perfquarry.curation import rows_of_run
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources, renewed
@@ -32,7 +33,7 @@ from perfquarry.data.records import (
     Workload,
     content_id,
 )  # fmt: skip
-from perfquarry.flows import again, count_runs, rows_of_run, screening
+from perfquarry.flows import again, count_runs, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.joining import Joined

@@ -14,13 +14,14 @@ from functools import cached_property
 
 from pydantic import Field, ValidationError
 
+from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.files import write_whole
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
+from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Record, content_id
 from perfquarry.flows import again
-from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import VERSIONS, Run
+from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES
 
 _log = logging.getLogger("perfquarry.flows")

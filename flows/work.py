@@ -14,9 +14,11 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
+from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of, origin_of
+from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import Accepted, without_tasks
@@ -28,8 +30,7 @@ from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import put
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.reports import funnel_table, reasons_table
-from perfquarry.flows.rows_of_run import provenance
-from perfquarry.flows.run import TABLES, Run
+from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits
 from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import leased, quiet

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from perfquarry.curation.promise import Neighbours, Python3, Yields, promising
 from perfquarry.data.records import Change, Verdict
-from perfquarry.flows.promise import Neighbours, Python3, Yields, promising
 from perfquarry.flows.run import Run
 from tests.system import accepted
 from tests.system.judged_demo import reject, run_over

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from perfquarry.curation import rows_of_run
 from perfquarry.data.records import Renewal, Row, Timing, Workload
 from perfquarry.data.store import TableStore
-from perfquarry.flows import rows_of_run
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.send_back import SendBackRunner

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from perfquarry.curation.rows_of_run import MOST_ROUNDS
 from perfquarry.data.records import (
     Attempt,
     Build,
@@ -27,7 +28,6 @@ from perfquarry.data.records import (
     Workload,
 )
 from perfquarry.data.store import TableStore
-from perfquarry.flows.rows_of_run import MOST_ROUNDS
 from tests.system.commands import command
 from tests.system.conftest import Curated
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from perfquarry.curation.in_force import newest_tasks
+from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import Build, Change, Reason, Verdict
-from perfquarry.flows.run import Run
 
 NEIGHBOURS = 10
 """Changes next in time from which a change's chance and cost are learned."""
@@ -22,7 +22,7 @@ SECONDS = 90.0
 """What searching and measuring a change takes beside its build: the middle of what was seen (docs/benchmarks.md)."""
 
 
-def promising(run: Run, changes: Collection[str]) -> list[str]:
+def promising(run: OwnRows, changes: Collection[str]) -> list[str]:
     """The changes by expected tasks per second, the most first: the judge's probability x yield x chance ÷ seconds.
 
     The chance to be built and have workloads, and the seconds of the build, are those of the changes next in time of

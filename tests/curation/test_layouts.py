@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from perfquarry.curation.layouts import places_of
 from perfquarry.data.records import Change, Reason, Side, Stamp
 from perfquarry.data.registry import Repository
-from perfquarry.flows.layouts import places_of
 from perfquarry.harness.building.checks import Checker
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.metadata.recipe import read_recipe

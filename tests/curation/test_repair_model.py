@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from perfquarry.curation.repair_model import MOST, ModelProposer
 from perfquarry.data.errors import AnswersAwaited
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, LlmCall, Stamp
 from perfquarry.data.store import TableStore
-from perfquarry.flows.repair_model import MOST, ModelProposer
 from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.llm.client import open_client
 

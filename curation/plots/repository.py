@@ -1,4 +1,4 @@
-"""Plots of the flows: of a repository in a home, and of a judge."""
+"""Plots of a repository in a home, and of a judge."""
 
 from __future__ import annotations
 

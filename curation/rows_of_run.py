@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from perfquarry.curation.in_force import fulfilled, renewed, without_replaced
 from perfquarry.data.funnel import Provenance
+from perfquarry.data.own_rows import TABLES, VERSIONS, OwnRows
 from perfquarry.data.records import Evidence, Reason, Task, Timing, content_id
-from perfquarry.flows.run import TABLES, VERSIONS, Run
 
 ROUND = 2
 """Sessions of a round: one selects, one confirms."""
@@ -20,12 +20,12 @@ MOST_ROUNDS = 3
 """Rounds of a workload that noise leaves undecided, each in another run."""
 
 
-def done(run: Run, stage: Literal["generate", "measure"]) -> set[str]:
+def done(run: OwnRows, stage: Literal["generate", "measure"]) -> set[str]:
     """Changes that need nothing more of a stage: it wrote rows, and nobody wished it once more since then."""
     return fulfilled(_newest(run, stage), renewed(run.store, run.name, stage))
 
 
-def timings_in_force(run: Run) -> list[Timing]:
+def timings_in_force(run: OwnRows) -> list[Timing]:
     """Timings that count: of a change measured again the newer ones, of workloads that are still kept."""
     timings = without_replaced(run.store.records(Timing, run.name, **run.where("measure")), _measured_again(run))
     generated_again = renewed(run.store, run.name, "generate")
@@ -35,7 +35,7 @@ def timings_in_force(run: Run) -> list[Timing]:
     return [row for row in timings if row.change_id not in generated_again or row.workload_id in known]
 
 
-def family(run: Run, changes: Sequence[str]) -> str:
+def family(run: OwnRows, changes: Sequence[str]) -> str:
     """Configuration hash of the decision over these changes: another one once a change was measured again."""
     wishes = _measured_again(run)
     again = {change: wishes[change].isoformat() for change in changes if change in wishes}
@@ -43,7 +43,7 @@ def family(run: Run, changes: Sequence[str]) -> str:
     return content_id(run.hashes["select"], changes, *([again] if again else []))
 
 
-def decision(run: Run) -> str | None:
+def decision(run: OwnRows) -> str | None:
     """Configuration hash of the newest decision on timings of this run's settings; None before the first.
 
     A run with other settings may have decided later. A decision on fewer changes counts until that on all is made.
@@ -61,7 +61,7 @@ def decision(run: Run) -> str | None:
     return None
 
 
-def provenance(run: Run) -> Provenance:
+def provenance(run: OwnRows) -> Provenance:
     """Which rows of each table belong to the run's settings."""
     tables = {model.TABLE: (VERSIONS[stage], run.hashes[stage]) for stage, model in TABLES.items()}
     of_decision = VERSIONS["select"], decision(run) or "none yet"
@@ -76,7 +76,7 @@ class Undecided:
     next_session: int
 
 
-def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
+def undecided(run: OwnRows, before: datetime | None = None) -> dict[str, Undecided]:
     """Changes to be measured once more: the newest decision on their newest timings left workloads undecided.
 
     Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole. `before`: only
@@ -110,7 +110,7 @@ def undecided(run: Run, before: datetime | None = None) -> dict[str, Undecided]:
     return found
 
 
-def _last_sessions(run: Run) -> dict[str, int]:
+def _last_sessions(run: OwnRows) -> dict[str, int]:
     """By change, the highest number of a session of timings in force."""
     wishes = _measured_again(run)
     columns = ["change_id", "session"] + ["created_at"] * bool(wishes)
@@ -121,7 +121,7 @@ def _last_sessions(run: Run) -> dict[str, int]:
     return dict(zip(highest["change_id"].to_pylist(), highest["session_max"].to_pylist(), strict=True))
 
 
-def _measured_again(run: Run) -> dict[str, datetime]:
+def _measured_again(run: OwnRows) -> dict[str, datetime]:
     """Wishes for measurements that were fulfilled: those before which timings no longer count."""
     wishes = renewed(run.store, run.name, "measure")
     if not wishes:
@@ -130,7 +130,7 @@ def _measured_again(run: Run) -> dict[str, datetime]:
     return {change: at for change, at in wishes.items() if change in newest and newest[change] >= at}
 
 
-def _newest(run: Run, stage: str) -> dict[str, datetime]:
+def _newest(run: OwnRows, stage: str) -> dict[str, datetime]:
     table = run.store.scan(TABLES[stage], run.name, columns=["change_id", "created_at"], **run.where(stage))
     newest = table.group_by("change_id").aggregate([("created_at", "max")])
     return dict(zip(newest["change_id"].to_pylist(), newest["created_at_max"].to_pylist(), strict=True))
