@@ -20,11 +20,11 @@ from typing import Any
 
 from benchmarks.report import replace_section, table
 from perfquarry.curation.in_force import newest_tasks
+from perfquarry.curation.intent_rows import intents_in_words
 from perfquarry.data.home import Home
 from perfquarry.data.records import Intent, Revalidation
 from perfquarry.data.records.intent import HEURISTIC
 from perfquarry.data.store import TableStore
-from perfquarry.flows.intents import intents_in_words
 
 KEPT = Path(__file__).parent / "recordings" / "decided.jsonl"
 

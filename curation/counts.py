@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from perfquarry.data.records import Count, Reason, SeedCount, Stamp, Task
+import pyarrow.compute as pc
+
+from perfquarry.data.own_rows import OwnRows
+from perfquarry.data.records import Count, Evidence, Reason, SeedCount, Stamp, Task, Workload
 from perfquarry.data.store import TableStore
 
 CountLabel = Literal["agree", "not_fewer", "hidden", "neither"]
@@ -103,3 +106,25 @@ def ratios_of(store: TableStore, repo: str, tasks: Iterable[Task]) -> dict[str, 
         by_change.setdefault(row.change_id, []).append(row)
     found = {task.task_id: change_count(by_change.get(task.change_id, ())) for task in tasks}
     return {name: count.ratio for name, count in found.items() if count.ratio is not None}
+
+
+def counted(rows: OwnRows) -> set[str]:
+    """Ids of the workloads that have a row under these settings, counted or rejected."""
+    table = rows.store.scan(Count, rows.name, columns=["workload_id"], **rows.where("count"))
+    return set(table["workload_id"].to_pylist())
+
+
+def workloads_of(rows: OwnRows, task: Task) -> dict[str, tuple[str, str]]:
+    """Source and code by `workload_id`: the task's, and those that were timed to a decision beside them.
+
+    A change that makes some workloads execute more shows only in those that were not accepted.
+    """
+    found = {one.workload_id: (one.source, one.code) for one in task.workloads}
+    about = pc.field("change_id") == task.change_id
+    decided = {
+        row.workload_id for row in rows.store.records(Evidence, rows.name, config_hash=task.config_hash, where=about)
+    }
+    for row in rows.store.records(Workload, rows.name, where=about):
+        if row.workload_id in decided and row.status == "kept":
+            found.setdefault(row.workload_id, (row.source, row.code))
+    return found

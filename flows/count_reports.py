@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.text import Text
 
-from perfquarry.curation.counts import change_count, counts_of, label_of
+from perfquarry.curation.counts import change_count, counts_of, label_of, workloads_of
 from perfquarry.data.errors import InputError
 from perfquarry.data.figures import times
 from perfquarry.data.records import Count, Task, node_of
-from perfquarry.flows.count_runs import uncounted, workloads_of
+from perfquarry.flows.count_runs import uncounted
 from perfquarry.flows.display import showing
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put

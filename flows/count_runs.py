@@ -5,12 +5,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
-
-from perfquarry.curation.counts import row_of
+from perfquarry.curation.counts import counted, row_of, workloads_of
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.errors import EnvironmentFailed
-from perfquarry.data.records import Count, Evidence, Task, Workload, node_of
+from perfquarry.data.records import Count, Task, node_of
 from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
 from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
@@ -33,28 +31,6 @@ def count(run: Run, names: tuple[str, ...]) -> None:
     for task in accepted_tasks(run.store, run.name):
         if task.task_id in names:
             _count(run, task)
-
-
-def counted(run: Run) -> set[str]:
-    """Ids of the workloads that have a row under the run's settings, counted or rejected."""
-    table = run.store.scan(Count, run.name, columns=["workload_id"], **run.where("count"))
-    return set(table["workload_id"].to_pylist())
-
-
-def workloads_of(run: Run, task: Task) -> dict[str, tuple[str, str]]:
-    """Source and code by `workload_id`: the task's, and those that were timed to a decision beside them.
-
-    A change that makes some workloads execute more shows only in those that were not accepted.
-    """
-    found = {one.workload_id: (one.source, one.code) for one in task.workloads}
-    about = pc.field("change_id") == task.change_id
-    decided = {
-        row.workload_id for row in run.store.records(Evidence, run.name, config_hash=task.config_hash, where=about)
-    }
-    for row in run.store.records(Workload, run.name, where=about):
-        if row.workload_id in decided and row.status == "kept":
-            found.setdefault(row.workload_id, (row.source, row.code))
-    return found
 
 
 def summary(run: Run) -> str:

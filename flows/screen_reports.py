@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from perfquarry.curation.in_force import newest_findings, newest_problems
+from perfquarry.curation.in_force import accepted_tasks, newest_findings, newest_problems
+from perfquarry.curation.intent_rows import intent_row
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.curation.names import find_task, repository_of
 from perfquarry.curation.problems import is_current, shown
 from perfquarry.curation.problems.written import Plan, Statements, plan_in, plan_request, statements_request, texts_in
 from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
+from perfquarry.curation.screening.subjects import demands_of, fix_of, screened_tasks, stamp_of
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
 from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.home import Home
-from perfquarry.data.records import Finding, Problem, Task
+from perfquarry.data.records import Finding, Intent, Problem, Row, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.flows.display import current, showing
-from perfquarry.flows.intents import ask_intents
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
@@ -33,19 +35,12 @@ from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_alone
 from perfquarry.flows.runs import run_name
-from perfquarry.flows.screening import (
-    accepted,
-    demands_of,
-    fix_of,
-    run_checks,
-    screened_tasks,
-    stamp_of,
-    summary,
-)
+from perfquarry.flows.screening import run_checks, summary
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.flows.work import claiming
 from perfquarry.llm.request import Request
 from perfquarry.llm.spec import ModelSpec
+from perfquarry.miners.intent.model import intent_request, opinion_in
 from perfquarry.miners.vocabulary import size_at
 
 _ORDER = {"blocking": 0, "warning": 1, "info": 2}
@@ -160,17 +155,54 @@ def write_problems(run: Run, tasks: Sequence[Task], llm: str, *, plans: bool) ->
     done = {row.task_id for row in mine if (row.setting == "plan") == plans}
     stale = {row.task_id for row in mine if row.task_id in by_id and not is_current(by_id[row.task_id], row)}
     waiting = [task for name, task in by_id.items() if name not in done or (name in stale and not plans)]
-    current().stage("plans" if plans else "problems", len(waiting))
+
+    def rows_of(task: Task, said: Plan | Statements) -> list[Problem]:
+        if isinstance(said, Plan):
+            return [plan_in(task, said, author, stamp)]
+        return texts_in(task, said, fix_of(run, run.clone, task), author, stamp)
+
+    request = plan_request if plans else statements_request
+    _ask(run, "plans" if plans else "problems", llm, stamp, waiting, request, rows_of)
+
+
+def ask_intents(run: Run, tasks: Sequence[Task], llm: str) -> None:
+    """Asks a model for the class of the tasks that have none of it yet.
+
+    Raises:
+        InputError: the model cannot be asked at all.
+        PerfquarryError: it cannot be asked now; what was answered is in the table.
+    """
+    author = str(ModelSpec.parse(llm))
+    known = run.store.scan(Intent, run.name, columns=["task_id"], where=pc.field("author") == author)
+    waiting = [task for task in tasks if task.task_id not in set(known["task_id"].to_pylist())]
+
+    def request(task: Task) -> Request[Any]:
+        return intent_request(run.clone, run.change_of(task), task.test_patch)
+
+    def rows_of(task: Task, said: Any) -> list[Intent]:
+        opinion = opinion_in(said, task.patch + task.test_patch)
+        return [intent_row(run, task, opinion, author)] if opinion else []
+
+    _ask(run, "intent", llm, run.stamp("screen"), waiting, request, rows_of)
+
+
+def _ask(
+    run: Run,
+    about: str,
+    llm: str,
+    stamp: Stamp,
+    tasks: Sequence[Task],
+    request: Callable[[Task], Request[Any]],
+    rows_of: Callable[[Task, Any], Sequence[Row]],
+) -> None:
+    """Asks a model about all of the tasks at once, and writes what it answers as it comes."""
+    current().stage(about, len(tasks))
     with run.client(llm, stamp) as client:
-        requests: list[Request[Any]] = [plan_request(one) if plans else statements_request(one) for one in waiting]
-        for place, answer in client.ask_all(requests):
-            task, said = waiting[place], answer.value
-            if isinstance(said, Plan):
-                run.store.append([plan_in(task, said, author, stamp)])
-            if isinstance(said, Statements):
-                run.store.append(texts_in(task, said, fix_of(run, task), author, stamp))
+        for place, answer in client.ask_all([request(task) for task in tasks]):
+            if answer.value is not None:
+                run.store.append(rows_of(tasks[place], answer.value))
             current().advance()
-    current().finish(f"{len(waiting)} tasks asked for")
+    current().finish(f"{len(tasks)} tasks asked for")
 
 
 def _about(options: Options) -> Options:
@@ -208,7 +240,7 @@ def report_statistics(options: Options, *, as_json: bool) -> None:
         InputError: the repository has no task.
     """
     run, _ = opened(options, as_json)
-    tasks = accepted(run)
+    tasks = accepted_tasks(run.store, run.name)
     changes = {task.task_id: run.change_of(task) for task in tasks}
     depths = {
         row.task_id: int(json.loads(row.details)["depth"])
@@ -244,7 +276,7 @@ def _figure(value: float | None) -> str:
 def wanted(run: Run) -> list[Task]:
     """The accepted tasks that the options ask for."""
     heads = run.options.changes
-    return [task for task in accepted(run) if not heads or task.head_sha.startswith(heads)]
+    return [task for task in accepted_tasks(run.store, run.name) if not heads or task.head_sha.startswith(heads)]
 
 
 def opened(options: Options, as_json: bool) -> tuple[Run, Console]:
@@ -256,6 +288,6 @@ def opened(options: Options, as_json: bool) -> tuple[Run, Console]:
     console = Console(stderr=as_json)
     run = Run.open(options.model_dump_json())
     log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)
-    if not accepted(run):
+    if not accepted_tasks(run.store, run.name):
         raise InputError(f"no task of {run.name} in {run.home.tables}: run `perfquarry curate {options.repo}` first")
     return run, console

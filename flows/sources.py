@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from perfquarry.curation.screening.subjects import demands_of
 from perfquarry.data.errors import InputError
 from perfquarry.flows.run import Run
-from perfquarry.flows.screening import demands_of
 from perfquarry.testgen.asv import AsvSource
 from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.sources import WorkloadSource
