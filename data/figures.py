@@ -1,8 +1,16 @@
-"""Figures as people read them."""
+"""Figures as people read and write them."""
 
 from __future__ import annotations
 
+import re
+
 from pydantic import ByteSize
+
+from perfquarry.data.errors import InputError
+
+LONGEST_SECONDS = 10 * 366 * 86400.0
+"""Longest time limit (seconds): what is longer is a slip."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def times(value: float | None) -> str:
@@ -36,3 +44,17 @@ def seconds(value: float) -> str:
 def size(number: int) -> str:
     """Bytes for people."""
     return ByteSize(number).human_readable(separator=" ")
+
+
+def seconds_of(text: str) -> float:
+    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
+    if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
+        raise InputError(
+            f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most"
+        )
+    return float(found[1]) * _UNITS[found[2]]

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfquarry.data.errors import InputError
+
 
 @dataclass(frozen=True)
 class Home:
@@ -120,3 +122,18 @@ class Home:
     def logs(self) -> Path:
         """Log files of runs."""
         return self.root / "logs"
+
+
+def home_of(folder: Path | None) -> Home:
+    """The home named on the command line, else `PERFQUARRY_HOME`, else `./var`.
+
+    Raises:
+        InputError: it is a file, or lies in one.
+    """
+    home = Home(folder.expanduser().resolve()) if folder else Home.default()
+    for path in (home.root, *home.root.parents):
+        if path.exists() and not path.is_dir():
+            raise InputError(
+                f"the home {home.root} cannot be a folder, for {path} is a file: name another, such as --home var"
+            )
+    return home

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import tomllib
 from datetime import datetime
 from pathlib import Path
@@ -21,9 +20,6 @@ from perfquarry.testgen.settings import GenerateSettings
 
 WORKER_SETTINGS = "PERFQUARRY_SETTINGS"
 """Environment variable of a worker: the settings file of runs that name none."""
-LONGEST_SECONDS = 10 * 366 * 86400.0
-"""Longest time limit (seconds): what is longer is a slip."""
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _GIVEN: dict[str, str] = {}
 """Addresses as they were given, by their form without secrets: in this process only."""
 
@@ -128,17 +124,3 @@ def read_settings(path: Path | None) -> dict[str, dict[str, Any]]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"cannot read the settings {path}: {error}") from error
-
-
-def seconds_of(text: str) -> float:
-    """The seconds of a duration such as `90s`, `30m`, `1.5h` or `2d`.
-
-    Raises:
-        InputError: it is none.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", text.strip().lower())
-    if not found or not 0 < float(found[1]) * _UNITS[found[2]] <= LONGEST_SECONDS:
-        raise InputError(
-            f"{text!r} is no duration: give a number and a unit, such as 90s, 30m, 2h or 1d, of ten years at most"
-        )
-    return float(found[1]) * _UNITS[found[2]]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from rich.console import Console, RenderableType
 
-from perfquarry.curation.published import MadeTask, PublishedTasks
-from perfquarry.curation.revalidation import judge_again, outcome, share_that_holds, workloads_of
-from perfquarry.curation.sessions import settled
+from perfquarry.curation.measured_again import held_in_part, measure_again
+from perfquarry.curation.published import PublishedTasks
+from perfquarry.curation.revalidation import outcome, share_that_holds
 from perfquarry.data.errors import EnvironmentFailed, GitFailed
 from perfquarry.data.figures import times
 from perfquarry.data.home import Home
-from perfquarry.data.records import Revalidation, Stamp, Task, content_id
+from perfquarry.data.records import Revalidation, content_id
 from perfquarry.data.store import TableStore
 from perfquarry.flows.output import Listing, put, show
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import Settings
-from perfquarry.harness.measuring.machine import measurement_lock
-from perfquarry.harness.measuring.schedule import run_session
-
-STAGE_VERSION = "1"
 
 
 def revalidate(
@@ -47,7 +41,7 @@ def revalidate(
     for number, task in enumerate(tasks, 1):
         try:
             made = published.make(task)
-            row = _again(task, made, settings, run_id)
+            row = measure_again(task, made, settings, run_id)
         except (EnvironmentFailed, GitFailed) as error:
             untried[task.task_id] = str(error)
             continue
@@ -56,40 +50,13 @@ def revalidate(
         show(f"{number}/{len(tasks)} {task.task_id}: {outcome(row)}", console=console)
     share = share_that_holds(rows) if rows else None
     held = sum(row.status == "kept" for row in rows)
-    facts: dict[str, Any] = {"tasks": len(rows), "held": held, **_partly(rows), "untried": untried}
+    facts: dict[str, Any] = {"tasks": len(rows), "held": held, **held_in_part(rows), "untried": untried}
     facts |= {"share": dict(zip(("share", "low", "high"), share, strict=True)) if share else None}
     facts |= {"rows": [row.model_dump(mode="json", exclude={"durations"}) for row in rows]}
     put(facts, _shown(rows, share, held), as_json=as_json)
     if untried:
         first, why = next(iter(untried.items()))
         raise RunFailed(f"{len(untried)} of {len(tasks)} tasks could not be tried here; {first}: {why}")
-
-
-def _again(task: Task, made: MadeTask, settings: Settings, run_id: str) -> Revalidation:
-    stamp = _stamp(task, settings)
-    workloads = workloads_of(task, stamp)
-    with measurement_lock() as core:
-        begin = time.monotonic()
-        timings = run_session(  # one: nothing is selected by it, so nothing needs confirming
-            task.change_id,
-            workloads,
-            made.base,
-            made.head,
-            made.runtime.prober,
-            settings.measure,
-            stamp,
-            made.runtime.machine,
-            session=1,
-            core=core,
-            stop=partial(settled, settings=settings.select),
-        )
-        seconds = time.monotonic() - begin
-    return judge_again(task, timings, settings.select, stamp, run_id, made.python, seconds)
-
-
-def _stamp(task: Task, settings: Settings) -> Stamp:
-    config = settings.select.config_hash(settings.measure.config_hash())
-    return Stamp(repo=task.repo, stage_version=STAGE_VERSION, config_hash=config)
 
 
 def _shown(
@@ -111,20 +78,10 @@ def _shown(
     if share:
         part, low, high = (100 * value for value in share)
         machine = rows[-1].machine
-        some = _partly(rows)
+        some = held_in_part(rows)
         yield (
             f"\n{held} of {len(rows)} tasks hold: {part:.0f} % (95 % interval {low:.0f} to {high:.0f} %) "
             f"on {machine.cpu}, {machine.cores} cores, sandbox {machine.sandbox}\n"
             f"{some['tasks_in_part']} of {len(rows)} hold with at least one workload; "
             f"{some['workloads_held']} of {some['workloads']} workloads hold"
         )
-
-
-def _partly(rows: Sequence[Revalidation]) -> dict[str, int]:
-    """What the count of tasks that hold whole leaves out."""
-    held = [[one.held for one in row.workloads] for row in rows]
-    return {
-        "tasks_in_part": sum(map(any, held)),
-        "workloads": sum(map(len, held)),
-        "workloads_held": sum(map(sum, held)),
-    }

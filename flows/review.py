@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
@@ -13,27 +11,14 @@ import uvicorn
 from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions
-from perfquarry.curation.review.guard import NAME, Guard, is_loopback, names_of, secret_of
-from perfquarry.curation.review.index import Index
-from perfquarry.curation.review.service import ReviewService
-from perfquarry.curation.review.tables import Tables
+from perfquarry.curation.review.guard import Guard, is_loopback
+from perfquarry.curation.review.serving import Bind, bound, guard_of, open_desk
 from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.data.store import TableStore
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import put, say, show
 from perfquarry.flows.send_back import SendBackRunner
-
-
-@dataclass(frozen=True)
-class Bind:
-    """Where the page is served, and to whom."""
-
-    host: str
-    port: int
-    reviewers: tuple[str, ...]
-    allowed: tuple[str, ...]
 
 
 def transfer(
@@ -84,44 +69,13 @@ def serve(
     home = Home(Path(options.home))
     guard = guard_of(home, bind)
     runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
-    with _bound(bind) as listener:
+    with bound(bind) as listener:
         limit = options.settings.select.min_gain / 2 if near else None
         desk = open_desk(home, runner, required=required, near=limit)
         port = listener.getsockname()[1]
         _announce(bind, port, guard, as_json=as_json)
         config = uvicorn.Config(create_app(desk, guard), log_level="warning", server_header=False, ws="none")
         uvicorn.Server(config).run(sockets=[listener])
-
-
-def open_desk(home: Home, starter: SendBackRunner, *, required: int, near: float | None) -> ReviewService:
-    """The queue of a home, in step with its tables."""
-    engine, store = database_of(home), TableStore(home.tables)
-    index = Index(engine, store, near=near)
-    return ReviewService(index, Decisions(engine, required), Tables(home, store), starter)
-
-
-def guard_of(home: Home, bind: Bind) -> Guard:
-    """Who may use what is bound so: nobody signs in only where one reviewer sits at this machine, and no proxy.
-
-    Raises:
-        InputError: nobody is named, or a name cannot be one.
-    """
-    remote = not is_loopback(bind.host) or bool(bind.allowed)
-    names = tuple(dict.fromkeys(name.strip() for name in bind.reviewers)) or (getpass.getuser(),)
-    if bad := [name for name in names if not NAME.fullmatch(name)]:
-        raise InputError(f"{bad[0]!r} cannot be a reviewer's name: 1 to 60 characters without quotes and commas")
-    hosts = frozenset({*names_of(bind.host), *(name.lower() for name in bind.allowed)})
-    return Guard(secret_of(home.root / "review" / "secret"), names, hosts, sign_in=remote or len(names) > 1)
-
-
-def _bound(bind: Bind) -> socket.socket:
-    family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
-    try:
-        return socket.create_server((bind.host, bind.port), family=family)
-    except OSError as error:
-        raise InputError(
-            f"cannot listen on {bind.host}:{bind.port}: {error.strerror or error}; choose another --port"
-        ) from error
 
 
 def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:

@@ -19,7 +19,7 @@ from rich.console import Console
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.errors import PerfquarryError
 from perfquarry.data.funnel import funnel
-from perfquarry.flows.homes import home_of
+from perfquarry.data.home import home_of
 from perfquarry.flows.notify import failure_message, send
 from perfquarry.flows.options import Options, read_settings, settings_file, settings_from
 from perfquarry.flows.prefect_deployments import settle_ended

@@ -21,8 +21,8 @@ from perfquarry.curation.names import repository_of
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
 from perfquarry.data.figures import times
+from perfquarry.data.home import home_of
 from perfquarry.data.records import Renewal, Task
-from perfquarry.flows.homes import home_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.sources import SOURCES

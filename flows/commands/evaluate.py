@@ -10,8 +10,8 @@ import typer
 
 from perfquarry.curation import Method
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
-from perfquarry.flows.homes import home_of
 
 Dataset = Annotated[
     str, typer.Option("--dataset", help="Folder of a release, Parquet file of tasks, or a home's repository.")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.homes import home_of
 from perfquarry.flows.output import say
 
 

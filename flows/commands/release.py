@@ -10,8 +10,8 @@ from rich.console import Console
 
 from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home, home_of
 from perfquarry.flows.commands.shared import Json, app
-from perfquarry.flows.homes import home_of
 from perfquarry.flows.output import print_json, say
 
 NOT_RUN = 3
@@ -123,7 +123,6 @@ def check(
 
     Exit code 0: all is well; 1: a check failed; 3: none failed, and some were not run.
     """
-    from perfquarry.data.home import Home
     from perfquarry.flows.options import settings_from
     from perfquarry.flows.release_gate import gate
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
-from perfquarry.flows.homes import home_of
 
 
 @app.command()

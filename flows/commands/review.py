@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
-from perfquarry.flows.homes import home_of
 
 Writer = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
 
@@ -40,7 +40,8 @@ def review(
     as_json: Json = False,
 ) -> None:
     """Review candidates in the browser: accept, reject, send back; every decision is logged."""
-    from perfquarry.flows.review import Bind, serve, transfer
+    from perfquarry.curation.review.serving import Bind
+    from perfquarry.flows.review import serve, transfer
 
     if export_to or log_to or import_from:
         transfer(home_of(options.keywords["home"]), export_to, log_to, import_from, as_json=as_json)

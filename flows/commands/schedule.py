@@ -10,9 +10,9 @@ import typer
 from rich.text import Text
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.homes import home_of
 from perfquarry.flows.output import Listing, put
 
 Names = Annotated[

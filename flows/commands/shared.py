@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import home_of
 from perfquarry.flows.commands.completion import repositories, tasks
-from perfquarry.flows.homes import home_of
 
 if TYPE_CHECKING:
     from perfquarry.flows.options import Options
@@ -158,7 +158,8 @@ def options_of(
             raise InputError(f"{text!r} has bytes that are no text: give a name, an address or a path such as numpy")
     begin, end = dates_of(since, until)
     heads, place = parts_of("--changes", changes), home_of(home)
-    from perfquarry.flows.options import Options, seconds_of, settings_from
+    from perfquarry.data.figures import seconds_of
+    from perfquarry.flows.options import Options, settings_from
     from perfquarry.harness.measuring.machine import cores_of_process
 
     return Options(

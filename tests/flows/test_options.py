@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.options import seconds_of, settings_from
+from perfquarry.data.figures import seconds_of
+from perfquarry.flows.options import settings_from
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ import pytest
 from test_context import patch
 from two_trees import change, verdict
 
+from perfquarry.curation.sampling import by_round
 from perfquarry.data import demo
 from perfquarry.data.demo.expectations import expected
 from perfquarry.data.errors import AnswersAwaited, BudgetExceeded
 from perfquarry.data.home import Home
 from perfquarry.data.records import LlmCall, Reason, Stamp, TouchedFunction, Workload
 from perfquarry.data.store import TableStore
-from perfquarry.flows.sampling import by_round
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
+from perfquarry.curation.review.serving import Bind, guard_of
 from perfquarry.data.home import Home
-from perfquarry.flows.review import Bind, guard_of
 
 
 @pytest.mark.parametrize(
