@@ -1,22 +1,22 @@
-"""`perfquarry evaluate` and `leaderboard`: patches of models graded on this machine, and their reports."""
+"""`perfquarry solve`, `evaluate`, `analyse` and `leaderboard`: predictions made, graded, read and compared."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from rich.console import Console
 
+from perfquarry.curation.evaluation.asking import read_report, solve_tasks
 from perfquarry.curation.evaluation.gradings import Gradings, address_of_tasks, protocol_of
 from perfquarry.curation.evaluation.metrics import Score
 from perfquarry.curation.evaluation.predictions import read_predictions
 from perfquarry.curation.evaluation.report import (
     EvaluationReport,
-    address_of,
     merged,
     read_readings,
     report_of,
@@ -24,21 +24,79 @@ from perfquarry.curation.evaluation.report import (
     write_readings,
     write_report,
 )
+from perfquarry.curation.evaluation.report_folder import held
+from perfquarry.curation.evaluation.solvers import Predictions, Solver
+from perfquarry.curation.jobs import Job
 from perfquarry.curation.published import PublishedTasks
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.data.records import Reason
+from perfquarry.data.records import PatchReading, Reason
 from perfquarry.data.store import TableStore
-from perfquarry.flows.jobs import do_all
-from perfquarry.flows.output import Listing
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.output import show as output
 from perfquarry.flows.runner import RunFailed
+from perfquarry.flows.server import quiet
 from perfquarry.flows.settings import Settings
-from perfquarry.harness.sandbox import BubblewrapSandbox
+from perfquarry.harness.sandbox import BubblewrapSandbox, ending_together
 
 TABLES = "tables"
 """Folder of a report in which grades are kept as they come."""
+
+
+def solve(
+    home: Home, dataset: str, clone_from: str | None, only: Sequence[str], to: Path, solver: Solver, settings: Settings
+) -> None:
+    """Appends a prediction to `to` for each task and attempt that is missing there.
+
+    Args:
+        home: where environments and trees are made, and answers and costs are kept.
+        dataset: release, Parquet file of tasks, or a home's repository.
+        clone_from: clone of the repository, where the dataset is no release.
+        only: starts of task ids; none: all.
+        to: JSON lines of `instance_id`, `model_name_or_path`, `model_patch`; an old file is gone on with.
+        solver: who solves.
+        settings: for environments and the client.
+
+    Raises:
+        InputError: no such tasks, model or command.
+        PerfquarryError: the model cannot be asked now; what is solved is in the file.
+    """
+    published = PublishedTasks.open(home, dataset, clone_from, only, settings)
+    console = Console(stderr=True)
+    predictions = Predictions(to, solver.name, lambda text: output(text, console=console))
+    all_jobs = partial(do_all, "solve", Path(dataset).name, at_once=solver.jobs)
+    solve_tasks(home, published, solver, predictions, settings, settings.llm, all_jobs)
+    predictions.say(
+        f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
+    )
+
+
+def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settings: Settings, *, as_json: bool) -> None:
+    """Reads each patch of a report that this model has not read, and writes the report anew.
+
+    Args:
+        home: keeps answers and costs.
+        folder: the report, as `perfquarry evaluate` wrote it.
+        dataset: what it was graded on.
+        llm: who is asked.
+        votes: answers of the hack judge a patch.
+        settings: for the client.
+
+    Raises:
+        InputError: no such report, tasks or model.
+        PerfquarryError: the model cannot be asked now; what it answered is in the report.
+    """
+    rows = read_report(home, folder, dataset, llm, votes, settings, settings.llm)
+    put(rows, _readings(rows, folder), as_json=as_json)
+
+
+def _readings(rows: list[PatchReading], folder: Path) -> Iterator[str]:
+    for row in rows:
+        hack = f"hack ({row.hack_kind}), {row.hack_votes} of {row.votes} votes" if row.is_hack else "no hack"
+        plan = f"{row.points_done} of {len(row.points)} points of the expert's plan"
+        yield f"{row.task_id} {row.patch_id}: {hack}; {plan}; {row.failure}"
+    yield f"{len(rows)} patches read; look at {folder / 'report.html'}"
 
 
 def evaluate(
@@ -88,23 +146,11 @@ def evaluate(
         output(visible(text), console=console)
 
     name = f"{Path(dataset).name}@{address_of_tasks(published.tasks)}"
-    to.mkdir(parents=True, exist_ok=True)
-    with _alone(to):
-        store = TableStore(to / TABLES)
-        _same_kind(to, {"dataset": name, "protocol": protocol})
+    with held(to, name, protocol):
         places = (home.root, to, *(Path(one).expanduser() for one in (dataset, clone_from or "", *files) if one))
         private = tuple(place.absolute() for place in places if place.exists())
-        gradings = Gradings(
-            published,
-            store,
-            settings,
-            name,
-            protocol,
-            home,
-            private,
-            retries,
-            lambda text: output(visible(text), console=console),
-        )
+        store = TableStore(to / TABLES)
+        gradings = Gradings(published, store, settings, name, protocol, home, private, retries, say)
         with console.status("grading") if console.is_terminal else nullcontext():
             gradings.run(predictions, partial(do_all, "evaluate", name, at_once=jobs))
         rows = gradings.rows()
@@ -131,26 +177,6 @@ def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> N
         write_readings([row for folder in folders for row in read_readings(folder)], to)
         write_report(report, rows, to)
     show(report, Console(stderr=as_json), to, as_json=as_json)
-
-
-def _alone(to: Path) -> AbstractContextManager[object]:
-    """Holds the folder of a report."""
-    try:
-        return FileLock(to / ".lock").acquire(timeout=0)
-    except Timeout as error:
-        raise InputError(f"another evaluation writes to {to}: wait for it, or give another --to") from error
-
-
-def _same_kind(to: Path, ours: dict[str, str]) -> None:
-    """Notes in a new folder what its grades are of; an old one must have the same noted."""
-    file = to / "evaluation.json"
-    if not file.exists():
-        file.write_text(json.dumps(ours), encoding="utf-8")
-        return
-    theirs = json.loads(file.read_text(encoding="utf-8"))
-    for name, value in ours.items():
-        if address_of(theirs.get(name, "")) != address_of(value):
-            raise InputError(f"{to} holds grades of another {name} ({theirs.get(name)}): give another --to")
 
 
 def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json: bool) -> None:
@@ -196,3 +222,29 @@ def _scores(scores: Sequence[Score]) -> Listing:
             f"{one.graded}/{one.tasks}",
         )
     return table
+
+
+def do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:
+    """Does jobs that write their own results, in threads, or as task runs on the user's Prefect server.
+
+    The first that raises ends those that have not begun, and its error is raised.
+
+    Args:
+        command: name of the flow, where PREFECT_API_URL names a server.
+        subject: what the command is about: a part of the flow run's name.
+        jobs: what is to do.
+        at_once: most that work at the same time.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        quiet()
+        from perfquarry.flows.prefect_flows import do_jobs
+
+        return do_jobs(command, subject, jobs, at_once)
+    with ThreadPoolExecutor(max_workers=at_once) as pool, ending_together():
+        begun = [pool.submit(job.work) for job in jobs]
+        try:
+            for one in begun:
+                one.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -253,14 +253,14 @@ class _Pipeline:
         """Notes how a piece of work ended, and decides where enough was timed."""
         if outcome.failure:
             self.failures.append(outcome.failure)
-        if outcome.failure or outcome.late:
+        if outcome.failure or outcome.end == "late":
             self.settled.update(outcome.batch)
-        if outcome.aside:
+        if outcome.end == "aside":
             self.aside.update(outcome.batch)
         before = self.tried
         self._look()
         current().advance(max(0, self.tried - before))
-        self.timed += stage.needs_core and not (outcome.failure or outcome.late or outcome.elsewhere or outcome.aside)
+        self.timed += stage.needs_core and outcome.end == "done" and not outcome.failure
         if self.timed >= max(self.decided + 1, GROWTH * self.decided):
             if not self._is_over():
                 self._begin(self.run.claims.now())  # meanwhile

@@ -38,18 +38,19 @@ from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.pipeline import Step, run_steps
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import WAITING, Begin, Failure, Outcome, RunFailed, RunWaits, attempt, failed
+from perfquarry.flows.runner import WAITING, Begin, End, Failure, Outcome, RunFailed, RunWaits, attempt, failed
 from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 
 WAITING_STATE = "Waiting"
 """Name of the state of a run that failed because answers or money are missing."""
-ELSEWHERE = "another worker does it"
-"""Message of a batch that was not done here."""
-LATE = "the time of the run was over"
-"""Message of a batch that was not done, or not to its end."""
-ASIDE = "others wait for its core: it goes on later"
-"""Message of a batch that was begun and set aside."""
+ENDS: dict[End, str] = {
+    "done": "done",
+    "elsewhere": "another worker does it",
+    "late": "the time of the run was over",
+    "aside": "others wait for its core: it goes on later",
+}
+"""Messages of batches that did not fail."""
 HOLDER = "worker:"
 """Beginning of the tag that names the process of a flow run."""
 PLOTS = {
@@ -68,8 +69,7 @@ def batch_task(stage: str, options: str, keys: Sequence[str], label: str, since:
     outcome = attempt(Run.open(options), BY_NAME[stage], tuple(keys), since)
     if outcome.failure:
         return Failed(message=f"{type(outcome.failure.error).__name__}: {outcome.failure.error}")
-    ends = {ELSEWHERE: outcome.elsewhere, LATE: outcome.late, ASIDE: outcome.aside}
-    return Completed(message=next((message for message, is_so in ends.items() if is_so), "done"))
+    return Completed(message=ENDS[outcome.end])
 
 
 @contextmanager
@@ -96,8 +96,7 @@ def task_runs(run: Run) -> Iterator[Begin]:
 
 def _outcome(stage: Stage, batch: Batch, state: State[Any]) -> Outcome:
     if state.is_completed():
-        end = state.message
-        return Outcome(batch, elsewhere=end == ELSEWHERE, late=end == LATE, aside=end == ASIDE)
+        return Outcome(batch, next((end for end, text in ENDS.items() if text == state.message), "done"))
     return Outcome(batch, failure=Failure(stage.name, batch, _error(state.message or "crashed")))
 
 
@@ -180,14 +179,19 @@ def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
         RunFailed: some batches could not be done.
         ServerUnavailable: the server did not answer.
     """
-    for name in ("prefect.flow_runs", "prefect.task_runs"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what failed is in our own log and in RunFailed
+    _hush()  # what failed is in our own log and in RunFailed
     own = [f"repo:{run.name}", f"home:{run.home.root}"]
     mark_crashed(own, run.home.signs)
     with tags(*own, f"{HOLDER}{run.claims.holder}"):
         state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), return_state=True)
     if error := error_of(state):
         raise error
+
+
+def _hush() -> None:
+    """Prefect's own lines about runs that failed are left out."""
+    for name in ("prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @task(name="job", task_run_name="{label}", persist_result=False, cache_policy=NO_CACHE)
@@ -217,13 +221,12 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
             for future in futures:
                 future.result()
 
-    for name in ("prefect.flow_runs", "prefect.task_runs"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # the error is raised here
+    _hush()  # the error is raised here
     all_jobs()
 
 
-def mark_crashed(own: Sequence[str], signs: Path) -> int:
-    """Marks flow runs as crashed that show as running and whose process has ended; returns how many there were.
+def mark_crashed(own: Sequence[str], signs: Path) -> None:
+    """Marks flow runs as crashed that show as running and whose process has ended.
 
     Args:
         own: the tags of this home and repository.
@@ -243,7 +246,6 @@ def mark_crashed(own: Sequence[str], signs: Path) -> int:
                 client.set_flow_run_state(one.id, Crashed(message="The process was killed."), force=True)
     except (PrefectException, httpx.HTTPError) as error:
         raise ServerUnavailable(f"the Prefect server did not answer while old runs were looked at: {error}") from error
-    return len(dead)
 
 
 def _works(run_tags: Sequence[str], signs: Path) -> bool:

@@ -12,6 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import Literal
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -73,18 +74,18 @@ def failed(failures: Sequence[Failure]) -> RunFailed:
     )
 
 
+End = Literal["done", "elsewhere", "late", "aside"]
+"""How a batch can end that did not fail: another worker had it, or a part of it, and what is still to do is to be
+asked anew; the time of the run was over, and it was not done; others waited for its core, and it is to go on."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a batch ended here."""
 
     batch: Batch
-    elsewhere: bool = False
-    """Another worker had it, or a part of it: what is still to do is to be asked anew."""
+    end: End = "done"
     failure: Failure | None = None
-    late: bool = False
-    """The time of the run was over: it was not done."""
-    aside: bool = False
-    """Others waited for its core: it was begun, and is to go on."""
 
 
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
@@ -107,9 +108,9 @@ def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
         outcome = _attempt(run, stage, batch, since)
         if outcome.failure:
             span_failed(outcome.failure.error)
-        elif outcome.aside:
+        elif outcome.end == "aside":
             log.info("%s %s: set aside after %.1f s: others wait", stage.name, batch[0], time.monotonic() - began)
-        elif not outcome.elsewhere and not outcome.late:
+        elif outcome.end == "done":
             log.info("%s %s: done in %.1f s", stage.name, batch[0], time.monotonic() - began)
     return outcome
 
@@ -124,26 +125,26 @@ def _attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
     )
     gained = batch
     if stage.of_changes and run.is_over:
-        return Outcome(batch, late=True)
+        return Outcome(batch, "late")
     try:
         gained = tuple(retrying(run.claims.take, run.scope(stage.name), batch, since))
         if gained:
             _do(run, stage, gained, retrying)
     except TimeIsOver:
-        return Outcome(batch, late=True)
+        return Outcome(batch, "late")
     except OthersWait:
-        return Outcome(batch, aside=True)
+        return Outcome(batch, "aside")
     except KeyboardInterrupt:
         if not run.is_over:
             raise
-        return Outcome(batch, late=True)  # whatever was ended, what it was at is not done
+        return Outcome(batch, "late")  # whatever was ended, what it was at is not done
     except WAITING as error:
         log.info("%s %s: %s: %s", stage.name, run.name, batch[:1], error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
     except Exception as error:
         log.exception("%s %s: %s", stage.name, run.name, batch[:1], exc_info=error)
         return Outcome(gained, failure=Failure(stage.name, gained, error))
-    return Outcome(batch, elsewhere=gained != batch)
+    return Outcome(batch, "done" if gained == batch else "elsewhere")
 
 
 def _log_retry(stage: Stage, batch: Batch, state: RetryCallState) -> None:
@@ -182,7 +183,7 @@ def _threads(workers: int, run: Run) -> Iterator[Begin]:
         def begin(stage: Stage, batch: Batch, since: float, done: Callable[[Outcome], None]) -> None:
             def ended(future: Future[Outcome]) -> None:
                 if future.cancelled():
-                    done(Outcome(batch, late=True))
+                    done(Outcome(batch, "late"))
                 elif error := future.exception():
                     done(Outcome(batch, failure=Failure(stage.name, batch, error)))
                 else:
@@ -287,9 +288,9 @@ def _share(run: Run, stage: Stage, batches: Batches) -> list[Failure]:
         for _, outcome in batches.all():
             if outcome.failure:
                 failures.append(outcome.failure)
-            if not outcome.elsewhere and not outcome.aside:
+            if outcome.end in ("done", "late"):
                 settled.update(outcome.batch)
-            if not stage.counts_rows and not outcome.late and not outcome.aside and not outcome.failure:
+            if not stage.counts_rows and outcome.end in ("done", "elsewhere") and not outcome.failure:
                 current().advance()
     return failures
 

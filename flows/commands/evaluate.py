@@ -57,8 +57,8 @@ def solve(
         raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
     place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.curation.evaluation.solvers import Solver
+    from perfquarry.flows.evaluation import solve as solve_all
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.solving import solve as solve_all
 
     solver = Solver(
         name=name or llm or str(agent).split()[0],
@@ -116,8 +116,8 @@ def analyse(
 ) -> None:
     """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
     place = home_of(home)
+    from perfquarry.flows.evaluation import analyse as read_all
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.patch_readings import analyse as read_all
 
     chosen = settings_from(settings, budget_usd=budget_usd)
     read_all(place, report, dataset, llm, votes, chosen, as_json=as_json)
