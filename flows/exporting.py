@@ -1,4 +1,4 @@
-"""`perfquarry export`: accepted tasks as one Parquet file, or as folders for Harbor."""
+"""`perfquarry export` and `image`: accepted tasks as files, as folders for Harbor, and the base of one as an image."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from perfquarry.curation import Format, Network
 from perfquarry.curation.formats import export as export_tasks
 from perfquarry.curation.in_force import accepted_tasks
-from perfquarry.curation.names import known
+from perfquarry.curation.names import find_task, known
 from perfquarry.curation.problems.texts import WRITTEN
 from perfquarry.data.errors import InputError
+from perfquarry.data.figures import size
 from perfquarry.data.home import Home
 from perfquarry.data.records import Setting
 from perfquarry.flows.output import put
@@ -55,3 +56,28 @@ def _setting(name: str) -> Setting:
     if name not in WRITTEN:
         raise InputError(f"unknown setting {name!r}: give one of {', '.join(WRITTEN)}, such as --setting realistic")
     return name
+
+
+def image(home: Home, task_id: str, to: Path, base_image: str, *, as_json: bool) -> None:
+    """Writes the image in which the base of a task runs, as an OCI layout in a tar archive, and notes its digest.
+
+    Raises:
+        UnknownTask: no such task.
+        InputError: `to` lies in no folder, or what the task was built from is no longer in this home.
+        SandboxUnavailable: no engine or no base image.
+        EnvironmentFailed: the base cannot be made again here.
+    """
+    from perfquarry.curation.reopened import reopen
+    from perfquarry.harness.images.sides import Images, export_image
+
+    store, task = find_task(home, task_id)
+    if not to.parent.is_dir():
+        raise InputError(f"cannot write {to}: there is no folder {to.parent}")
+    base, _ = reopen(home, store, task)
+    made = Images(home, base_image).ensure(base, task.created_at_commit)
+    digest = export_image(made.name, to)
+    store.append([task.model_copy(update={"image_digest": digest})])
+    written = to.stat().st_size
+    facts = {"task_id": task.task_id, "image": made.name, "digest": digest, "file": str(to), "bytes": written}
+    said = f"{to}: {size(written)}, {len(made.layers)} layers\n{digest} (noted in the task)"
+    put({**facts, "layers": made.layers}, [said, f"run it with: docker load -i {to}"], as_json=as_json)

@@ -27,11 +27,11 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Finding, Intent, Problem, Row, Stamp, Task
 from perfquarry.data.registry import names
 from perfquarry.flows.display import current, showing
+from perfquarry.flows.facts import intent_in_words
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pipeline import run_stages
-from perfquarry.flows.reports import intent_in_words
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_alone
 from perfquarry.flows.runs import run_name

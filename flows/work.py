@@ -21,7 +21,7 @@ from perfquarry.data.git import commit_of, origin_of
 from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
 from perfquarry.flows.display import current, showing, waiting
-from perfquarry.flows.facts import Accepted, without_tasks
+from perfquarry.flows.facts import Accepted, funnel_table, reasons_table, without_tasks
 from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
@@ -29,7 +29,6 @@ from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.output import put
 from perfquarry.flows.pipeline import run_stages
-from perfquarry.flows.reports import funnel_table, reasons_table
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits
 from perfquarry.flows.runs import recorded, run_name

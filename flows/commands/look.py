@@ -94,9 +94,27 @@ def stability(
     as_json: Json = False,
 ) -> None:
     """Apply the stability filters to anybody's timings."""
-    from perfquarry.flows.stability import report
+    from statistics import median
 
-    report(file, mode, as_json=as_json)
+    from perfquarry.curation.samples import analyse, read_cases
+    from perfquarry.data.figures import seconds, times
+    from perfquarry.flows.output import Listing, put
+
+    results = analyse(read_cases(file), mode)
+    names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
+    table = Listing(names, f"{len(results)} case(s), mode {mode}")
+    for number, result in enumerate(results):
+        table.add(
+            str(number),
+            seconds(median(result.base_kept)),
+            seconds(median(result.head_kept)),
+            f"{len(result.base_kept)}, {len(result.head_kept)}",
+            times(result.speedup),
+            f"[{times(result.low)}, {times(result.high)}]",
+            f"{result.delta:.3f}",
+            "–" if result.p_value is None else f"{result.p_value:.3g}",
+        )
+    put({"results": results}, [table], as_json=as_json)
 
 
 @app.command()
@@ -107,17 +125,17 @@ def costs(
     as_json: Json = False,
 ) -> None:
     """Show the questions to models, their tokens and USD; without a name, of all repositories."""
-    from perfquarry.flows.costs import report
+    from perfquarry.flows import facts
 
-    report(home_of(home), repo, by, as_json=as_json)
+    facts.costs(home_of(home), repo, by, as_json=as_json)
 
 
 @app.command()
 def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
     """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
-    from perfquarry.flows.sampling import report
+    from perfquarry.flows import facts
 
-    report(home_of(home), repo, as_json=as_json)
+    facts.sampling(home_of(home), repo, as_json=as_json)
 
 
 @app.command()
@@ -129,6 +147,6 @@ def image(
     as_json: Json = False,
 ) -> None:
     """Write the container image of a task's base to a file, and note its digest in the task."""
-    from perfquarry.flows.images import export as export_image
+    from perfquarry.flows.exporting import image as export_image
 
     export_image(home_of(home), task_id, to, base_image, as_json=as_json)

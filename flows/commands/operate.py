@@ -6,18 +6,27 @@ import time
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.output import say
+from perfquarry.flows.output import Listing, put, say
 
 
 @app.command()
 def doctor(home: HomeFolder = None, as_json: Json = False) -> None:
     """Check what is missing on this machine, and what that costs; exit code 1 if it cannot curate."""
-    from perfquarry.flows.doctor import report
+    from perfquarry.harness.doctor import examine, verdict
 
-    if not report(home_of(home), as_json=as_json):
+    checks = examine(home_of(home))
+    table = Listing(("", "check", "found"), head=False)
+    for check in checks:
+        mark = Text("✓", "green") if check.ok else Text("✗", "red") if check.needed else Text("!", "yellow")
+        costs, remedy = ("\ncosts: ", "dim"), ("\nto do: ", "dim")
+        more = () if check.ok else (costs, check.cost, remedy, check.remedy)
+        table.add(mark, check.name, Text.assemble(check.found, *more))
+    put(checks, [verdict(checks), table], as_json=as_json)
+    if any(check.needed and not check.ok for check in checks):
         raise typer.Exit(1)
 
 

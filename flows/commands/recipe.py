@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from perfquarry.data.errors import InputError
 from perfquarry.flows.commands.shared import Asked, app, with_options
+from perfquarry.flows.output import say
 
 
 @app.command()
@@ -20,6 +22,21 @@ def recipe(
     to: Annotated[Path | None, typer.Option(help="File to write.", show_default="HOME/recipes/NAME.toml")] = None,
 ) -> None:
     """Write a recipe of a repository, to be edited: packages, Python, requirements, build, tests."""
-    from perfquarry.flows.recipe import draft
+    from perfquarry.flows.run import Run
+    from perfquarry.harness.metadata.drafts import text_of
+    from perfquarry.harness.metadata.recipe import read_recipe
+    from perfquarry.harness.rejections import Rejection
+    from perfquarry.harness.trees.checkouts import Checkouts
 
-    draft(options(source=source), to)
+    run = Run(options(source=source))
+    file = to or run.home.recipes / f"{run.name}.toml"
+    if file.exists():
+        raise InputError(f"{file} is there already: edit it, or remove it to have a new draft")
+    sha = run.newest_commit()
+    tree = Checkouts(run.home, run.clone, run.name).tree(sha)
+    if isinstance(tree, Rejection):
+        raise InputError(f"the newest commit {sha} cannot be checked out: {tree.log}")
+    text = text_of(run.repository, read_recipe(tree, run.repository), sha)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    say(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")

@@ -62,11 +62,11 @@ def judge(
     if (repo is None) == (evaluate is None) or (plot and not evaluate):
         raise InputError("give a repository to judge, or --evaluate LABELS.parquet (with --plot FILE.svg)")
     if evaluate:
-        from perfquarry.flows.judge_evaluation import report as evaluation
+        from perfquarry.flows.judge_reports import evaluation
 
         evaluation(options(repo=""), evaluate, plot, as_json=as_json)
     elif count_tokens:
-        from perfquarry.flows.judge_tokens import report as tokens
+        from perfquarry.flows.judge_reports import tokens
 
         who, llm = options.keywords["judge"], options.keywords["llm"]
         who = "cascade" if who == "heuristic" else who

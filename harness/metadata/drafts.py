@@ -12,7 +12,10 @@ Value = str | list[str] | dict[str, str]
 
 
 def text_of(repository: Repository, found: Recipe, sha: str) -> str:
-    """The file: each field with what it means and what was found."""
+    """The file: each field with what it means and what was found.
+
+    Every line is commented out: what it says is found in each commit anew, until a person decides it for all.
+    """
     tests = [line for line in found.test_requirements if line not in found.requirements]
     values: dict[str, Value] = {  # the fields that a recipe is likely to need, in the order of the file
         "packages": found.packages,
