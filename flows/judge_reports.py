@@ -12,7 +12,6 @@ from rich.console import RenderableType
 
 from perfquarry.curation.plots.repository import judge_plot
 from perfquarry.data.errors import AnswersAwaited, InputError
-from perfquarry.flows.joining import discussions
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
 from perfquarry.flows.output import Listing, put
@@ -24,6 +23,7 @@ from perfquarry.miners.judge import ModelJudge, Questions, spec_of
 from perfquarry.miners.judge.bills import Bill, TokenCount, bill_of, token_count
 from perfquarry.miners.judge.labels import LabelRow, read_labels
 from perfquarry.miners.judge.scores import Calibration, Judged, Scores, calibrate, score
+from perfquarry.miners.pulls.joined import discussions
 
 
 @dataclass
@@ -148,7 +148,7 @@ def tokens(options: Options, *, as_json: bool) -> None:
     if spec is None:
         raise InputError("the heuristic asks no model: add --judge cascade, or --judge openai:MODEL")
     settings = options.settings
-    questions = Questions(settings.judge, run.stamp("judge"), run.clone, discussions(run))
+    questions = Questions(settings.judge, run.stamp("judge"), run.clone, discussions(run, run.clone, settings.pulls))
     count, sizes = token_count(run, questions, settings.judge, run.asked_for())
     if not count.changes:
         raise InputError(f"nothing of {run.name} in {run.home.tables}: run `perfquarry mine {run.options.repo}` first")

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pyarrow.compute as pc
 
 from perfquarry.data.records import MEANING, Change, Reason, Verdict
-from perfquarry.flows.joining import discussions
 from perfquarry.flows.run import Run
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.functions import touched
 from perfquarry.miners.judge import Judge, make_judge, spec_of
 from perfquarry.miners.judge.heuristic import NAME as HEURISTIC
+from perfquarry.miners.pulls.joined import discussions
 
 AT_ONCE = 200
 """Changes whose questions are made before the first of them is asked, where answers come at once."""
@@ -28,7 +28,7 @@ def judging(run: Run) -> Iterator[Judge]:
     """
     settings, stamp = run.options.settings, run.stamp("judge")
     spec = spec_of(settings.judge)
-    said = discussions(run)
+    said = discussions(run, run.clone, settings.pulls)
     if spec is None:
         yield make_judge(settings.judge, stamp, discussions=said)
         return

@@ -1,34 +1,36 @@
-"""Pull requests into the tables: from GitHub, or as far as git alone knows them."""
+"""`perfquarry pulls`: pull requests into the tables, from GitHub, or as far as git alone knows them."""
 
 from __future__ import annotations
 
-import json
-import re
 import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pyarrow.compute as pc
 from filelock import FileLock
 from pydantic import Field
+from rich.console import Console
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.files import write_whole
-from perfquarry.data.records import Issue, Policy, Pull, Record
-from perfquarry.flows.display import current
-from perfquarry.flows.joining import from_git, graph_of, plain_pulls
+from perfquarry.data.records import Issue, Pull, Record
+from perfquarry.flows.display import current, showing
+from perfquarry.flows.logs import log_to
+from perfquarry.flows.options import Options
+from perfquarry.flows.output import Listing, put
 from perfquarry.flows.run import Run
+from perfquarry.flows.runs import run_name
+from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import append_in_parts
 from perfquarry.miners.pulls.client import GitHubClient
-from perfquarry.miners.pulls.crawl import Crawl, Newest
+from perfquarry.miners.pulls.crawl import Crawl
+from perfquarry.miners.pulls.forge import Etags, codebase_of
+from perfquarry.miners.pulls.graph import Graph
 from perfquarry.miners.pulls.identities import base_url_of, identities
-from perfquarry.miners.pulls.policies import COLUMNS, POLICIES, linked, rejection
+from perfquarry.miners.pulls.joined import pulls_in_git
+from perfquarry.miners.pulls.policies import POLICIES, linked
+from perfquarry.miners.pulls.summary import Summary, summary
+from perfquarry.miners.settings import PullSettings
 
-_CODEBASE = re.compile(r"[\w.-]+/[\w.-]+")
 _SKEW = timedelta(hours=1)
 """GitHub's clock and ours may differ."""
 
@@ -55,13 +57,14 @@ def crawl(run: Run) -> Crawled:
     """
     began = time.monotonic()
     settings = run.options.settings.pulls
-    codebase, host = _codebase(run)
+    codebase, host = codebase_of(run.repository, run.options.source, settings)
     address = base_url_of(settings, host)
     client = GitHubClient(identities(settings, address, codebase), settings, current().note)
     reader = Crawl(client, codebase, run.stamp("pulls"), settings)
     with _alone(run):
         current().stage("github", None)
-        etags = _Etags(run)
+        file = run.home.cache / "github" / f"{run.name}-{run.hashes['pulls']}.json"
+        etags = Etags(file, trusted=bool(run.store.count(Pull, run.name, **run.where("pulls"))))
         unchanged = etags.ask(reader)
         current().finish("nothing is new" if unchanged else f"there is something new at {address}")
         pulls = 0 if unchanged else _crawl_pulls(run, reader)
@@ -126,84 +129,6 @@ def _crawl_issues(run: Run, reader: Crawl, until: str) -> int:
     return read
 
 
-class _Etags:
-    """The newest pull request and issue when the last crawl that came to its end began."""
-
-    def __init__(self, run: Run) -> None:
-        self._file = run.home.cache / "github" / f"{run.name}-{run.hashes['pulls']}.json"
-        self._noted: dict[str, Newest] = {}
-        if run.store.count(Pull, run.name, **run.where("pulls")):  # else there is nothing that could be unchanged
-            with suppress(OSError, ValueError, TypeError):
-                self._noted = {path: Newest(*one) for path, one in json.loads(self._file.read_text()).items()}
-        self.until = self._noted["issues"].updated_at if "issues" in self._noted else ""
-
-    def ask(self, reader: Crawl) -> bool:
-        """Whether nothing changed, by the ETags: free of quota as long as that is so."""
-        changed = False
-        for path in ("pulls", "issues"):
-            newest = reader.newest(path, self._noted[path].etag if path in self._noted else "")
-            if newest is not None:
-                self._noted[path], changed = newest, True
-        return not changed
-
-    def keep(self) -> None:
-        """Notes them: everything up to them is in the tables."""
-        write_whole(self._file, json.dumps(self._noted))
-
-
-def _alone(run: Run) -> FileLock:
-    """One crawl a repository and home at a time."""
-    return FileLock(run.home.locks / f"pulls-{run.name}.lock")
-
-
-def _codebase(run: Run) -> tuple[str, str]:
-    """'owner/name' and the host of its forge."""
-    address = run.options.source or run.repository.url
-    host = urlsplit(address).hostname or "" if "://" in address else address.partition("@")[2].partition(":")[0]
-    codebase = run.options.settings.pulls.codebase or run.repository.codebase
-    if not _CODEBASE.fullmatch(codebase):
-        raise InputError(
-            f"{run.name} names no owner on GitHub: set codebase = 'owner/name' under [pulls] in the settings, "
-            "or use --offline"
-        )
-    local = Path(address).exists() or host in ("", "localhost")
-    return codebase, "" if local else host
-
-
-class Summary(Record):
-    """What the table holds."""
-
-    repository: str
-    states: dict[str, int]
-    origins: dict[str, int]
-    issues: int = Field(description="Issues read.")
-    with_results: int = Field(description="Pull requests in whose discussion a measurement is quoted.")
-    policies: dict[str, dict[str, int]] = Field(description="By policy: 'kept', and the others by reason.")
-
-
-def summary(run: Run) -> Summary:
-    """Counts over the newest row of each pull request: GitHub's before git's."""
-    labels = run.options.settings.pulls.labels
-    states: Counter[str] = Counter()
-    origins: Counter[str] = Counter()
-    policies: dict[Policy, Counter[str]] = {policy: Counter() for policy in POLICIES if policy not in ("off", "all")}
-    measured = 0
-    for row in plain_pulls(run, (*COLUMNS, "origin", "results")):
-        states[row["state"]] += 1
-        origins[row["origin"]] += 1
-        measured += bool(row["results"])
-        for policy, counts in policies.items():
-            counts[str(rejection(row, policy, labels, run.places) or "kept")] += 1
-    return Summary(
-        repository=run.name,
-        states=dict(states.most_common()),
-        origins=dict(origins),
-        issues=run.store.count(Issue, run.name, where=pc.field("status") == "kept", **run.where("pulls")),
-        with_results=measured,
-        policies={policy: dict(counts.most_common()) for policy, counts in policies.items()},
-    )
-
-
 def reconstruct(run: Run) -> Crawled:
     """Pull requests from merge and squash commits of the branch, those that are missing in the table.
 
@@ -214,8 +139,67 @@ def reconstruct(run: Run) -> Crawled:
     with _alone(run):
         known = run.store.scan(Pull, run.name, columns=["number", "merge_sha"], **run.where("pulls-git"))
         there = set(zip(known["number"].to_pylist(), known["merge_sha"].to_pylist(), strict=True))
-        rows = [row for row in from_git(run, graph_of(run)) if (row.number, row.merge_sha) not in there]
+        in_git = pulls_in_git(run, run.clone, run.repository, Graph(run.clone, run.repository.branch or None))
+        rows = [row for row in in_git if (row.number, row.merge_sha) not in there]
         current().stage("pulls", len(rows))
         append_in_parts(run, rows)
         current().finish(f"{len(rows)} read from git, {len(known)} known")
     return Crawled(source="git", pulls=len(rows), seconds=round(time.monotonic() - began, 1))
+
+
+def _alone(run: Run) -> FileLock:
+    """One crawl a repository and home at a time."""
+    return FileLock(run.home.locks / f"pulls-{run.name}.lock")
+
+
+def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> None:
+    """Reads pull requests into the tables, and shows how many each policy keeps.
+
+    Raises:
+        InputError: no such policy or repository.
+        GithubFailed: GitHub cannot be reached or refuses.
+    """
+    options = options.model_copy(update={"settings": _with_policy(options.settings, policy)})
+    run, console = Run.open(options.model_dump_json()), Console(stderr=as_json)
+    log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)
+    with showing(console, silent=as_json):
+        crawled = reconstruct(run) if offline else crawl(run)
+    counts = summary(run, options.settings.pulls.labels, run.places)
+    facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
+    more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
+    place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
+    put(facts, [_crawl_in_words(crawled), _table(counts, policy), more, place], as_json=as_json)
+
+
+def _with_policy(settings: Settings, policy: str | None) -> Settings:
+    if policy is None:
+        return settings
+    if policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}: give one such as merged; known are {', '.join(POLICIES)}")
+    changed = PullSettings.model_validate({**settings.pulls.model_dump(), "policy": policy})
+    return settings.model_copy(update={"pulls": changed})
+
+
+def _crawl_in_words(crawled: Crawled) -> str:
+    if crawled.unchanged:
+        return f"nothing new at {crawled.source} ({crawled.calls.get('not_modified', 0)} answers 'not modified')"
+    if not crawled.calls:
+        return f"{crawled.pulls} pull requests from {crawled.source} in {crawled.seconds} s"
+    made = crawled.calls.get("graphql", 0) + crawled.calls.get("rest", 0)
+    text = f"{crawled.pulls} pull requests and {crawled.issues} issues from {crawled.source}: {made} calls"
+    if crawled.calls_one_by_one > made:
+        text += f", {crawled.calls_one_by_one / made:.0f} times fewer than one each"
+    waits = f", {crawled.waited:.0f} s of these for rate limits" if crawled.waited else ""
+    return f"{text}, {crawled.calls.get('retried', 0)} retried, in {crawled.seconds} s{waits}"
+
+
+def _table(counts: Summary, policy: str | None) -> Listing:
+    states = ", ".join(f"{count} {state}" for state, count in counts.states.items()) or "none"
+    table = Listing(
+        ("policy", ">kept", "why the rest were rejected"), f"Pull requests of {counts.repository}: {states}"
+    )
+    for name, reasons in counts.policies.items():
+        if policy in (None, "off", "all", name):
+            others = ", ".join(f"{reason} {count}" for reason, count in reasons.items() if reason != "kept")
+            table.add(name, str(reasons.get("kept", 0)), others)
+    return table

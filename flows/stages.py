@@ -36,7 +36,6 @@ from perfquarry.data.records import (
 from perfquarry.flows import again, count_runs, screening
 from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.gc import tidy
-from perfquarry.flows.joining import Joined
 from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import further_sources, sources_of
@@ -45,6 +44,7 @@ from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.patches import licence_at, split, version_at
+from perfquarry.miners.pulls.joined import Joined
 from perfquarry.miners.submodules import fetch_submodules
 from perfquarry.testgen.again import try_again
 from perfquarry.testgen.apis import with_apis
@@ -141,7 +141,8 @@ def _mine(run: Run, _: Batch) -> None:
         branch=run.repository.branch or None,
         places=run.places,
     )
-    joined = Joined(run)
+    settings = run.options.settings
+    joined = Joined(run, run.clone, run.repository, settings.pulls, settings.mine, run.places)
     append_in_parts(run, joined.rows(_counted(changes)))
     joined.keep()
 

@@ -20,6 +20,6 @@ def pulls(
     as_json: Json = False,
 ) -> None:
     """Read pull requests, their discussions and issues into the tables."""
-    from perfquarry.flows.pull_reports import report
+    from perfquarry.flows.pulls import report
 
     report(options(jobs=1), policy, offline=offline, as_json=as_json)
