@@ -38,10 +38,10 @@ from perfquarry.data.home import Home
 from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Change, Reason, Row, Verdict, content_id
 from perfquarry.data.registry import Repository
-from perfquarry.flows.gc import tidy
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
+from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.measuring.machine import cores_of_process
 from perfquarry.miners.functions import touched
 from perfquarry.miners.history import crawl
@@ -221,7 +221,7 @@ def measure(run: Run, changes: Sequence[Change], jobs: int, progress: Progress, 
             _log.error("%s %s was not measured: %s", run.name, change.head_sha[:10], error)
             return None
         run.store.append([trial])
-        tidy(run)
+        tidy(run.home, run.options.settings.resources.disk)
         progress.advance(bar)
         return trial
 

@@ -11,6 +11,7 @@ import importlib
 import io
 import logging
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -23,25 +24,9 @@ from typer.models import CommandInfo, TyperInfo
 
 import perfquarry
 from perfquarry.data.errors import InputError, PerfquarryError
+from perfquarry.flows import commands
 from perfquarry.flows.commands.examples import EXAMPLES
 from perfquarry.flows.commands.shared import app
-
-COMMANDS: tuple[str, ...] = (
-    "count",
-    "evaluate",
-    "exchange",
-    "look",
-    "operate",
-    "pulls",
-    "recipe",
-    "release",
-    "revalidate",
-    "review",
-    "schedule",
-    "screen",
-    "stages",
-)
-"""Modules of `flows.commands`, each of which adds its own commands; they import the rooms when called."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Make tasks": (
@@ -85,8 +70,8 @@ def _whole(
     pass
 
 
-for _name in COMMANDS:
-    importlib.import_module(f"perfquarry.flows.commands.{_name}")
+for _module in pkgutil.iter_modules(commands.__path__):  # each adds its own; they import the rooms when called
+    importlib.import_module(f"{commands.__name__}.{_module.name}")
 
 
 def _grouped() -> None:

@@ -44,11 +44,6 @@ def put(facts: Any, parts: Iterable[RenderableType], *, as_json: bool, console: 
         show(*parts, console=console)
 
 
-def say(text: str) -> None:
-    """Prints one sentence."""
-    show(text)
-
-
 def complain(who: str, text: str) -> None:
     """Prints one line on stderr."""
     line = Text(who, "red").append(" ".join(text.split()), "default")

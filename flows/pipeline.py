@@ -20,7 +20,7 @@ from perfquarry.data.figures import size as bytes_of
 from perfquarry.flows.display import current, muted
 from perfquarry.flows.logs import bound
 from perfquarry.flows.run import Run, TimeIsOver
-from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, at_work, compact, failed, run_stage, threads
+from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, compact, failed, run_stage, threads
 from perfquarry.flows.spans import span
 from perfquarry.flows.stages import STAGES, Stage
 from perfquarry.harness.measuring.machine import measurement_lock
@@ -119,8 +119,8 @@ def go_through(
             if stage.begin:
                 stage.begin(run)
         try:
-            with at_work(run, executor or threads(most_at_once(run))) as batches:
-                pipeline = _Pipeline(run, stages, deciding, batches)
+            with executor(run) if executor else threads(most_at_once(run), run) as begin:
+                pipeline = _Pipeline(run, stages, deciding, Batches(begin))
                 pipeline.go()
         except TimeIsOver:
             _log.info("what was still at work was ended: the time is over")

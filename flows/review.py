@@ -17,7 +17,7 @@ from perfquarry.curation.review.transfer import export_decisions, export_log, im
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import put, say, show
+from perfquarry.flows.output import put, show
 from perfquarry.flows.send_back import SendBackRunner
 
 
@@ -88,7 +88,7 @@ def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
         return
     show(f"Review: {address}   (Ctrl-C ends it)", *(f"{name}: {link}" for name, link in links.items()))
     if not is_loopback(bind.host):
-        say("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
+        show("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -171,13 +171,9 @@ Executor = Callable[[Run], AbstractContextManager[Begin]]
 """Does batches of a run at the same time; left by an error, it ends them, and in the end it waits for them."""
 
 
-def threads(workers: int) -> Executor:
-    """So many threads of this process."""
-    return partial(_threads, workers)
-
-
 @contextmanager
-def _threads(workers: int, run: Run) -> Iterator[Begin]:
+def threads(workers: int, run: Run) -> Iterator[Begin]:
+    """Does batches in so many threads of this process."""
     with ThreadPoolExecutor(max_workers=workers) as pool, ending_together():
 
         def begin(stage: Stage, batch: Batch, since: float, done: Callable[[Outcome], None]) -> None:
@@ -235,13 +231,6 @@ class Batches:
                 yield found
 
 
-@contextmanager
-def at_work(run: Run, executor: Executor) -> Iterator[Batches]:
-    """Batches of a run that an executor does."""
-    with executor(run) as begin:
-        yield Batches(begin)
-
-
 def run_stage(run: Run, stage: Stage, executor: Executor | None = None) -> list[Failure]:
     """Does all that the stage still has to do, with whoever else works on it, and shows it.
 
@@ -255,8 +244,8 @@ def run_stage(run: Run, stage: Stage, executor: Executor | None = None) -> list[
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
             stage.begin(run)
-        with at_work(run, executor or threads(stage.workers(run))) as batches:
-            failures = _share(run, stage, batches)
+        with executor(run) if executor else threads(stage.workers(run), run) as begin:
+            failures = _share(run, stage, Batches(begin))
         summary = _summary(run, stage)
         current().finish(summary)
         log.info("%s: %s", stage.name, summary)

@@ -35,10 +35,10 @@ from perfquarry.data.records import (
 )  # fmt: skip
 from perfquarry.flows import again, count_runs, screening
 from perfquarry.flows.display import current, waiting_for_core
-from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import further_sources, sources_of
+from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.measuring.machine import core_is_awaited, measurement_lock
 from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
@@ -192,7 +192,7 @@ def _build(run: Run, keys: Batch) -> None:
         built = run.builder.build(change)
         run.store.append(built.attempts)  # first: only the builds say that the change is done
         run.store.append(again.builds(run, key, built.rows))
-        tidy(run)
+        tidy(run.home, run.options.settings.resources.disk)
 
 
 def _generate_todo(run: Run) -> list[Batch]:
@@ -219,7 +219,7 @@ def _generate(run: Run, keys: Batch) -> None:
         found = with_apis(case, rows)
         run.store.append([*(again.wishes(run, key, known, found) if known else []), *found])
         del case
-        tidy(run)
+        tidy(run.home, run.options.settings.resources.disk)
 
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:

@@ -22,7 +22,6 @@ from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
 from perfquarry.flows.display import current, showing, waiting
 from perfquarry.flows.facts import Accepted, funnel_table, reasons_table, without_tasks
-from perfquarry.flows.gc import tidy
 from perfquarry.flows.judging import judging
 from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import report_new_tasks
@@ -36,6 +35,7 @@ from perfquarry.flows.server import leased, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of
 from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
+from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.sandbox.priority import timed_nice
 from perfquarry.miners.clone import is_local
 from perfquarry.miners.judge import spec_of
@@ -117,7 +117,7 @@ def perform(
                     _check(run, stages)
                 _check_before(run, stages)
                 watermark.begin()
-                tidy(run)
+                tidy(run.home, run.options.settings.resources.disk)
                 with showing(console, silent=silent, also=record):
                     execute(run, stages)
         except RunFailed as error:

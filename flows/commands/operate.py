@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
-from perfquarry.data.home import home_of
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home, home_of
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.output import Listing, put, say
+from perfquarry.flows.output import Listing, put, show
+
+if TYPE_CHECKING:
+    from perfquarry.harness.leases.eviction import Room
+
+SHOWN = 40
+"""Most rows of the table of `gc`; --json has all."""
 
 
 @app.command()
@@ -39,9 +48,33 @@ def gc(
     as_json: Json = False,
 ) -> None:
     """Free the disk of what can be made again: environments, trees, artifacts; the longest unused first."""
-    from perfquarry.flows.gc import collect
+    from perfquarry.harness.leases.eviction import make_room, parse_size
+    from perfquarry.harness.leases.tidying import making_room
 
-    collect(home_of(home), "0" if everything else keep, dry_run=dry_run, as_json=as_json)
+    place, text = home_of(home), "0" if everything else keep
+    wanted = None if text is None else parse_size(text, "--keep")
+    if not place.root.is_dir():
+        raise InputError(f"there is no home at {place.root}: name one with --home")
+    with making_room(place):
+        room = make_room(place, wanted, dry_run=dry_run)
+    put(room, _evicted(room, place, dry_run), as_json=as_json)
+
+
+def _evicted(room: Room, home: Home, dry_run: bool) -> Iterator[RenderableType]:
+    from perfquarry.data.figures import size
+
+    if rows := [*((thing, "") for thing in room.removed), *((thing, "in use: stays") for thing in room.in_use)]:
+        table = Listing(("where", "kind", ">size", "last used, UTC", ""), "Would go" if dry_run else "Went")
+        for thing, note in rows[:SHOWN]:
+            where = str(thing.path.relative_to(home.root))
+            table.add(where, thing.kind, size(thing.bytes), f"{thing.used_at:%Y-%m-%d %H:%M}", note)
+        yield table
+        yield f"… and {len(rows) - SHOWN} more (--json lists all)\n" if len(rows) > SHOWN else ""
+    verb = "would free" if dry_run else "freed"
+    yield (
+        f"{verb} {size(room.freed)}; environments, trees, artifacts and build folders: {size(room.before)} before, "
+        f"{size(room.after)} after, budget {size(room.budget)}"
+    )
 
 
 @app.command()
@@ -51,7 +84,7 @@ def ui(home: HomeFolder = None) -> None:
 
     quiet()
     with local_server(home_of(home)) as server:
-        say(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
+        show(f"Prefect: {server.wait().removesuffix('/api')}   (Ctrl-C ends it)")
         while True:
             time.sleep(3600)
 

@@ -1,4 +1,4 @@
-"""`perfquarry release`: make, check, show and upload a dataset."""
+"""`perfquarry release`: make, check, show and upload a dataset; `revalidate`: measure its tasks again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rich.console import Console
 from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
-from perfquarry.flows.commands.shared import Json, app
-from perfquarry.flows.output import print_json, say
+from perfquarry.flows.commands.completion import repositories
+from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
+from perfquarry.flows.output import print_json, show
 
 NOT_RUN = 3
 """Exit code of `check` when nothing failed and something was not run."""
@@ -82,18 +83,18 @@ def make(
         print_json({**facts, "expected_false": manifest.expected_false})
         return
     counts = ", ".join(f"{count} {name}" for name, count in manifest.rows.items())
-    say(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
+    show(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
     for one in manifest.left_out:
-        say(f"left out: {one.task_id}: {one.why}")
+        show(f"left out: {one.task_id}: {one.why}")
     for one in manifest.without_folder:
-        say(f"without a folder: {one.task_id}: {one.why}")
+        show(f"without a folder: {one.task_id}: {one.why}")
     if manifest.image_bytes:
         whole = f"{manifest.image_bytes / 2**30:.2f} GiB together"
-        say(f"{manifest.rows['tasks']} task folder(s); their images are in {images_to}, {whole}")
+        show(f"{manifest.rows['tasks']} task folder(s); their images are in {images_to}, {whole}")
     if manifest.previous:
         parts = f"{len(changes.added)} added, {len(changes.removed)} removed, {len(changes.changed)} changed"
-        say(f"against {manifest.previous}: {parts}")
-    say(f"check it with: perfquarry release check {to}")
+        show(f"against {manifest.previous}: {parts}")
+    show(f"check it with: perfquarry release check {to}")
 
 
 def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
@@ -156,7 +157,7 @@ def page(
         print_json(site)
         return
     size = f"{site.pages} pages, {site.bytes / 2**20:.1f} MiB"
-    say(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
+    show(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
 
 
 @release.command()
@@ -175,12 +176,12 @@ def upload(
         print_json(plan)
         return
     for name, size in plan.files.items():
-        say(f"{size:>12,}  {name}")
+        show(f"{size:>12,}  {name}")
     for name in plan.removed:
-        say(f"{'removed':>12}  {name}")
+        show(f"{'removed':>12}  {name}")
     total = f"{len(plan.files)} files, {sum(plan.files.values()):,} bytes; {len(plan.unchanged)} are there already"
     done = f"done: {plan.commit} ({plan.tag})" if plan.commit else "nothing was sent"
-    say(f"{total}\n{done}")
+    show(f"{total}\n{done}")
 
 
 @release.command()
@@ -193,3 +194,25 @@ def registry(
     from perfquarry.curation.release.task_folders import write_registry
 
     print(write_registry(folder, url, commit))
+
+
+@app.command()
+def revalidate(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Folder of a release, Parquet file of tasks, or a home's repository.", autocompletion=repositories
+        ),
+    ],
+    clone: Clone = None,
+    tasks: OnlyTasks = "",
+    settings: SettingsFile = None,
+    home: HomeFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Measure published tasks again, here: how many still hold?"""
+    place, only = home_of(home), parts_of("--tasks", tasks or None)
+    from perfquarry.flows.options import settings_from
+    from perfquarry.flows.revalidation import revalidate as measure_again
+
+    measure_again(place, source, clone, only, settings_from(settings), as_json=as_json)

@@ -1,4 +1,4 @@
-"""`perfquarry screen`, `problems` and `statistics`: what machines say of the tasks of a repository."""
+"""`perfquarry screen`, `problems`, `statistics` and `count`: what machines say of the tasks of a repository."""
 
 from __future__ import annotations
 
@@ -57,3 +57,12 @@ def statistics(options: Asked, as_json: Json = False) -> None:
     from perfquarry.flows.screen_reports import report_statistics
 
     report_statistics(options(), as_json=as_json)
+
+
+@app.command()
+@with_options("repo", "source", "changes", "home", "settings", workloads=MadeWith)
+def count(options: Asked, as_json: Json = False) -> None:
+    """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""
+    from perfquarry.flows.count_reports import report
+
+    report(options(), as_json=as_json)

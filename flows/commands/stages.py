@@ -78,9 +78,9 @@ def judge(
 
 def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
     if not as_json:
-        from perfquarry.flows.output import say
+        from perfquarry.flows.output import show
 
-        say(f"{name:<9} {options.repo}, home {options.home}")
+        show(f"{name:<9} {options.repo}, home {options.home}")
     from perfquarry.flows.work import work  # the rooms take seconds to import
 
     work(options, stages, with_server=with_server, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`perfquarry recipe`: a draft of what decides how a repository's commits are built and tested."""
+"""`perfquarry recipe` and `pulls`: what is known of a repository beside its history."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
-from perfquarry.flows.commands.shared import Asked, app, with_options
-from perfquarry.flows.output import say
+from perfquarry.flows.commands.shared import Asked, Json, app, with_options
+from perfquarry.flows.output import show
 
 
 @app.command()
@@ -39,4 +39,20 @@ def recipe(
     text = text_of(run.repository, read_recipe(tree, run.repository), sha)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    say(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")
+    show(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")
+
+
+@app.command()
+@with_options("repo", "source", "home", "settings")
+def pulls(
+    options: Asked,
+    policy: Annotated[
+        str | None, typer.Option(help="Why others are rejected: all, merged, labelled, sweperf, swebench.")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="From merge and squash commits alone; no key.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read pull requests, their discussions and issues into the tables."""
+    from perfquarry.flows.pulls import report
+
+    report(options(jobs=1), policy, offline=offline, as_json=as_json)
