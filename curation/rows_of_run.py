@@ -79,8 +79,7 @@ class Undecided:
 def undecided(run: OwnRows, before: datetime | None = None) -> dict[str, Undecided]:
     """Changes to be measured once more: the newest decision on their newest timings left workloads undecided.
 
-    Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole. `before`: only
-    older decisions count; the run's own ones are for the next.
+    Not after `MOST_ROUNDS` rounds, each in another run; and not those that are measured anew as a whole.
 
     Args:
         run: the run.

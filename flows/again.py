@@ -24,7 +24,7 @@ _STAGES: tuple[Stage, ...] = ("build", "generate")
 
 
 def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
-    """Changes with rows that the stage has to try again; `before`: only rows older than that count.
+    """Changes with rows that the stage has to try again.
 
     Args:
         run: the run.

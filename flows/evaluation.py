@@ -1,4 +1,4 @@
-"""`perfquarry solve`, `evaluate`, `analyse` and `leaderboard`: predictions made, graded, read and compared."""
+"""`perfquarry evaluate`, and what `solve`, `analyse` and `leaderboard` share with it: jobs at once, what is shown."""
 
 from __future__ import annotations
 
@@ -11,21 +11,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from perfquarry.curation.evaluation.asking import read_report, solve_tasks
 from perfquarry.curation.evaluation.gradings import Gradings, address_of_tasks, protocol_of
 from perfquarry.curation.evaluation.metrics import Score
 from perfquarry.curation.evaluation.predictions import read_predictions
 from perfquarry.curation.evaluation.report import (
     EvaluationReport,
-    merged,
-    read_readings,
     report_of,
     shown_duels,
-    write_readings,
     write_report,
 )
 from perfquarry.curation.evaluation.report_folder import held
-from perfquarry.curation.evaluation.solvers import Predictions, Solver
 from perfquarry.curation.jobs import Job
 from perfquarry.curation.published import PublishedTasks
 from perfquarry.curation.review.colours import visible
@@ -33,7 +28,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
 from perfquarry.data.records import PatchReading, Reason
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, put
+from perfquarry.flows.output import Listing
 from perfquarry.flows.output import show as output
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.server import quiet
@@ -44,54 +39,8 @@ TABLES = "tables"
 """Folder of a report in which grades are kept as they come."""
 
 
-def solve(
-    home: Home, dataset: str, clone_from: str | None, only: Sequence[str], to: Path, solver: Solver, settings: Settings
-) -> None:
-    """Appends a prediction to `to` for each task and attempt that is missing there.
-
-    Args:
-        home: where environments and trees are made, and answers and costs are kept.
-        dataset: release, Parquet file of tasks, or a home's repository.
-        clone_from: clone of the repository, where the dataset is no release.
-        only: starts of task ids; none: all.
-        to: JSON lines of `instance_id`, `model_name_or_path`, `model_patch`; an old file is gone on with.
-        solver: who solves.
-        settings: for environments and the client.
-
-    Raises:
-        InputError: no such tasks, model or command.
-        PerfquarryError: the model cannot be asked now; what is solved is in the file.
-    """
-    published = PublishedTasks.open(home, dataset, clone_from, only, settings)
-    console = Console(stderr=True)
-    predictions = Predictions(to, solver.name, lambda text: output(text, console=console))
-    all_jobs = partial(do_all, "solve", Path(dataset).name, at_once=solver.jobs)
-    solve_tasks(home, published, solver, predictions, settings, settings.llm, all_jobs)
-    predictions.say(
-        f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
-    )
-
-
-def analyse(home: Home, folder: Path, dataset: str, llm: str, votes: int, settings: Settings, *, as_json: bool) -> None:
-    """Reads each patch of a report that this model has not read, and writes the report anew.
-
-    Args:
-        home: keeps answers and costs.
-        folder: the report, as `perfquarry evaluate` wrote it.
-        dataset: what it was graded on.
-        llm: who is asked.
-        votes: answers of the hack judge a patch.
-        settings: for the client.
-
-    Raises:
-        InputError: no such report, tasks or model.
-        PerfquarryError: the model cannot be asked now; what it answered is in the report.
-    """
-    rows = read_report(home, folder, dataset, llm, votes, settings, settings.llm)
-    put(rows, _readings(rows, folder), as_json=as_json)
-
-
-def _readings(rows: list[PatchReading], folder: Path) -> Iterator[str]:
+def readings(rows: list[PatchReading], folder: Path) -> Iterator[str]:
+    """What a model read in the patches of a report, a line each."""
     for row in rows:
         hack = f"hack ({row.hack_kind}), {row.hack_votes} of {row.votes} votes" if row.is_hack else "no hack"
         plan = f"{row.points_done} of {len(row.points)} points of the expert's plan"
@@ -163,20 +112,6 @@ def evaluate(
             f"{len(lost)} of {len(rows)} predictions could not be graded; {first.model}, {first.task_id}: {first.why}. "
             "Run the same command again: it tries these alone."
         )
-
-
-def leaderboard(folders: Sequence[Path], to: Path | None, *, as_json: bool) -> None:
-    """Merges reports of the same dataset and protocol.
-
-    Raises:
-        InputError: a folder holds no report, or they differ in dataset or protocol.
-    """
-    report, rows = merged(folders)
-    if to:
-        to.mkdir(parents=True, exist_ok=True)
-        write_readings([row for folder in folders for row in read_readings(folder)], to)
-        write_report(report, rows, to)
-    show(report, Console(stderr=as_json), to, as_json=as_json)
 
 
 def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json: bool) -> None:

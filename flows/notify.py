@@ -93,8 +93,6 @@ def _safe(text: str) -> str:
 def send(settings: NotifySettings, payload: dict[str, Any], key: str) -> None:
     """Posts a message, again after faults that pass; the address appears in no log and no error.
 
-    Attempts to say the same have the same key, whose hash is sent as Idempotency-Key.
-
     Args:
         settings: they know the webhook.
         payload: the JSON body.

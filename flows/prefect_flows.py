@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import httpx
 from prefect import flow, get_client, tags, task
@@ -21,6 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType, FlowRunFilterTags
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import PrefectException
+from prefect.flows import Flow
 from prefect.futures import PrefectFuture
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
@@ -42,6 +43,8 @@ from perfquarry.flows.runner import WAITING, Begin, End, Failure, Outcome, RunFa
 from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 
+P = ParamSpec("P")
+R = TypeVar("R")
 WAITING_STATE = "Waiting"
 """Name of the state of a run that failed because answers or money are missing."""
 ENDS: dict[End, str] = {
@@ -120,23 +123,27 @@ def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
     """The steps of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once."""
 
     def does(step: Step) -> list[Failure]:
-        workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=step.workers(run))
-
-        @flow(
-            name=step.name,
-            flow_run_name=f"{step.name}-{run.name}",
-            task_runner=workers,
-            persist_result=False,
-            validate_parameters=False,
-        )
         def step_flow(options: str) -> list[Failure]:
             return step.does(Run.open(options), task_runs)
 
-        return step_flow(run.options.model_dump_json())
+        return _below(step.name, run.name, step.workers(run), step_flow)(run.options.model_dump_json())
 
     with _log_on_page(), temporary_settings(updates={PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         failures = run_steps(run, stages, does)
     return outcome_of(failed(failures)) if failures else Completed(message="done")
+
+
+def _below(name: str, subject: str, at_once: int, does: Callable[P, R]) -> Flow[P, R]:
+    """A flow that is made for one run: what it does, and how many of its task runs work at once."""
+    workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=at_once)
+    made = flow(
+        name=name,
+        flow_run_name=f"{name}-{subject}",
+        task_runner=workers,
+        persist_result=False,
+        validate_parameters=False,
+    )
+    return made(does)
 
 
 @contextmanager
@@ -206,15 +213,7 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
     Raises:
         Exception: the first error of a job, as it was raised there; jobs that have not begun are left.
     """
-    workers: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=at_once)
 
-    @flow(
-        name=command,
-        flow_run_name=f"{command}-{subject}",
-        persist_result=False,
-        validate_parameters=False,
-        task_runner=workers,
-    )
     def all_jobs() -> None:
         with ending_together():
             futures = [job_task.submit(job.label, job) for job in jobs]
@@ -222,7 +221,7 @@ def do_jobs(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> No
                 future.result()
 
     _hush()  # the error is raised here
-    all_jobs()
+    _below(command, subject, at_once, all_jobs)()
 
 
 def mark_crashed(own: Sequence[str], signs: Path) -> None:

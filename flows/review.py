@@ -1,4 +1,4 @@
-"""The review queue of a home: opened, served, exported."""
+"""What `perfquarry review` says: where the page is, and what went to files and came from them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import json
 import socket
 from pathlib import Path
 
-import uvicorn
-
-from perfquarry.curation.review.app import create_app
 from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions
 from perfquarry.curation.review.guard import Guard, is_loopback
-from perfquarry.curation.review.serving import Bind, bound, guard_of, open_desk
+from perfquarry.curation.review.serving import Bind
 from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.flows.options import Options
 from perfquarry.flows.output import put, show
-from perfquarry.flows.send_back import SendBackRunner
 
 
 def transfer(
@@ -51,34 +46,8 @@ def transfer(
     put(facts, lines, as_json=as_json)
 
 
-def serve(
-    options: Options,
-    arguments: list[str],
-    bind: Bind,
-    sources: list[str],
-    *,
-    required: int,
-    near: bool,
-    as_json: bool,
-) -> None:
-    """Serves the page until Ctrl-C, and prints where it is.
-
-    Raises:
-        InputError: a name or source does not fit, or the address cannot be bound.
-    """
-    home = Home(Path(options.home))
-    guard = guard_of(home, bind)
-    runner = SendBackRunner(options, arguments, dict(_pair(text) for text in sources))
-    with bound(bind) as listener:
-        limit = options.settings.select.min_gain / 2 if near else None
-        desk = open_desk(home, runner, required=required, near=limit)
-        port = listener.getsockname()[1]
-        _announce(bind, port, guard, as_json=as_json)
-        config = uvicorn.Config(create_app(desk, guard), log_level="warning", server_header=False, ws="none")
-        uvicorn.Server(config).run(sockets=[listener])
-
-
-def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
+def announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
+    """Prints where the page is, and the links with which reviewers sign in."""
     shown = socket.gethostname() if bind.host in ("0.0.0.0", "::") else bind.host  # noqa: S104 - compared
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
     reached = f"https://{bind.allowed[0]}/" if bind.allowed else address  # the proxy in front
@@ -89,10 +58,3 @@ def _announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
     show(f"Review: {address}   (Ctrl-C ends it)", *(f"{name}: {link}" for name, link in links.items()))
     if not is_loopback(bind.host):
         show("Tokens cross the network unencrypted unless a proxy in front adds TLS.")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, found, place = text.partition("=")
-    if not found or not name or not place:
-        raise InputError(f"--source {text!r}: NAME=PATH|URL is wanted")
-    return name, place

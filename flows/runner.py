@@ -91,8 +91,7 @@ class Outcome:
 def attempt(run: Run, stage: Stage, batch: Batch, since: float) -> Outcome:
     """Claims one batch, and does it, again if the infrastructure fails.
 
-    Whatever goes wrong is logged and returned: one broken batch must not cost the others. `since` is the claims' time
-    when the batch was found to be still to do.
+    Whatever goes wrong is logged and returned: one broken batch must not cost the others.
 
     Args:
         run: the run.

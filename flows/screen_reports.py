@@ -1,10 +1,10 @@
-"""The commands that screen tasks, and show findings, problem texts and statistics."""
+"""The commands that screen and count tasks, and show findings, problem texts, statistics and counts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from perfquarry.curation.counts import change_count, counts_of, label_of, workloads_of
 from perfquarry.curation.in_force import accepted_tasks, newest_findings, newest_problems
 from perfquarry.curation.intent_rows import intent_row
 from perfquarry.curation.intents import curated, intents_of, with_curators
@@ -23,9 +24,11 @@ from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.screening.subjects import demands_of, fix_of, screened_tasks, stamp_of
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
 from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
+from perfquarry.data.figures import times
 from perfquarry.data.home import Home
-from perfquarry.data.records import Finding, Intent, Problem, Row, Stamp, Task
+from perfquarry.data.records import Count, Finding, Intent, Problem, Row, Stamp, Task, node_of
 from perfquarry.data.registry import names
+from perfquarry.flows.count_runs import uncounted
 from perfquarry.flows.display import current, showing
 from perfquarry.flows.facts import intent_in_words
 from perfquarry.flows.logs import log_to
@@ -36,8 +39,10 @@ from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_alone
 from perfquarry.flows.runs import run_name
 from perfquarry.flows.screening import run_checks, summary
-from perfquarry.flows.stages import Batch, Stage
+from perfquarry.flows.stages import BY_NAME, Batch, Stage
+from perfquarry.flows.task_reports import count_facts
 from perfquarry.flows.work import claiming
+from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 from perfquarry.llm.request import Request
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.intent.model import intent_request, opinion_in
@@ -271,6 +276,62 @@ def _figure(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def report_counts(options: Options, *, as_json: bool) -> None:
+    """Counts what was not counted yet, and shows the counts of the tasks.
+
+    Raises:
+        InputError: the repository has no task, or there is no valgrind.
+        RunFailed: some tasks could not be counted.
+    """
+    run, console = opened(options, as_json)
+    tasks = wanted(run)
+    if uncounted(run, tasks) and Callgrind.find() is None:
+        raise InputError(f"instructions are counted by valgrind, which is not installed here: {REMEDY}")
+    with claiming(run, ["count"], console), showing(console, silent=as_json):
+        run_alone(run, replace(BY_NAME["count"], todo=lambda run: uncounted(run, tasks)))
+    counts = counts_of(run.store, run.name)
+    known = {task.task_id: workloads_of(run, task) for task in tasks}
+    own = {name: [counts[key] for key in workloads if key in counts] for name, workloads in known.items()}
+    nodes = {key: node_of(*one, key) for workloads in known.values() for key, one in workloads.items()}
+    put(
+        {"tasks": [_count_facts(task, own[task.task_id]) for task in tasks]},
+        [_counts_table(tasks, own, nodes)],
+        as_json=as_json,
+    )
+
+
+def _count_facts(task: Task, rows: Sequence[Count]) -> dict[str, Any]:
+    change = change_count(rows)
+    accepted = {one.workload_id for one in task.workloads}
+    return {
+        "task_id": task.task_id,
+        "ratio": change.ratio,
+        "touched": change.touched,
+        "counts": [count_facts(row, faster=row.workload_id in accepted) for row in rows],
+    }
+
+
+def _counts_table(tasks: Sequence[Task], own: Mapping[str, Sequence[Count]], nodes: Mapping[str, str]) -> Listing:
+    table = Listing(("workload", ">clock", ">instructions", ">seeds' range"), "Instructions, base over head")
+    for task in tasks:
+        change = change_count(own[task.task_id])
+        touched = f"{change.touched} of {change.counted} workloads touched"
+        table.add(
+            Text.assemble((task.task_id, "bold"), "  ", (touched, "dim")), times(task.speedup), times(change.ratio), ""
+        )
+        named = {one.workload_id: one for one in task.workloads}
+        for row in own[task.task_id]:
+            known = named.get(row.workload_id)
+            label = label_of(row, faster=known is not None)
+            table.add(
+                Text.assemble(nodes[row.workload_id], "  ", (label or row.detail[:120], "dim")),
+                times(known.speedup) if known else "not faster",
+                f"{row.ratio:.3f}×" if row.ratio else "–",
+                f"{row.low:.3f}–{row.high:.3f}" if row.low and row.high else "",
+            )
+    return table
 
 
 def wanted(run: Run) -> list[Task]:

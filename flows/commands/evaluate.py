@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from perfquarry.curation import Method
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
+from perfquarry.flows.output import put, show
 
 Dataset = Annotated[
     str, typer.Option("--dataset", help="Folder of a release, Parquet file of tasks, or a home's repository.")
@@ -56,8 +59,10 @@ def solve(
     if missing := [one for one in variables if one not in os.environ]:
         raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
     place, only = home_of(home), parts_of("--tasks", tasks or None)
-    from perfquarry.curation.evaluation.solvers import Solver
-    from perfquarry.flows.evaluation import solve as solve_all
+    from perfquarry.curation.evaluation.asking import solve_tasks
+    from perfquarry.curation.evaluation.solvers import Predictions, Solver
+    from perfquarry.curation.published import PublishedTasks
+    from perfquarry.flows.evaluation import do_all
     from perfquarry.flows.options import settings_from
 
     solver = Solver(
@@ -71,7 +76,14 @@ def solve(
         jobs=jobs,
     )
     chosen = settings_from(settings, budget_usd=budget_usd)
-    solve_all(place, dataset, clone, only, to, solver, chosen)
+    published = PublishedTasks.open(place, dataset, clone, only, chosen)
+    console = Console(stderr=True)
+    predictions = Predictions(to, solver.name, lambda text: show(text, console=console))
+    all_jobs = partial(do_all, "solve", Path(dataset).name, at_once=jobs)
+    solve_tasks(place, published, solver, predictions, chosen, chosen.llm, all_jobs)
+    predictions.say(
+        f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
+    )
 
 
 @app.command()
@@ -116,11 +128,13 @@ def analyse(
 ) -> None:
     """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
     place = home_of(home)
-    from perfquarry.flows.evaluation import analyse as read_all
+    from perfquarry.curation.evaluation.asking import read_report
+    from perfquarry.flows.evaluation import readings
     from perfquarry.flows.options import settings_from
 
     chosen = settings_from(settings, budget_usd=budget_usd)
-    read_all(place, report, dataset, llm, votes, chosen, as_json=as_json)
+    rows = read_report(place, report, dataset, llm, votes, chosen, chosen.llm)
+    put(rows, readings(rows, report), as_json=as_json)
 
 
 @app.command()
@@ -130,6 +144,12 @@ def leaderboard(
     as_json: Json = False,
 ) -> None:
     """Compare models of several reports of the same dataset and protocol."""
-    from perfquarry.flows.evaluation import leaderboard as compare
+    from perfquarry.curation.evaluation.report import merged, read_readings, write_readings, write_report
+    from perfquarry.flows.evaluation import show as show_report
 
-    compare(reports, to, as_json=as_json)
+    report, rows = merged(reports)
+    if to:
+        to.mkdir(parents=True, exist_ok=True)
+        write_readings([row for folder in reports for row in read_readings(folder)], to)
+        write_report(report, rows, to)
+    show_report(report, Console(stderr=as_json), to, as_json=as_json)

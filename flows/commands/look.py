@@ -11,6 +11,7 @@ from perfquarry.curation import Format, Mode, Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
 from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
+from perfquarry.flows.output import Listing, put
 from perfquarry.llm import By
 
 
@@ -72,19 +73,36 @@ def export(
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     if (network or base_image or reviews or setting) and form != "harbor":
         raise InputError("--network, --base, --reviews and --setting are for --format harbor")
-    from perfquarry.flows import exporting
+    from perfquarry.curation.formats import export as export_tasks
+    from perfquarry.curation.in_force import accepted_tasks
+    from perfquarry.curation.names import known
+    from perfquarry.curation.problems.texts import WRITTEN
 
-    exporting.export(
-        home_of(home),
-        repo,
-        to,
-        form,
-        as_json=as_json,
-        network=network or "no-network",
-        base_image=base_image,
-        reviews=reviews,
-        setting=setting or "realistic",
+    place, written = home_of(home), setting or "realistic"
+    store, name = known(place, repo)
+    accepted = accepted_tasks(store, name)
+    if form != "harbor":
+        rows = export_tasks(accepted, to, form)
+        others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
+        facts = {"file": str(to), "format": form, "rows": rows}
+        put(facts, [f"{rows} task(s) written to {to}{others}"], as_json=as_json)
+        return
+    from perfquarry.curation.release import harbor_folders  # needs the harness, which the other formats do not
+    from perfquarry.curation.release.selection import read_reviews
+
+    decisions = read_reviews(reviews) if reviews else {}
+    if written not in WRITTEN:
+        raise InputError(f"unknown setting {written!r}: give one of {', '.join(WRITTEN)}, such as --setting realistic")
+    folders, left_out = harbor_folders.export(
+        place, store, accepted, to, base_image, network or "no-network", decisions, written
     )
+    earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
+    names = [folder.name for folder in folders]
+    lines = [f"{len(folders)} task(s) written to {to}"]
+    lines += [f"left out: {task_id}: {why}" for task_id, why in left_out.items()]
+    lines += [f"{to / one} is of an earlier export: remove it, or `harbor run` runs it, too" for one in earlier]
+    facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
+    put(facts, lines, as_json=as_json)
 
 
 @app.command()
@@ -98,7 +116,6 @@ def stability(
 
     from perfquarry.curation.samples import analyse, read_cases
     from perfquarry.data.figures import seconds, times
-    from perfquarry.flows.output import Listing, put
 
     results = analyse(read_cases(file), mode)
     names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
@@ -147,6 +164,20 @@ def image(
     as_json: Json = False,
 ) -> None:
     """Write the container image of a task's base to a file, and note its digest in the task."""
-    from perfquarry.flows.exporting import image as export_image
+    from perfquarry.curation.names import find_task
+    from perfquarry.curation.reopened import reopen
+    from perfquarry.data.figures import size
+    from perfquarry.harness.images.sides import Images, export_image
 
-    export_image(home_of(home), task_id, to, base_image, as_json=as_json)
+    place = home_of(home)
+    store, task = find_task(place, task_id)
+    if not to.parent.is_dir():
+        raise InputError(f"cannot write {to}: there is no folder {to.parent}")
+    base, _ = reopen(place, store, task)
+    made = Images(place, base_image).ensure(base, task.created_at_commit)
+    digest = export_image(made.name, to)
+    store.append([task.model_copy(update={"image_digest": digest})])
+    written = to.stat().st_size
+    facts = {"task_id": task.task_id, "image": made.name, "digest": digest, "file": str(to), "bytes": written}
+    said = f"{to}: {size(written)}, {len(made.layers)} layers\n{digest} (noted in the task)"
+    put({**facts, "layers": made.layers}, [said, f"run it with: docker load -i {to}"], as_json=as_json)

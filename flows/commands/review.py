@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from perfquarry.data.home import home_of
+from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home, home_of
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
 
 Writer = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
@@ -40,8 +41,12 @@ def review(
     as_json: Json = False,
 ) -> None:
     """Review candidates in the browser: accept, reject, send back; every decision is logged."""
-    from perfquarry.curation.review.serving import Bind
-    from perfquarry.flows.review import serve, transfer
+    import uvicorn
+
+    from perfquarry.curation.review.app import create_app
+    from perfquarry.curation.review.serving import Bind, bound, guard_of, open_desk
+    from perfquarry.flows.review import announce, transfer
+    from perfquarry.flows.send_back import SendBackRunner
 
     if export_to or log_to or import_from:
         transfer(home_of(options.keywords["home"]), export_to, log_to, import_from, as_json=as_json)
@@ -54,4 +59,20 @@ def review(
         for part in (f"--{name.replace('_', '-')}", str(value))
     ]
     bind = Bind(host, port, tuple(reviewer or ()), tuple(allow_host or ()))
-    serve(options(repo=""), arguments, bind, source or [], required=required, near=near, as_json=as_json)
+    chosen = options(repo="")
+    home = Home(Path(chosen.home))
+    guard = guard_of(home, bind)
+    runner = SendBackRunner(chosen, arguments, dict(_pair(text) for text in source or []))
+    with bound(bind) as listener:
+        limit = chosen.settings.select.min_gain / 2 if near else None
+        desk = open_desk(home, runner, required=required, near=limit)
+        announce(bind, listener.getsockname()[1], guard, as_json=as_json)
+        config = uvicorn.Config(create_app(desk, guard), log_level="warning", server_header=False, ws="none")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, found, place = text.partition("=")
+    if not found or not name or not place:
+        raise InputError(f"--source {text!r}: NAME=PATH|URL is wanted")
+    return name, place

@@ -63,6 +63,6 @@ def statistics(options: Asked, as_json: Json = False) -> None:
 @with_options("repo", "source", "changes", "home", "settings", workloads=MadeWith)
 def count(options: Asked, as_json: Json = False) -> None:
     """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""
-    from perfquarry.flows.count_reports import report
+    from perfquarry.flows.screen_reports import report_counts
 
-    report(options(), as_json=as_json)
+    report_counts(options(), as_json=as_json)
