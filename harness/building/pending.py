@@ -52,8 +52,8 @@ class PendingSide:
         return [name for name in self.recipe.packages if name in holding] or self.recipe.packages
 
     def files_to_parse(self) -> list[str]:
-        """The changed files that lie in a package; all when none does. Notes and drafts beside it may be no Python."""
-        return [file for file in self.files if self._packages_with(Path(file))] or self.files
+        """The changed files that lie in a package, all where none is known: drafts beside it may be no Python."""
+        return [file for file in self.files if not self.recipe.packages or self._packages_with(Path(file))]
 
     def _packages_with(self, file: Path) -> list[str]:
         """The recipe's packages that may hold the file: those that share its first name below a source root."""

@@ -97,6 +97,7 @@ def test_files_only_one_side_has_are_parsed_there(history: History) -> None:
 def test_what_lies_beside_the_package_need_not_parse(history: History) -> None:
     first = history.commit({"lib/__init__.py": "a = 1\n", "drafts/ideas.py": "map(f, ...) ->\n"})
     both(history.build(first, history.commit({"lib/__init__.py": "a = 2\n", "drafts/ideas.py": "map(f, ...) =>\n"})))
+    both(history.build(first, history.commit({"lib/new.py": "a = 3\n", "drafts/ideas.py": "map(f, ...) <-\n"})))
     broken = history.commit({"lib/other.py": "a = (\n", "drafts/ideas.py": None})
     assert reasons(history.build(first, broken)) == [Reason.SYNTAX_ERROR_HEAD] * 2
 
