@@ -1,4 +1,4 @@
-"""`perfquarry release check`: the gate shown."""
+"""What `perfquarry release check` shows."""
 
 from __future__ import annotations
 
@@ -6,50 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from perfquarry.curation.release.check import Check, GoldRun, Outcome, check, verdict
-from perfquarry.curation.release.expert_runs import ExpertRuns
-from perfquarry.curation.release.writing import record
+from perfquarry.curation.release.check import Check, GoldRun, Outcome
 from perfquarry.data.figures import with_interval
-from perfquarry.data.home import Home
-from perfquarry.flows.output import Listing, put, show
-from perfquarry.flows.settings import Settings
+from perfquarry.flows.output import Listing
 
 _COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}
 
 
-def gate(
-    folder: Path, home: Home, settings: Settings, *, run: bool, images: bool, note: bool, as_json: bool
-) -> Outcome:
-    """Checks a release and shows the outcome.
-
-    Args:
-        folder: of the release.
-        home: where tasks are made.
-        settings: of timing and of sandboxes.
-        run: whether tasks are run.
-        images: whether images are read from their registry.
-        note: write into the release what was seen of each task folder.
-        as_json: print facts.
-
-    Raises:
-        InputError: the folder is no release.
-        InfrastructureError: the machine's own fault while tasks were run.
-    """
-    console = Console(stderr=as_json)
-    runner = ExpertRuns(folder, home, settings) if run else None
-    checks, runs = check(folder, runner, lambda one: show(_line(one), console=console), images=images)
-    statuses = record(folder, runs) if note and runs else {}
-    facts = {"folder": str(folder), "outcome": verdict(checks), "checks": checks, "runs": runs, "statuses": statuses}
-    put(facts, _shown(folder, checks, runs, statuses), as_json=as_json)
-    return verdict(checks)
-
-
-def _shown(
+def gate_parts(
     folder: Path, checks: Sequence[Check], runs: Sequence[GoldRun], statuses: Mapping[str, str]
 ) -> Iterator[RenderableType]:
+    """All checks, how many tasks pass with their patch and fail without, and what was noted."""
     table = Listing(("check", "", "what"))
     for one in checks:
         colour = _COLOUR[one.outcome]
@@ -64,7 +34,8 @@ def _shown(
         yield f"noted in {folder}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
 
 
-def _line(run: GoldRun) -> Text:
+def gold_line(run: GoldRun) -> Text:
+    """How a task passed with its patch and without."""
     gold = (f"gold {with_interval(run.speedup, run.low, run.high)}", "green")
     if not run.gold:
         gold = (f"gold fails: {run.gold_detail}", "red")

@@ -13,7 +13,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
-from perfquarry.flows.output import print_json, show
+from perfquarry.flows.output import print_json, put, show
 
 NOT_RUN = 3
 """Exit code of `check` when nothing failed and something was not run."""
@@ -124,11 +124,21 @@ def check(
 
     Exit code 0: all is well; 1: a check failed; 3: none failed, and some were not run.
     """
+    from perfquarry.curation.release.check import check as examine
+    from perfquarry.curation.release.check import verdict
+    from perfquarry.curation.release.expert_runs import ExpertRuns
+    from perfquarry.curation.release.writing import record
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.release_gate import gate
+    from perfquarry.flows.release_gate import gate_parts, gold_line
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
-    outcome = gate(folder, place, settings_from(settings), run=run, images=images, note=note, as_json=as_json)
+    chosen, console = settings_from(settings), Console(stderr=as_json)
+    runner = ExpertRuns(folder, place, chosen) if run else None
+    checks, runs = examine(folder, runner, lambda one: show(gold_line(one), console=console), images=images)
+    statuses = record(folder, runs) if note and runs else {}
+    outcome = verdict(checks)
+    facts = {"folder": str(folder), "outcome": outcome, "checks": checks, "runs": runs, "statuses": statuses}
+    put(facts, gate_parts(folder, checks, runs, statuses), as_json=as_json)
     if code := {"ok": 0, "failed": 1, "not run": NOT_RUN}[outcome]:
         raise typer.Exit(code)
 
