@@ -36,6 +36,8 @@ _INPLACE = "python setup.py build_ext --inplace"
 _CYTHON = "python -m cython"
 _OWN_CYTHON = re.compile(r"\b(?:from|import)\s+Cython\b|\bcythonize\(")
 _C_FILE = re.compile(r"[\"']([\w./-]+)(\.c|\.cpp|\.cc|\.cxx)[\"']")
+# a path without its ending, which a variable holds: "lib/fast" + ext
+_C_STEM = re.compile(r"[\"']([\w./-]+)[\"'](?=\s*\+\s*\w)")
 _INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
 # with a build folder that stays, and as many processes as the build may have
 _MESON = f"{_INSTALL} --config-settings=builddir=build --config-settings=compile-args=-j$JOBS"
@@ -200,7 +202,7 @@ def _cython_commands(tree: Path, script: str) -> list[str]:
     if _OWN_CYTHON.search(script):
         return []
     level = " -3" if "cython -3" in read_text(tree / "Makefile") else ""
-    named = dict.fromkeys(match.groups() for match in _C_FILE.finditer(script))
+    named = dict.fromkeys([*_C_FILE.findall(script), *((stem, ".c") for stem in _C_STEM.findall(script))])
     found = [one for one in named if not (tree / "".join(one)).exists() and (tree / f"{one[0]}.pyx").is_file()]
     return [
         f"{_CYTHON}{level}{' --cplus' if ending != '.c' else ''} -o {stem}{ending} {stem}.pyx" for stem, ending in found

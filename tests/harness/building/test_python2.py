@@ -16,7 +16,7 @@ OLD = (
     "raise exc_info[0], exc_info[1], exc_info[2]", "raise sys.exc_info()[0], 'text'",
     'print "a"', "print a, b", "if a: print a", 'exec "a = 1" in names', "raise Error, 'text'",
     "try:\n    a\nexcept Error, error:\n    pass", "try:\n    a\nexcept (One, Other), error:\n    pass",
-    "mode = 0777", "big = 10L", "name = ur'a'", "text = `a`", "a <> b", "def f(a, (b, c)):\n    pass",
+    "mode = 0777", "big = 10L", "a = 0xffL", "name = ur'a'", "text = `a`", "a <> b", "def f(a, (b, c)):\n    pass",
     "walk(lambda (k, v): (f(k), v), pairs)", "f(lambda a, (b, c): a)", "key = lambda(k, v): k",
 )  # fmt: skip
 NEW = (

@@ -156,6 +156,10 @@ def test_c_files_that_a_makefile_would_make_are_made_first(recipe: Any) -> None:
         recipe({"Makefile": "lib/%.c: lib/%.pyx\n\tcython -3 -o $@ $<\n"}).build[0].startswith("python -m cython -3 ")
     )
     assert recipe({"setup.py": f"from Cython.Build import cythonize\n{script}"}).build == [inplace]
+    by_variable = (
+        "ext = '.pyx' if os.getenv('CYTHON') else '.c'\nsetup(ext_modules=[Extension('f', ['lib/fast' + ext])])"
+    )
+    assert recipe({"Makefile": "", "setup.py": by_variable}).build == made.build
 
 
 def test_static_libraries_of_a_setup_script_are_made_before_its_extensions(recipe: Any) -> None:
