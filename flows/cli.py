@@ -193,7 +193,7 @@ def _done() -> int:
 
 
 def _end(code: int, text: str, *, who: str = "perfquarry: ") -> NoReturn:
-    from perfquarry.flows.output import complain
+    from perfquarry.data.output import complain
 
     complain(who, text)
     sys.exit(code)

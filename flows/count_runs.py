@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from perfquarry.curation.counts import counted, row_of, workloads_of
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.data.display import current
 from perfquarry.data.errors import EnvironmentFailed
 from perfquarry.data.records import Count, Task, node_of
-from perfquarry.flows.display import current
 from perfquarry.flows.run import Run
 from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 from perfquarry.harness.measuring.counting import Counter

@@ -26,10 +26,10 @@ from perfquarry.curation.published import PublishedTasks
 from perfquarry.curation.review.colours import visible
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing
+from perfquarry.data.output import show as output
 from perfquarry.data.records import PatchReading, Reason
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing
-from perfquarry.flows.output import show as output
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.server import quiet
 from perfquarry.flows.settings import Settings

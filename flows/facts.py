@@ -17,9 +17,9 @@ from perfquarry.data import funnel as funnels
 from perfquarry.data.figures import times, with_interval
 from perfquarry.data.funnel import Funnel, SourceCount
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing, put
 from perfquarry.data.records import HELP, MEANING, Intent, LlmCall, Reason, Task
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, put
 from perfquarry.llm import By
 from perfquarry.llm.costs import Cost
 from perfquarry.llm.costs import costs as cost_rows

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 
 from perfquarry.curation.plots.repository import judge_plot
 from perfquarry.data.errors import AnswersAwaited, InputError
+from perfquarry.data.output import Listing, put
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, put
 from perfquarry.flows.run import Run
 from perfquarry.llm.prices import Prices, published
 from perfquarry.llm.spec import ModelSpec

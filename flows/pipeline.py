@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.promise import SECONDS, promising
+from perfquarry.data.display import current, muted
 from perfquarry.data.errors import MachineBusy
 from perfquarry.data.figures import duration, with_interval
 from perfquarry.data.figures import size as bytes_of
-from perfquarry.flows.display import current, muted
-from perfquarry.flows.logs import bound
+from perfquarry.data.logs import bound
+from perfquarry.data.spans import span
 from perfquarry.flows.run import Run, TimeIsOver
 from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, compact, failed, run_stage, threads
-from perfquarry.flows.spans import span
 from perfquarry.flows.stages import STAGES, Stage
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.blobs import tree_files

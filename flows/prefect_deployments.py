@@ -26,8 +26,8 @@ from prefect.types.entrypoint import EntrypointType
 from perfquarry.data.errors import InputError, ServerUnavailable
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
+from perfquarry.data.runs import runs_of
 from perfquarry.flows.deployments import POOL, Nightly
-from perfquarry.flows.runs import runs_of
 
 _log = logging.getLogger("perfquarry.scheduled")
 

@@ -11,14 +11,14 @@ from filelock import FileLock
 from pydantic import Field
 from rich.console import Console
 
+from perfquarry.data.display import current, showing
 from perfquarry.data.errors import InputError
+from perfquarry.data.logs import log_to
+from perfquarry.data.output import Listing, put
 from perfquarry.data.records import Issue, Pull, Record
-from perfquarry.flows.display import current, showing
-from perfquarry.flows.logs import log_to
+from perfquarry.data.runs import run_name
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, put
 from perfquarry.flows.run import Run
-from perfquarry.flows.runs import run_name
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import append_in_parts
 from perfquarry.miners.pulls.client import GitHubClient

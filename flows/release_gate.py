@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perfquarry.curation.release.check import Check, GoldRun, Outcome
 from perfquarry.data.figures import with_interval
-from perfquarry.flows.output import Listing
+from perfquarry.data.output import Listing
 
 _COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}
 

@@ -14,9 +14,9 @@ from perfquarry.curation.revalidation import outcome, share_that_holds
 from perfquarry.data.errors import EnvironmentFailed, GitFailed
 from perfquarry.data.figures import times
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing, put, show
 from perfquarry.data.records import Revalidation, content_id
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, put, show
 from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import Settings
 

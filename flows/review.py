@@ -13,7 +13,7 @@ from perfquarry.curation.review.serving import Bind
 from perfquarry.curation.review.transfer import export_decisions, export_log, import_decisions
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
-from perfquarry.flows.output import put, show
+from perfquarry.data.output import put, show
 
 
 def transfer(

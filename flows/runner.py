@@ -17,12 +17,12 @@ from typing import Literal
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from perfquarry.curation.rows_of_run import provenance
+from perfquarry.data.display import current
 from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError, StoreError
 from perfquarry.data.funnel import funnel
-from perfquarry.flows.display import current
-from perfquarry.flows.logs import bound
+from perfquarry.data.logs import bound
+from perfquarry.data.spans import span, span_failed
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
-from perfquarry.flows.spans import span, span_failed
 from perfquarry.flows.stages import Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 

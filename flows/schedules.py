@@ -16,9 +16,9 @@ import psutil
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.home import Home
+from perfquarry.data.runs import repositories
 from perfquarry.flows.deployments import POOL
 from perfquarry.flows.options import WORKER_SETTINGS, read_settings
-from perfquarry.flows.runs import repositories
 from perfquarry.flows.server import connected
 
 IDLE_SECONDS = 5

@@ -23,21 +23,21 @@ from perfquarry.curation.screening.demands import Demand
 from perfquarry.curation.screening.found import SCREENED
 from perfquarry.curation.screening.subjects import demands_of, fix_of, screened_tasks, stamp_of
 from perfquarry.curation.statistics_of_tasks import Line, overview, profile_of
+from perfquarry.data.display import current, showing
 from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
 from perfquarry.data.figures import times
 from perfquarry.data.home import Home
+from perfquarry.data.logs import log_to
+from perfquarry.data.output import Listing, put
 from perfquarry.data.records import Count, Finding, Intent, Problem, Row, Stamp, Task, node_of
 from perfquarry.data.registry import names
+from perfquarry.data.runs import run_name
 from perfquarry.flows.count_runs import uncounted
-from perfquarry.flows.display import current, showing
 from perfquarry.flows.facts import intent_in_words
-from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
-from perfquarry.flows.output import Listing, put
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_alone
-from perfquarry.flows.runs import run_name
 from perfquarry.flows.screening import run_checks, summary
 from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.flows.task_reports import count_facts

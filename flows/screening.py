@@ -21,8 +21,8 @@ from perfquarry.curation.screening.subjects import (
     stamp_of,
     subject_of,
 )
+from perfquarry.data.display import current, waiting_for_core
 from perfquarry.data.records import Finding, Task
-from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.run import Run
 from perfquarry.harness.measuring.machine import measurement_lock
 

@@ -18,6 +18,7 @@ from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources, renewed
 from perfquarry.curation.sessions import measure, shows_gain
+from perfquarry.data.display import current, waiting_for_core
 from perfquarry.data.records import (
     Attempt,
     Build,
@@ -34,7 +35,6 @@ from perfquarry.data.records import (
     content_id,
 )  # fmt: skip
 from perfquarry.flows import again, count_runs, screening
-from perfquarry.flows.display import current, waiting_for_core
 from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import further_sources, sources_of

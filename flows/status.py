@@ -15,10 +15,10 @@ from perfquarry.curation.in_force import funnel_in_force
 from perfquarry.data.figures import duration
 from perfquarry.data.funnel import StageCount
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing, print_json, show
 from perfquarry.data.records import Change, Record
+from perfquarry.data.runs import RunRecord, repositories, runs_of
 from perfquarry.data.store import TableStore
-from perfquarry.flows.output import Listing, print_json, show
-from perfquarry.flows.runs import RunRecord, repositories, runs_of
 
 REFRESH_SECONDS = 2.0
 """How often the live table is made anew (seconds)."""

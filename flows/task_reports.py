@@ -17,9 +17,9 @@ from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.curation.names import find_task
 from perfquarry.data.figures import with_interval
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing, put
 from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, Task, Timing, Workload
 from perfquarry.flows.facts import intent_in_words
-from perfquarry.flows.output import Listing, put
 
 PLOT_WIDTH = 48
 SHOWN_FUNCTIONS = 6

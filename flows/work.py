@@ -15,25 +15,25 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from perfquarry.curation.rows_of_run import provenance
+from perfquarry.data.display import current, showing, waiting
 from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of, origin_of
+from perfquarry.data.logs import log_to
+from perfquarry.data.output import put
 from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
-from perfquarry.flows.display import current, showing, waiting
+from perfquarry.data.runs import recorded, run_name
+from perfquarry.data.spans import span, tracing
 from perfquarry.flows.facts import Accepted, funnel_table, reasons_table, without_tasks
 from perfquarry.flows.judging import judging
-from perfquarry.flows.logs import log_to
 from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
-from perfquarry.flows.output import put
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import RunFailed, RunWaits
-from perfquarry.flows.runs import recorded, run_name
 from perfquarry.flows.server import leased, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of
-from perfquarry.flows.spans import span, tracing
 from perfquarry.flows.watermarks import Watermark
 from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.sandbox.priority import timed_nice

@@ -13,8 +13,8 @@ from rich.console import Console
 from perfquarry.curation import Method
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
+from perfquarry.data.output import put, show
 from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
-from perfquarry.flows.output import put, show
 
 Dataset = Annotated[
     str, typer.Option("--dataset", help="Folder of a release, Parquet file of tasks, or a home's repository.")

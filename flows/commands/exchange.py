@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.output import Listing, print_json, put
 from perfquarry.flows.commands.shared import Json, app
-from perfquarry.flows.output import Listing, print_json, put
 
 Folder = Annotated[Path, typer.Argument(help="DIR of --llm exchange:DIR.", file_okay=False)]
 

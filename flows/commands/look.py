@@ -10,8 +10,8 @@ import typer
 from perfquarry.curation import Format, Mode, Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
+from perfquarry.data.output import Listing, put
 from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
-from perfquarry.flows.output import Listing, put
 from perfquarry.llm import By
 
 

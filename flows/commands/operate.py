@@ -12,8 +12,8 @@ from rich.text import Text
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
+from perfquarry.data.output import Listing, put, show
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.output import Listing, put, show
 
 if TYPE_CHECKING:
     from perfquarry.harness.leases.eviction import Room

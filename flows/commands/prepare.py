@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.output import show
 from perfquarry.flows.commands.shared import Asked, Json, app, with_options
-from perfquarry.flows.output import show
 
 
 @app.command()

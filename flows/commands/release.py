@@ -11,9 +11,9 @@ from rich.console import Console
 from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
+from perfquarry.data.output import print_json, put, show
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
-from perfquarry.flows.output import print_json, put, show
 
 NOT_RUN = 3
 """Exit code of `check` when nothing failed and something was not run."""

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
+from perfquarry.data.output import Listing, put
 from perfquarry.flows.commands.completion import repositories
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
-from perfquarry.flows.output import Listing, put
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="Names in the registry; default: all.", autocompletion=repositories)

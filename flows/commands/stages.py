@@ -78,7 +78,7 @@ def judge(
 
 def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
     if not as_json:
-        from perfquarry.flows.output import show
+        from perfquarry.data.output import show
 
         show(f"{name:<9} {options.repo}, home {options.home}")
     from perfquarry.flows.work import work  # the rooms take seconds to import

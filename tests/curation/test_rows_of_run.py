@@ -14,8 +14,8 @@ from rich.console import Console
 from perfquarry.curation import rows_of_run
 from perfquarry.curation.in_force import accepted_tasks, funnel_in_force
 from perfquarry.data.funnel import funnel
+from perfquarry.data.logs import log_to
 from perfquarry.data.records import Build, Change, Row, Task, Verdict, Workload
-from perfquarry.flows.logs import log_to
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import attempt

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from perfquarry.flows.output import Listing, show
+from perfquarry.data.output import Listing, show
 
 WORDS = st.lists(st.text("abc_:./×δ[]", min_size=1, max_size=40), max_size=6).map(" ".join)
 

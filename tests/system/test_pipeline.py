@@ -17,10 +17,10 @@ import pytest
 from rich.console import Console
 
 from perfquarry.data.claims import Claims
+from perfquarry.data.display import Lines, showing
 from perfquarry.data.errors import InputError, SandboxUnavailable
 from perfquarry.data.records import Build
 from perfquarry.flows import pipeline
-from perfquarry.flows.display import Lines, showing
 from perfquarry.flows.pipeline import go_through, run_stages, steps
 from perfquarry.flows.run import OthersWait, Run
 from perfquarry.flows.runner import ATTEMPTS, Failure

@@ -66,7 +66,7 @@ from prefect import get_client
 from prefect.states import Pending, Running, Scheduled
 from perfquarry.data.home import Home
 from perfquarry.flows.prefect_deployments import settle_ended
-from perfquarry.flows.runs import RunRecord
+from perfquarry.data.runs import RunRecord
 
 home = Home(Path(sys.argv[1]))
 with get_client(sync_client=True) as client:

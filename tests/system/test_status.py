@@ -19,7 +19,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from perfquarry.data.home import Home
-from perfquarry.flows.runs import recorded
+from perfquarry.data.runs import recorded
 with recorded(Home(Path(sys.argv[1])), "demo-run", "demo", ["measure"]) as record:
     record.stage("measure", 13)
     record.advance(4)

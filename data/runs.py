@@ -19,10 +19,10 @@ from typing import Literal
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
+from perfquarry.data.display import Display
 from perfquarry.data.files import is_locked, write_whole
 from perfquarry.data.home import Home
 from perfquarry.data.records import Record
-from perfquarry.flows.display import Display
 
 KEPT = 20
 """Runs of a repository that are remembered."""
