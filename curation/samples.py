@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.intervals import ratio_of_medians, unpaired_interval
 from perfquarry.curation.stability import delta, delta_grid, keep_inliers, p_value
 from perfquarry.data.errors import InputError
+from perfquarry.data.figures import seconds, times
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import Record, Timing
 from perfquarry.data.schema import from_table
 
@@ -41,6 +44,29 @@ class Result(Record):
     low: float | None
     high: float | None
     p_value: float
+
+
+def report(file: Path, mode: Mode) -> Report:
+    """What the filters say of the cases in a file.
+
+    Raises:
+        InputError: see `read_cases`.
+    """
+    results = analyse(read_cases(file), mode)
+    names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
+    table = Listing(names, f"{len(results)} case(s), mode {mode}")
+    for number, result in enumerate(results):
+        table.add(
+            str(number),
+            seconds(median(result.base_kept)),
+            seconds(median(result.head_kept)),
+            f"{len(result.base_kept)}, {len(result.head_kept)}",
+            times(result.speedup),
+            f"[{times(result.low)}, {times(result.high)}]",
+            f"{result.delta:.3f}",
+            "–" if result.p_value is None else f"{result.p_value:.3g}",
+        )
+    return Report({"results": results}, [table])
 
 
 def read_cases(path: Path) -> list[TimedCase]:

@@ -9,6 +9,8 @@
     ├── BudgetExceeded                     the next call of a model might cost more than may be spent
     ├── AnswersAwaited                     answers are to be given by somebody else before the run can go on
     │   └── AnswerMissing (LookupError)    a cassette has no answer to a request
+    ├── RunFailed                          some of the work could not be done; everything else is in the tables
+    │   └── RunWaits                       nothing is broken: the rest waits for answers or money
     └── InfrastructureError (RuntimeError) our machinery failed, never the code under test; may be retried
         ├── SandboxUnavailable
         ├── GitFailed
@@ -60,6 +62,14 @@ class AnswersAwaited(PerfquarryError):
 
 class AnswerMissing(AnswersAwaited, LookupError):
     """A cassette has no answer to a request."""
+
+
+class RunFailed(PerfquarryError):
+    """Some batches could not be done; everything else is in the tables."""
+
+
+class RunWaits(RunFailed):
+    """Nothing is broken: some batches wait for answers or money."""
 
 
 class InfrastructureError(PerfquarryError, RuntimeError):

@@ -13,17 +13,16 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from perfquarry.data.errors import PerfquarryError
+
 Cell = str | Text
 _GAP = "  "
 
 
-def print_json(facts: Any) -> None:
-    """Prints facts as JSON; records as their fields."""
-    print(json.dumps(facts, indent=2, default=_plain))
-
-
 def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json", by_alias=True) if isinstance(value, BaseModel) else str(value)
+    if isinstance(value, BaseModel):
+        return json.loads(value.model_dump_json(by_alias=True))  # numbers that are none as null
+    return str(value)
 
 
 def show(*parts: RenderableType, console: Console | None = None) -> None:
@@ -31,17 +30,35 @@ def show(*parts: RenderableType, console: Console | None = None) -> None:
     console = console or Console()
     for part in parts:
         if isinstance(part, str | Text):
-            console.print(part, highlight=False, markup=False, soft_wrap=True)
+            console.print(part, highlight=False, markup=False, emoji=False, soft_wrap=True)
         else:
             console.print(part, highlight=False, crop=False)
 
 
-def put(facts: Any, parts: Iterable[RenderableType], *, as_json: bool, console: Console | None = None) -> None:
-    """Prints facts as JSON, or parts for people, which are made only then."""
+@dataclass
+class Report:
+    """What a command has found: facts for programs, and parts for people, which are made only where they are shown."""
+
+    facts: Any
+    parts: Iterable[RenderableType]
+    code: int = 0
+    """Exit code of the command that has said so."""
+    error: PerfquarryError | None = None
+    """How it ends instead, once all is said."""
+
+
+def put(report: Report, *, as_json: bool) -> None:
+    """Prints what was found.
+
+    Raises:
+        PerfquarryError: the report's error.
+    """
     if as_json:
-        print_json(facts)
+        print(json.dumps(report.facts, indent=2, default=_plain))
     else:
-        show(*parts, console=console)
+        show(*report.parts)
+    if report.error:
+        raise report.error
 
 
 def complain(who: str, text: str) -> None:

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from perfquarry.curation.plots.repository import judge_plot
 from perfquarry.data.errors import AnswersAwaited, InputError
-from perfquarry.data.output import Listing, put
+from perfquarry.data.output import Listing, Report
 from perfquarry.flows.judging import judging
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
@@ -43,8 +43,8 @@ class _Found:
         return None if self.usd is None else 1000 * self.usd / sum(row.weight for row in self.rows)
 
 
-def evaluation(options: Options, file: Path, plot: Path | None, *, as_json: bool) -> None:
-    """Judges the labelled changes and prints how good the judge is; nothing is written to the table of verdicts.
+def evaluation(options: Options, file: Path, plot: Path | None) -> Report:
+    """Judges the labelled changes and says how good the judge is; nothing is written to the table of verdicts.
 
     Raises:
         InputError: the file is none of labels, or a commit is not in its repository.
@@ -61,7 +61,7 @@ def evaluation(options: Options, file: Path, plot: Path | None, *, as_json: bool
     draw(scores, f"{found.name} on {file.name}", plot)
     facts = {"judge": found.name, **scores.model_dump(), "asked": len(found.asked), "tokens": found.tokens}
     facts |= {"usd_per_1000_changes": found.usd_per_1000, "plot": str(plot), "calibration": fitted}
-    put(facts, _shown(found, scores, fitted, plot), as_json=as_json)
+    return Report(facts, _shown(found, scores, fitted, plot))
 
 
 def draw(scores: Scores, title: str, path: Path) -> None:
@@ -137,7 +137,7 @@ def _shown(found: _Found, scores: Scores, fitted: Calibration | None, plot: Path
     yield f"Plot: {plot}"
 
 
-def tokens(options: Options, *, as_json: bool) -> None:
+def tokens(options: Options) -> Report:
     """Counts the tokens of the mined history, and prices them.
 
     Raises:
@@ -156,7 +156,7 @@ def tokens(options: Options, *, as_json: bool) -> None:
     models = [rest] if kind in ("openai", "anthropic") else sorted(published()[0])
     bills = [bill_of(model, sizes, count, settings.llm) for model in models]
     parts = _bills(count, bills, batch=settings.llm.batch)
-    put({**count.model_dump(), "models": bills}, parts, as_json=as_json)
+    return Report({**count.model_dump(), "models": bills}, parts)
 
 
 def _bills(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> Iterator[RenderableType]:

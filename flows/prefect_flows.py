@@ -33,13 +33,13 @@ from perfquarry.curation.in_force import newest_tasks
 from perfquarry.curation.jobs import Job
 from perfquarry.curation.plots.repository import repository_plots
 from perfquarry.curation.rows_of_run import provenance
-from perfquarry.data.errors import InfrastructureError, PerfquarryError, ServerUnavailable
+from perfquarry.data.errors import InfrastructureError, PerfquarryError, RunFailed, RunWaits, ServerUnavailable
 from perfquarry.data.figures import with_interval
 from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.flows.pipeline import Step, run_steps
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import WAITING, Begin, End, Failure, Outcome, RunFailed, RunWaits, attempt, failed
+from perfquarry.flows.runner import WAITING, Begin, End, Failure, Outcome, attempt, failed
 from perfquarry.flows.stages import BY_NAME, Batch, Stage
 from perfquarry.harness.sandbox import ending_together
 

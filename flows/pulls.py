@@ -14,7 +14,7 @@ from rich.console import Console
 from perfquarry.data.display import current, showing
 from perfquarry.data.errors import InputError
 from perfquarry.data.logs import log_to
-from perfquarry.data.output import Listing, put
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import Issue, Pull, Record
 from perfquarry.data.runs import run_name
 from perfquarry.flows.options import Options
@@ -152,7 +152,7 @@ def _alone(run: Run) -> FileLock:
     return FileLock(run.home.locks / f"pulls-{run.name}.lock")
 
 
-def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> None:
+def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> Report:
     """Reads pull requests into the tables, and shows how many each policy keeps.
 
     Raises:
@@ -168,7 +168,7 @@ def report(options: Options, policy: str | None, *, offline: bool, as_json: bool
     facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
     more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
     place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
-    put(facts, [_crawl_in_words(crawled), _table(counts, policy), more, place], as_json=as_json)
+    return Report(facts, [_crawl_in_words(crawled), _table(counts, policy), more, place])
 
 
 def _with_policy(settings: Settings, policy: str | None) -> Settings:

@@ -18,7 +18,14 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.display import current
-from perfquarry.data.errors import AnswersAwaited, BudgetExceeded, InfrastructureError, PerfquarryError, StoreError
+from perfquarry.data.errors import (
+    AnswersAwaited,
+    BudgetExceeded,
+    InfrastructureError,
+    RunFailed,
+    RunWaits,
+    StoreError,
+)
 from perfquarry.data.funnel import funnel
 from perfquarry.data.logs import bound
 from perfquarry.data.spans import span, span_failed
@@ -51,14 +58,6 @@ class Failure:
     def halts(self) -> bool:
         """Whether later stages have to wait: with half of the verdicts they would choose from the wrong half."""
         return self.stage == "judge" and isinstance(self.error, WAITING)
-
-
-class RunFailed(PerfquarryError):
-    """Some batches could not be done; everything else is in the tables."""
-
-
-class RunWaits(RunFailed):
-    """Nothing is broken: some batches wait for answers or money."""
 
 
 def failed(failures: Sequence[Failure]) -> RunFailed:

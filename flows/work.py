@@ -14,24 +14,23 @@ from pathlib import Path
 from rich.console import Console, RenderableType
 from rich.markup import escape
 
+from perfquarry.curation.facts import Accepted, funnel_table, reasons_table, without_tasks
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.display import current, showing, waiting
-from perfquarry.data.errors import GitFailed, InputError, ServerUnavailable
+from perfquarry.data.errors import GitFailed, InputError, RunFailed, RunWaits, ServerUnavailable
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of, origin_of
 from perfquarry.data.logs import log_to
-from perfquarry.data.output import put
+from perfquarry.data.output import Report
 from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
 from perfquarry.data.runs import recorded, run_name
 from perfquarry.data.spans import span, tracing
-from perfquarry.flows.facts import Accepted, funnel_table, reasons_table, without_tasks
 from perfquarry.flows.judging import judging
 from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import RunFailed, RunWaits
 from perfquarry.flows.server import leased, quiet
 from perfquarry.flows.sources import check_sources, further_sources, sources_of
 from perfquarry.flows.watermarks import Watermark
@@ -46,8 +45,8 @@ Execute = Callable[[Run, Sequence[str]], None]
 """Does the named stages of a run; raises RunFailed where some batches could not be done."""
 
 
-def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
-    """Runs the stages and prints the funnel, the accepted tasks, and where the Parquet lies.
+def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> Report:
+    """Runs the stages; the report has the funnel, the accepted tasks, and where the Parquet lies.
 
     Raises:
         InputError: the repository or a change cannot be found.
@@ -59,7 +58,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     executor = _with_server(run) if with_server else nullcontext(run_stages)
     quiet()
     counts = perform(run, stages, executor, console, silent=as_json)
-    _report(run, counts, console, as_json, time.monotonic() - began)
+    return _report(run, counts, time.monotonic() - began)
 
 
 def perform(
@@ -232,7 +231,7 @@ def _check_before(run: Run, stages: Sequence[str]) -> None:
         )
 
 
-def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: float) -> None:
+def _report(run: Run, counts: Funnel, seconds: float) -> Report:
     accepted = Accepted(run.home, run.store, run.name)
     facts = {"repository": run.name, "funnel": counts, "tasks": accepted.rows()}
     facts |= {"tables": str(run.home.tables), "seconds": round(seconds, 1)}
@@ -247,4 +246,4 @@ def _report(run: Run, counts: Funnel, console: Console, as_json: bool, seconds: 
         one_file = f"perfquarry export {run.options.repo} --to tasks.parquet"
         yield f"One task in full: perfquarry show TASK. One file: {one_file}"
 
-    put(facts, parts(), as_json=as_json, console=console)
+    return Report(facts, parts())

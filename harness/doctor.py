@@ -12,11 +12,13 @@ from pathlib import Path
 
 import psutil
 from pydantic import Field
+from rich.text import Text
 
 from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.data.figures import size
 from perfquarry.data.git import version
 from perfquarry.data.home import Home
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import Record
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.leases.eviction import inventory, make_room
@@ -51,6 +53,18 @@ def verdict(checks: Sequence[DoctorCheck]) -> str:
         return "ready"
     remarks = "remark" if len(missing) == 1 else "remarks"
     return f"works, with {len(missing)} {remarks}: {', '.join(check.name for check in missing)}"
+
+
+def report(home: Home) -> Report:
+    """What there is and what is missing; the exit code is 1 where nothing can be curated."""
+    checks = examine(home)
+    table = Listing(("", "check", "found"), head=False)
+    for check in checks:
+        mark = Text("✓", "green") if check.ok else Text("✗", "red") if check.needed else Text("!", "yellow")
+        costs, remedy = ("\ncosts: ", "dim"), ("\nto do: ", "dim")
+        more = () if check.ok else (costs, check.cost, remedy, check.remedy)
+        table.add(mark, check.name, Text.assemble(check.found, *more))
+    return Report(checks, [verdict(checks), table], int(any(check.needed and not check.ok for check in checks)))
 
 
 def examine(home: Home) -> list[DoctorCheck]:

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "scipy.stats",
     "pandas",
-    "perfquarry.curation.release.gathering",
-    *(f"perfquarry.flows.{name}" for name in ("cli", "evaluation", "work")),
+    *(f"perfquarry.curation.{name}" for name in ("evaluation.evaluating", "release.gathering")),
+    *(f"perfquarry.flows.{name}" for name in ("cli", "work")),
 )
 """Not Prefect, which reads its settings from the environment when it is imported."""
 

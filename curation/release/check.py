@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
 from pydantic import Field
+from rich.console import RenderableType
+from rich.text import Text
 
 from perfquarry.curation.release import image_checks, table_checks, task_folders
 from perfquarry.curation.release.opened import NotRun, Opened
 from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.figures import with_interval
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import FolderStatus, Record, ReleasedTask
 from perfquarry.harness.images.registry import MissingImage
 
 SHOWN = 20
 """Most problems that are listed for one check."""
+_CODES = {"ok": 0, "failed": 1, "not run": 3}
+"""Exit codes of the command."""
 
 
 Outcome = Literal["ok", "failed", "not run"]
@@ -195,3 +202,42 @@ _RUNNING = {
     "gold passes": "with the expert's patch the tests pass, and the gain is significant again",
     "null patch fails": "without a patch no workload gains",
 }
+
+
+_COLOUR: dict[Outcome, str] = {"ok": "green", "failed": "red", "not run": "yellow"}
+
+
+def report(
+    folder: Path, checks: Sequence[Check], runs: Sequence[GoldRun], statuses: Mapping[str, FolderStatus]
+) -> Report:
+    """All checks, how many tasks pass with their patch and fail without, and what was noted."""
+    outcome = verdict(checks)
+    facts = {"folder": str(folder), "outcome": outcome, "checks": checks, "runs": runs, "statuses": statuses}
+    return Report(facts, _shown(folder, checks, runs, statuses), _CODES[outcome])
+
+
+def _shown(
+    folder: Path, checks: Sequence[Check], runs: Sequence[GoldRun], statuses: Mapping[str, FolderStatus]
+) -> Iterator[RenderableType]:
+    table = Listing(("check", "", "what"))
+    for one in checks:
+        colour = _COLOUR[one.outcome]
+        wrong = "".join(f"\n{text}" for text in [*one.problems, one.why] if text)
+        table.add(one.name, Text(one.outcome, colour), Text.assemble(one.what, (wrong, colour)))
+    yield table
+    if runs:
+        gold, null = sum(run.gold for run in runs), sum(run.null for run in runs)
+        yield f"gold passes {gold} of {len(runs)}, null patch fails {null} of {len(runs)}"
+    if statuses:
+        counts = Counter(statuses.values())
+        yield f"noted in {folder}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
+
+
+def gold_line(run: GoldRun) -> Text:
+    """How a task passed with its patch and without."""
+    gold = (f"gold {with_interval(run.speedup, run.low, run.high)}", "green")
+    if not run.gold:
+        gold = (f"gold fails: {run.gold_detail}", "red")
+    null = ("null fails", "") if run.null else (f"null: {run.null_detail}", "red")
+    counts = f"{run.accepted} of {run.workloads} workloads, {run.seconds:.0f} s"
+    return Text.assemble(f"{run.task_id}: ", gold, ", ", null, f" ({counts})")

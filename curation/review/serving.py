@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import socket
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from perfquarry.curation.review.service import ReviewService
 from perfquarry.curation.review.tables import Tables
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home
+from perfquarry.data.output import show
 from perfquarry.data.store import TableStore
 
 
@@ -62,3 +64,17 @@ def bound(bind: Bind) -> socket.socket:
         raise InputError(
             f"cannot listen on {bind.host}:{bind.port}: {error.strerror or error}; choose another --port"
         ) from error
+
+
+def announce(bind: Bind, port: int, guard: Guard, *, as_json: bool) -> None:
+    """Prints where the page is, and the links with which reviewers sign in."""
+    shown = socket.gethostname() if bind.host in ("0.0.0.0", "::") else bind.host  # noqa: S104 - compared
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+    reached = f"https://{bind.allowed[0]}/" if bind.allowed else address  # the proxy in front
+    links = {name: f"{reached}sign-in?token={guard.token(name)}" for name in guard.reviewers} if guard.sign_in else {}
+    if as_json:
+        print(json.dumps({"address": address, "links": links}), flush=True)
+        return
+    show(f"Review: {address}   (Ctrl-C ends it)", *(f"{name}: {link}" for name, link in links.items()))
+    if not is_loopback(bind.host):
+        show("Tokens cross the network unencrypted unless a proxy in front adds TLS.")

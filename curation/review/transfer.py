@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from perfquarry.curation.review.database import database_of
 from perfquarry.curation.review.decisions import Decisions, Event
 from perfquarry.curation.review.vocabulary import OPINIONS, RejectReason
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
+from perfquarry.data.output import Report
 
 _COLUMNS = {name: "decision" if name == "action" else name for name in Event.model_fields}
 """Names of the columns by those of the fields."""
@@ -19,6 +22,34 @@ _NULLABLE = ("reason", "intent", "undoes")
 _LATER = ("intent",)
 """Columns that are missing in older files."""
 SCHEMA = pa.schema([pa.field(column, pa.string(), name in _NULLABLE) for name, column in _COLUMNS.items()])
+
+
+def transfer(home: Home, export_to: Path | None, log_to: Path | None, import_from: Path | None) -> Report:
+    """Adds what a file holds, then writes the decisions that stand, and the log.
+
+    Raises:
+        InputError: there is no such file, or it holds no decisions.
+    """
+    if import_from and not import_from.is_file():
+        raise InputError(f"there is no file {import_from}: name one that --export wrote, such as decisions.parquet")
+    engine = database_of(home)
+    decisions = Decisions(engine)
+    facts: dict[str, object] = {}
+    lines = []
+    if import_from:
+        total, new = import_decisions(decisions, import_from)
+        facts |= {"imported_from": str(import_from), "events": total, "new": new}
+        lines.append(f"{import_from}: {total} events, {new} of them new")
+    if export_to:
+        exported = export_decisions(decisions, export_to)
+        facts |= {"exported_to": str(export_to), "exported": exported}
+        lines.append(f"{export_to}: {exported} decisions")
+    if log_to:
+        logged = export_log(decisions, log_to)
+        facts |= {"log": str(log_to), "logged": logged}
+        lines.append(f"{log_to}: {logged} events")
+    engine.dispose()
+    return Report(facts, lines)
 
 
 def export_decisions(decisions: Decisions, path: Path) -> int:

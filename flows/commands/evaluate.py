@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 
 from perfquarry.curation import Method
+from perfquarry.curation.jobs import DoAll
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
-from perfquarry.data.output import put, show
+from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
 
 Dataset = Annotated[
@@ -62,7 +63,7 @@ def solve(
     from perfquarry.curation.evaluation.asking import solve_tasks
     from perfquarry.curation.evaluation.solvers import Predictions, Solver
     from perfquarry.curation.published import PublishedTasks
-    from perfquarry.flows.evaluation import do_all
+    from perfquarry.flows.jobs import do_all
     from perfquarry.flows.options import settings_from
 
     solver = Solver(
@@ -105,14 +106,19 @@ def evaluate(
     settings: SettingsFile = None,
     home: HomeFolder = None,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Grade the patches of models: are they correct, and as fast as the expert's?"""
     place, only = home_of(home), parts_of("--tasks", tasks or None)
-    from perfquarry.flows.evaluation import evaluate as grade_all
+    from perfquarry.curation.evaluation.evaluating import evaluate as grade_all
+    from perfquarry.flows.jobs import do_all
     from perfquarry.flows.options import settings_from
 
-    chosen = settings_from(settings)
-    grade_all(place, predictions, dataset, clone, to, only, chosen, jobs=jobs, retries=retries, as_json=as_json)
+    chosen, console = settings_from(settings), Console(stderr=as_json)
+
+    def gradings(subject: str) -> DoAll:
+        return partial(do_all, "evaluate", subject, at_once=jobs)
+
+    return grade_all(place, predictions, dataset, clone, to, only, chosen, gradings, retries, console)
 
 
 @app.command()
@@ -124,32 +130,29 @@ def analyse(
     budget_usd: Budget = None,
     settings: SettingsFile = None,
     home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
     place = home_of(home)
     from perfquarry.curation.evaluation.asking import read_report
-    from perfquarry.flows.evaluation import readings
+    from perfquarry.curation.evaluation.evaluating import readings
     from perfquarry.flows.options import settings_from
 
     chosen = settings_from(settings, budget_usd=budget_usd)
-    rows = read_report(place, report, dataset, llm, votes, chosen, chosen.llm)
-    put(rows, readings(rows, report), as_json=as_json)
+    return readings(read_report(place, report, dataset, llm, votes, chosen, chosen.llm), report)
 
 
 @app.command()
 def leaderboard(
     reports: Annotated[list[Path], typer.Argument(help="Folders that perfquarry evaluate wrote.")],
     to: Annotated[Path | None, typer.Option(help="Folder for the merged report.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Compare models of several reports of the same dataset and protocol."""
+    from perfquarry.curation.evaluation.evaluating import scored
     from perfquarry.curation.evaluation.report import merged, read_readings, write_readings, write_report
-    from perfquarry.flows.evaluation import show as show_report
 
     report, rows = merged(reports)
     if to:
         to.mkdir(parents=True, exist_ok=True)
         write_readings([row for folder in reports for row in read_readings(folder)], to)
         write_report(report, rows, to)
-    show_report(report, Console(stderr=as_json), to, as_json=as_json)
+    return scored(report, to)

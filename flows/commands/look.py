@@ -10,41 +10,61 @@ import typer
 from perfquarry.curation import Format, Mode, Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
-from perfquarry.data.output import Listing, put
-from perfquarry.flows.commands.shared import HomeFolder, Json, Repo, SomeRepo, TaskId, app
+from perfquarry.data.output import Report
+from perfquarry.flows.commands.shared import HomeFolder, Repo, SomeRepo, TaskId, app
 from perfquarry.llm import By
 
 
 @app.command()
-def tasks(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+def tasks(repo: Repo, home: HomeFolder = None) -> Report:
     """List the accepted tasks of a repository."""
-    from perfquarry.flows import facts
+    from perfquarry.curation import facts
 
-    facts.tasks(home_of(home), repo, as_json=as_json)
+    return facts.tasks(home_of(home), repo)
 
 
 @app.command()
-def show(task_id: TaskId, home: HomeFolder = None, as_json: Json = False) -> None:
+def show(task_id: TaskId, home: HomeFolder = None) -> Report:
     """Show one task: targets, workloads, timings, and the decision in words."""
-    from perfquarry.flows.task_reports import report
+    from perfquarry.curation.task_reports import report
 
-    report(home_of(home), task_id, as_json=as_json)
+    return report(home_of(home), task_id)
 
 
 @app.command()
-def funnel(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+def funnel(repo: Repo, home: HomeFolder = None) -> Report:
     """Show how many changes each stage kept, and why the rest were rejected."""
-    from perfquarry.flows import facts
+    from perfquarry.curation import facts
 
-    facts.funnel(home_of(home), repo, as_json=as_json)
+    return facts.funnel(home_of(home), repo)
 
 
 @app.command()
-def workloads(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
+def workloads(repo: Repo, home: HomeFolder = None) -> Report:
     """Show how many workloads each source gave, and why the rest were rejected."""
-    from perfquarry.flows import facts
+    from perfquarry.curation import facts
 
-    facts.workloads(home_of(home), repo, as_json=as_json)
+    return facts.workloads(home_of(home), repo)
+
+
+@app.command()
+def costs(
+    repo: SomeRepo = None,
+    by: Annotated[By, typer.Option(help="What to sum up.")] = "stage",
+    home: HomeFolder = None,
+) -> Report:
+    """Show the questions to models, their tokens and USD; without a name, of all repositories."""
+    from perfquarry.curation import facts
+
+    return facts.costs(home_of(home), repo, by)
+
+
+@app.command()
+def sampling(repo: Repo, home: HomeFolder = None) -> Report:
+    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
+    from perfquarry.curation import facts
+
+    return facts.sampling(home_of(home), repo)
 
 
 @app.command()
@@ -68,8 +88,7 @@ def export(
         ),
     ] = "",
     home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Write the accepted tasks to one Parquet file, or as folders for Harbor."""
     if (network or base_image or reviews or setting) and form != "harbor":
         raise InputError("--network, --base, --reviews and --setting are for --format harbor")
@@ -85,8 +104,7 @@ def export(
         rows = export_tasks(accepted, to, form)
         others = f"; {len(accepted) - rows} without unit tests left out" if rows < len(accepted) else ""
         facts = {"file": str(to), "format": form, "rows": rows}
-        put(facts, [f"{rows} task(s) written to {to}{others}"], as_json=as_json)
-        return
+        return Report(facts, [f"{rows} task(s) written to {to}{others}"])
     from perfquarry.curation.release import harbor_folders  # needs the harness, which the other formats do not
     from perfquarry.curation.release.selection import read_reviews
 
@@ -102,57 +120,18 @@ def export(
     lines += [f"left out: {task_id}: {why}" for task_id, why in left_out.items()]
     lines += [f"{to / one} is of an earlier export: remove it, or `harbor run` runs it, too" for one in earlier]
     facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
-    put(facts, lines, as_json=as_json)
+    return Report(facts, lines)
 
 
 @app.command()
 def stability(
     file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
     mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Apply the stability filters to anybody's timings."""
-    from statistics import median
+    from perfquarry.curation.samples import report
 
-    from perfquarry.curation.samples import analyse, read_cases
-    from perfquarry.data.figures import seconds, times
-
-    results = analyse(read_cases(file), mode)
-    names = (">case", ">base median", ">head median", ">kept", ">speedup", ">95 % interval", ">δ", ">p")
-    table = Listing(names, f"{len(results)} case(s), mode {mode}")
-    for number, result in enumerate(results):
-        table.add(
-            str(number),
-            seconds(median(result.base_kept)),
-            seconds(median(result.head_kept)),
-            f"{len(result.base_kept)}, {len(result.head_kept)}",
-            times(result.speedup),
-            f"[{times(result.low)}, {times(result.high)}]",
-            f"{result.delta:.3f}",
-            "–" if result.p_value is None else f"{result.p_value:.3g}",
-        )
-    put({"results": results}, [table], as_json=as_json)
-
-
-@app.command()
-def costs(
-    repo: SomeRepo = None,
-    by: Annotated[By, typer.Option(help="What to sum up.")] = "stage",
-    home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
-    """Show the questions to models, their tokens and USD; without a name, of all repositories."""
-    from perfquarry.flows import facts
-
-    facts.costs(home_of(home), repo, by, as_json=as_json)
-
-
-@app.command()
-def sampling(repo: Repo, home: HomeFolder = None, as_json: Json = False) -> None:
-    """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
-    from perfquarry.flows import facts
-
-    facts.sampling(home_of(home), repo, as_json=as_json)
+    return report(file, mode)
 
 
 @app.command()
@@ -161,8 +140,7 @@ def image(
     to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],
     base_image: Annotated[str, typer.Option("--base", help="Image to build on.", show_default="our own")] = "",
     home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Write the container image of a task's base to a file, and note its digest in the task."""
     from perfquarry.curation.names import find_task
     from perfquarry.curation.reopened import reopen
@@ -180,4 +158,4 @@ def image(
     written = to.stat().st_size
     facts = {"task_id": task.task_id, "image": made.name, "digest": digest, "file": str(to), "bytes": written}
     said = f"{to}: {size(written)}, {len(made.layers)} layers\n{digest} (noted in the task)"
-    put({**facts, "layers": made.layers}, [said, f"run it with: docker load -i {to}"], as_json=as_json)
+    return Report({**facts, "layers": made.layers}, [said, f"run it with: docker load -i {to}"])

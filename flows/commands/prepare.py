@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.output import show
+from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import Asked, Json, app, with_options
 
 
@@ -51,8 +51,8 @@ def pulls(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="From merge and squash commits alone; no key.")] = False,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Read pull requests, their discussions and issues into the tables."""
     from perfquarry.flows.pulls import report
 
-    report(options(jobs=1), policy, offline=offline, as_json=as_json)
+    return report(options(jobs=1), policy, offline=offline, as_json=as_json)

@@ -11,16 +11,23 @@ from rich.console import Console
 from perfquarry.curation import Network
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
-from perfquarry.data.output import print_json, put, show
+from perfquarry.data.output import Report, put, show
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
+from perfquarry.flows.commands.shared import (
+    Clone,
+    Commands,
+    HomeFolder,
+    Json,
+    OnlyTasks,
+    SettingsFile,
+    app,
+    parts_of,
+)
 
-NOT_RUN = 3
-"""Exit code of `check` when nothing failed and something was not run."""
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
-release = typer.Typer(invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks.")
+release = Commands(invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks.")
 app.add_typer(release, name="release")
 
 
@@ -78,23 +85,19 @@ def make(
     manifest, changes = write(
         homes, repo, version, name, to, reviews, checked, previous, images, *given, say=errors.print
     )
-    if as_json:
-        facts = {"folder": to, **manifest.model_dump(mode="json"), "changes": changes}
-        print_json({**facts, "expected_false": manifest.expected_false})
-        return
     counts = ", ".join(f"{count} {name}" for name, count in manifest.rows.items())
-    show(f"{to}: {manifest.name} {manifest.version}, rows: {counts}")
-    for one in manifest.left_out:
-        show(f"left out: {one.task_id}: {one.why}")
-    for one in manifest.without_folder:
-        show(f"without a folder: {one.task_id}: {one.why}")
+    lines = [f"{to}: {manifest.name} {manifest.version}, rows: {counts}"]
+    lines += [f"left out: {one.task_id}: {one.why}" for one in manifest.left_out]
+    lines += [f"without a folder: {one.task_id}: {one.why}" for one in manifest.without_folder]
     if manifest.image_bytes:
         whole = f"{manifest.image_bytes / 2**30:.2f} GiB together"
-        show(f"{manifest.rows['tasks']} task folder(s); their images are in {images_to}, {whole}")
+        lines.append(f"{manifest.rows['tasks']} task folder(s); their images are in {images_to}, {whole}")
     if manifest.previous:
         parts = f"{len(changes.added)} added, {len(changes.removed)} removed, {len(changes.changed)} changed"
-        show(f"against {manifest.previous}: {parts}")
-    show(f"check it with: perfquarry release check {to}")
+        lines.append(f"against {manifest.previous}: {parts}")
+    lines.append(f"check it with: perfquarry release check {to}")
+    facts = {"folder": to, **manifest.model_dump(mode="json"), "changes": changes}
+    put(Report({**facts, "expected_false": manifest.expected_false}, lines), as_json=as_json)
 
 
 def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
@@ -119,28 +122,21 @@ def check(
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Check a release: files, leaks, folders, images; every task passes with its patch and fails without.
 
     Exit code 0: all is well; 1: a check failed; 3: none failed, and some were not run.
     """
-    from perfquarry.curation.release.check import check as examine
-    from perfquarry.curation.release.check import verdict
+    from perfquarry.curation.release import check as gate
     from perfquarry.curation.release.expert_runs import ExpertRuns
     from perfquarry.curation.release.writing import record
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.release_gate import gate_parts, gold_line
 
     place = home_of(home) if home else Home(home_of(None).cache / "release")
     chosen, console = settings_from(settings), Console(stderr=as_json)
     runner = ExpertRuns(folder, place, chosen) if run else None
-    checks, runs = examine(folder, runner, lambda one: show(gold_line(one), console=console), images=images)
-    statuses = record(folder, runs) if note and runs else {}
-    outcome = verdict(checks)
-    facts = {"folder": str(folder), "outcome": outcome, "checks": checks, "runs": runs, "statuses": statuses}
-    put(facts, gate_parts(folder, checks, runs, statuses), as_json=as_json)
-    if code := {"ok": 0, "failed": 1, "not run": NOT_RUN}[outcome]:
-        raise typer.Exit(code)
+    checks, runs = gate.check(folder, runner, lambda one: show(gate.gold_line(one), console=console), images=images)
+    return gate.report(folder, checks, runs, record(folder, runs) if note and runs else {})
 
 
 @release.command()
@@ -152,8 +148,7 @@ def page(
     report: Annotated[
         Path | None, typer.Option(help="Report of `perfquarry evaluate` on this release: best known, discrimination.")
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Write a release as a page to look at: works offline, needs no server and loads nothing from other hosts."""
     from rich.progress import Progress
 
@@ -163,11 +158,9 @@ def page(
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         drawn = bar.add_task("pages", total=None)
         site = write_site(folder, to, report, lambda done, pages: bar.update(drawn, completed=done, total=pages))
-    if as_json:
-        print_json(site)
-        return
     size = f"{site.pages} pages, {site.bytes / 2**20:.1f} MiB"
-    show(f"{site.tasks} task{'' if site.tasks == 1 else 's'}, {size}; open it with: {site.folder}/index.html")
+    tasks = f"{site.tasks} task{'' if site.tasks == 1 else 's'}"
+    return Report(site, [f"{tasks}, {size}; open it with: {site.folder}/index.html"])
 
 
 @release.command()
@@ -176,22 +169,16 @@ def upload(
     to: Annotated[str, typer.Option(help="Repository of the Hub: owner/name.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent; send nothing.")] = False,
     private: Annotated[bool, typer.Option(help="A new repository is private.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Upload a release to the Hugging Face Hub (HF_ENDPOINT, HF_TOKEN); run it again to continue."""
     from perfquarry.curation.release.upload import upload as send
 
     plan = send(folder, to, dry_run=dry_run, private=private)
-    if as_json:
-        print_json(plan)
-        return
-    for name, size in plan.files.items():
-        show(f"{size:>12,}  {name}")
-    for name in plan.removed:
-        show(f"{'removed':>12}  {name}")
+    lines = [f"{size:>12,}  {name}" for name, size in plan.files.items()]
+    lines += [f"{'removed':>12}  {name}" for name in plan.removed]
     total = f"{len(plan.files)} files, {sum(plan.files.values()):,} bytes; {len(plan.unchanged)} are there already"
     done = f"done: {plan.commit} ({plan.tag})" if plan.commit else "nothing was sent"
-    show(f"{total}\n{done}")
+    return Report(plan, [*lines, total, done])
 
 
 @release.command()
@@ -219,10 +206,11 @@ def revalidate(
     settings: SettingsFile = None,
     home: HomeFolder = None,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Measure published tasks again, here: how many still hold?"""
     place, only = home_of(home), parts_of("--tasks", tasks or None)
+    from perfquarry.curation.measured_again import revalidate as measure_again
     from perfquarry.flows.options import settings_from
-    from perfquarry.flows.revalidation import revalidate as measure_again
 
-    measure_again(place, source, clone, only, settings_from(settings), as_json=as_json)
+    console = Console(stderr=as_json)
+    return measure_again(place, source, clone, only, settings_from(settings), lambda text: show(text, console=console))

@@ -9,6 +9,7 @@ import typer
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
+from perfquarry.data.output import put
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
 
 Writer = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
@@ -44,12 +45,12 @@ def review(
     import uvicorn
 
     from perfquarry.curation.review.app import create_app
-    from perfquarry.curation.review.serving import Bind, bound, guard_of, open_desk
-    from perfquarry.flows.review import announce, transfer
+    from perfquarry.curation.review.serving import Bind, announce, bound, guard_of, open_desk
+    from perfquarry.curation.review.transfer import transfer
     from perfquarry.flows.send_back import SendBackRunner
 
     if export_to or log_to or import_from:
-        transfer(home_of(options.keywords["home"]), export_to, log_to, import_from, as_json=as_json)
+        put(transfer(home_of(options.keywords["home"]), export_to, log_to, import_from), as_json=as_json)
         return
     again = {name: options.keywords[name] for name in ("settings", "judge", "workloads", "llm", "budget_usd")}
     arguments = [

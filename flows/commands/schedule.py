@@ -11,22 +11,22 @@ from rich.text import Text
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
-from perfquarry.data.output import Listing, put
+from perfquarry.data.output import Listing, Report
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import HomeFolder, Json, app
+from perfquarry.flows.commands.shared import Commands, HomeFolder, app
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="Names in the registry; default: all.", autocompletion=repositories)
 ]
 
-schedule = typer.Typer(
+schedule = Commands(
     no_args_is_help=True, help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own."
 )
 app.add_typer(schedule, name="schedule")
 
 
 @schedule.command("list")
-def show(home: HomeFolder = None, as_json: Json = False) -> None:
+def show(home: HomeFolder = None) -> Report:
     """List what is deployed, with its next and its last run."""
     from perfquarry.flows.server import connected
 
@@ -40,7 +40,7 @@ def show(home: HomeFolder = None, as_json: Json = False) -> None:
     for one in deployed:
         cron = one.cron if one.active else Text(f"{one.cron} (paused)", "dim")
         table.add(one.repository, cron, _minute(one.next_run), _minute(one.last_run), one.last_state)
-    put(deployed, [table if deployed else none], as_json=as_json)
+    return Report(deployed, [table if deployed else none])
 
 
 def _minute(date: datetime | None) -> str:
@@ -48,7 +48,7 @@ def _minute(date: datetime | None) -> str:
 
 
 @schedule.command()
-def apply(names: Names = None, home: HomeFolder = None, as_json: Json = False) -> None:
+def apply(names: Names = None, home: HomeFolder = None) -> Report:
     """Create or update the nightly deployments of repositories of the registry."""
     from perfquarry.flows.deployments import chosen
     from perfquarry.flows.server import connected
@@ -58,7 +58,7 @@ def apply(names: Names = None, home: HomeFolder = None, as_json: Json = False) -
         from perfquarry.flows.prefect_deployments import apply as create
 
         create(wanted)
-    put(wanted, [f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"], as_json=as_json)
+    return Report(wanted, [f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"])
 
 
 @schedule.command()
@@ -66,8 +66,7 @@ def remove(
     names: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
     home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Remove nightly deployments; runs that are under way go on."""
     from perfquarry.flows.server import connected
 
@@ -77,15 +76,14 @@ def remove(
         from perfquarry.flows.prefect_deployments import remove as delete
 
         gone = delete(names or [])
-    put(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"], as_json=as_json)
+    return Report(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"])
 
 
 @schedule.command("run")
 def start(
     names: Annotated[list[str], typer.Argument(help="Names of deployed repositories.", autocompletion=repositories)],
     home: HomeFolder = None,
-    as_json: Json = False,
-) -> None:
+) -> Report:
     """Start the nightly run of repositories now: a worker does it."""
     from perfquarry.flows.server import connected
 
@@ -93,7 +91,7 @@ def start(
         from perfquarry.flows.prefect_deployments import start as make_runs
 
         runs = make_runs(names)
-    put(runs, [f"{len(runs)} run(s) on {url}: {', '.join(runs)}; `perfquarry worker` does them"], as_json=as_json)
+    return Report(runs, [f"{len(runs)} run(s) on {url}: {', '.join(runs)}; `perfquarry worker` does them"])
 
 
 @schedule.command("yaml")

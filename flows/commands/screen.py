@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
+from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
+from perfquarry.data.home import Home
+from perfquarry.data.output import Report
 from perfquarry.flows.commands.completion import repositories_and_tasks
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
+
+if TYPE_CHECKING:
+    from perfquarry.data.records import Task
+    from perfquarry.flows.options import Options
+    from perfquarry.flows.run import Run
+    from perfquarry.flows.stages import Stage
 
 
 @app.command()
@@ -19,11 +33,37 @@ def screen(
         str | None, typer.Option(help="Also ask a model whether each gain was meant: openai:MODEL, …")
     ] = None,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Screen the tasks: duplicates, leaks, weak workloads, trivial changes, licence, private data, intent."""
-    from perfquarry.flows.screen_reports import report_findings
+    from perfquarry.curation.screen_reports import ask_intents, findings
+    from perfquarry.flows.pipeline import run_stages
+    from perfquarry.flows.runner import run_alone
+    from perfquarry.llm.spec import ModelSpec
 
-    report_findings(options(), llm, with_runs=run, as_json=as_json)
+    asked = options()
+    with _opened(asked, "screen", as_json=as_json) as one:
+        run_stages(one, ["screen"])
+        if run:
+            run_alone(one, _checks_of({task.task_id: task for task in _wanted(one)}))
+        if llm is not None:
+            with one.client(llm, one.stamp("screen")) as client:
+                ask_intents(one, one.clone, _wanted(one), client, str(ModelSpec.parse(llm)))
+    return findings(one, _wanted(one), asked.repo)
+
+
+def _checks_of(tasks: Mapping[str, Task]) -> Stage:
+    """The checks that run code, of those of the tasks without them; each is written when it is done."""
+    from perfquarry.curation.screening.subjects import screened_tasks
+    from perfquarry.flows import screening
+    from perfquarry.flows.stages import Batch, Stage
+
+    def todo(run: Run) -> list[Batch]:
+        return [(name,) for name in tasks if name not in screened_tasks(run, "run")]
+
+    def work(run: Run, batch: Batch) -> None:
+        screening.run_checks(run, [tasks[name] for name in batch])
+
+    return Stage("screen-run", todo, work, alone=True, summary=screening.summary, keys="task")
 
 
 @app.command()
@@ -43,26 +83,108 @@ def problems(
         bool, typer.Option("--plans", help="--llm: only plans of the fixes, for analysis; never shown to solvers.")
     ] = False,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Show the problem texts of the tasks, and which were rejected because they reveal the fix."""
-    from perfquarry.flows.screen_reports import report_problems
+    from perfquarry.curation import screen_reports
+    from perfquarry.curation.screening.subjects import stamp_of
+    from perfquarry.flows.pipeline import run_stages
+    from perfquarry.llm.spec import ModelSpec
 
-    report_problems(options(repo=about), llm, plans=plans, as_json=as_json)
+    if plans and llm is None:
+        raise InputError("plans are written by a model: name one with --llm openai:MODEL, exchange:DIR, …")
+    with _opened(_about(options(repo=about)), "screen", as_json=as_json) as run:
+        run_stages(run, ["screen"])
+        if llm is not None:
+            with run.client(llm, stamp_of(run)) as client:
+                author = str(ModelSpec.parse(llm))
+                screen_reports.write_problems(run, run.clone, _wanted(run), client, author, plans)
+    return screen_reports.problems(run, _wanted(run))
 
 
 @app.command()
 @with_options("repo", "source", "home")
-def statistics(options: Asked, as_json: Json = False) -> None:
+def statistics(options: Asked, as_json: Json = False) -> Report:
     """Show size, patches, functions, workloads and speedups of the tasks, as GSO's and SWE-Perf's papers do."""
-    from perfquarry.flows.screen_reports import report_statistics
+    from perfquarry.curation.screen_reports import statistics
 
-    report_statistics(options(), as_json=as_json)
+    run = _run_of(options(), Console(stderr=as_json))
+    return statistics(run, run.clone)
 
 
 @app.command()
 @with_options("repo", "source", "changes", "home", "settings", workloads=MadeWith)
-def count(options: Asked, as_json: Json = False) -> None:
+def count(options: Asked, as_json: Json = False) -> Report:
     """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""
-    from perfquarry.flows.screen_reports import report_counts
+    from perfquarry.curation.screen_reports import instructions
+    from perfquarry.flows.count_runs import uncounted
+    from perfquarry.flows.runner import run_alone
+    from perfquarry.flows.stages import BY_NAME
+    from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind
 
-    report_counts(options(), as_json=as_json)
+    with _opened(options(), "count", as_json=as_json) as run:
+        tasks = _wanted(run)
+        if uncounted(run, tasks) and Callgrind.find() is None:
+            raise InputError(f"instructions are counted by valgrind, which is not installed here: {REMEDY}")
+        run_alone(run, replace(BY_NAME["count"], todo=lambda run: uncounted(run, tasks)))
+    return instructions(run, tasks)
+
+
+@contextmanager
+def _opened(options: Options, stage: str, *, as_json: bool) -> Iterator[Run]:
+    """The run of the options, of which is shown what it does.
+
+    Raises:
+        InputError: the repository has no task.
+    """
+    from perfquarry.data.display import showing
+    from perfquarry.flows.work import claiming
+
+    console = Console(stderr=as_json)
+    run = _run_of(options, console)
+    with claiming(run, [stage], console), showing(console, silent=as_json):
+        yield run
+
+
+def _run_of(options: Options, console: Console) -> Run:
+    from perfquarry.curation.in_force import accepted_tasks
+    from perfquarry.data.logs import log_to
+    from perfquarry.data.runs import run_name
+    from perfquarry.flows.run import Run
+
+    run = Run.open(options.model_dump_json())
+    log_to(run.home.logs, console, run_name(f"{run.name}-screen"), run.name)
+    if not accepted_tasks(run.store, run.name):
+        raise InputError(f"no task of {run.name} in {run.home.tables}: run `perfquarry curate {options.repo}` first")
+    return run
+
+
+def _wanted(run: Run) -> list[Task]:
+    """The accepted tasks that the options ask for."""
+    from perfquarry.curation.in_force import accepted_tasks
+
+    heads = run.options.changes
+    return [task for task in accepted_tasks(run.store, run.name) if not heads or task.head_sha.startswith(heads)]
+
+
+def _about(options: Options) -> Options:
+    """The options of one task's repository and head, where a task is named instead of a repository.
+
+    Raises:
+        InputError: it is neither.
+    """
+    from perfquarry.curation.names import find_task, repository_of
+    from perfquarry.data.registry import names
+
+    home = Home(Path(options.home))
+    try:
+        repository_of(home, options.repo, options.source)
+        return options
+    except UnknownRepository as error:
+        try:
+            _, task = find_task(home, options.repo)
+        except UnknownTask as none:
+            raise InputError(f"{error}; nor is it a task: `perfquarry tasks REPO` lists them") from none
+    if options.changes:
+        raise InputError("--changes goes with a repository: a task has its own, such as perfquarry problems TASK")
+    place = task.repo if task.repo in names() or not task.url else task.url
+    return options.model_copy(update={"repo": place, "changes": (task.head_sha,)})

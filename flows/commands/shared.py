@@ -5,21 +5,67 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
+from perfquarry.data.output import Report, put
 from perfquarry.flows.commands.completion import repositories, tasks
 
 if TYPE_CHECKING:
     from perfquarry.flows.options import Options
 
-app = typer.Typer(
+C = TypeVar("C", bound=Callable[..., Any])
+R = TypeVar("R")
+
+
+class Commands(typer.Typer):
+    """Commands of which those that return a report have --json, and print it."""
+
+    def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
+        """Registers a command."""
+        register = super().command(name, **given)
+
+        def decorated(command: C) -> C:
+            register(reporting(command))
+            return command
+
+        return decorated
+
+
+def reporting(command: Callable[..., Any]) -> Callable[..., None]:
+    """The command, which prints the report that it returns, with the exit code of that; others as they are."""
+    signature = inspect.signature(command, eval_str=True)
+    if signature.return_annotation is not Report:
+        return command
+    knows = "as_json" in signature.parameters  # for what it shows meanwhile
+
+    @functools.wraps(command)
+    def called(as_json: bool, **given: Any) -> None:
+        report = command(**given, **({"as_json": as_json} if knows else {}))
+        put(report, as_json=as_json)
+        if report.code:
+            raise typer.Exit(report.code)
+
+    json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+    return _with_parameters(called, list({**signature.parameters, "as_json": json}.values()))
+
+
+def _with_parameters(
+    command: Callable[..., R], parameters: Sequence[inspect.Parameter], returned: object = None
+) -> Callable[..., R]:
+    """The command, of which typer sees these parameters."""
+    command.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+app = Commands(
     name="perfquarry",
     help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
     "First: [bold]perfquarry curate demo[/]",
@@ -183,7 +229,7 @@ _PARAMETERS = inspect.signature(options_of).parameters
 _ANNOTATIONS = get_type_hints(options_of, localns={"Options": Any}, include_extras=True)
 
 
-def with_options(*names: str, **instead: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(*names: str, **instead: object) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """A command that takes these parameters of `options_of`, all without names, and gets them as its first, `Asked`.
 
     Args:
@@ -191,20 +237,19 @@ def with_options(*names: str, **instead: object) -> Callable[[Callable[..., None
         instead: further ones, with an annotation of the command's own.
     """
 
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+    def decorated(command: Callable[..., R]) -> Callable[..., R]:
         _, *own = inspect.signature(command).parameters.values()
         hints = get_type_hints(command, localns={"Options": Any, "Asked": Any}, include_extras=True)
         kinds = _ANNOTATIONS | hints | instead
         shared = [_PARAMETERS[name] for name in (*names, *instead)] or list(_PARAMETERS.values())
 
         @functools.wraps(command)
-        def called(**given: Any) -> None:
-            command(functools.partial(options_of, **{one.name: given.pop(one.name) for one in shared}), **given)
+        def called(**given: Any) -> R:
+            asked = functools.partial(options_of, **{one.name: given.pop(one.name) for one in shared})
+            return command(asked, **given)
 
         parameters = [one.replace(kind=one.KEYWORD_ONLY, annotation=kinds[one.name]) for one in (*own, *shared)]
         parameters.sort(key=lambda one: one.name in ("server", "as_json"))  # in the help these come last
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in parameters}
-        return called
+        return _with_parameters(called, parameters, hints["return"])
 
     return decorated

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import Asked, Json, Server, SomeRepo, app, with_options
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ ALL = ("mine", "judge", "build", "generate", "measure", "select", "screen", "cou
 def _add(name: str, stages: Sequence[str], text: str) -> None:
     @app.command(name, help=text)
     @with_options()
-    def command(asked: Asked, server: Server = True, as_json: Json = False) -> None:
+    def command(asked: Asked, server: Server = True, as_json: Json = False) -> Report:
         options = asked()
         if options.tasks is not None and "select" not in stages:
             raise InputError(
                 f"--tasks goes with curate: {name} accepts none; try perfquarry curate {asked.keywords['repo']}"
             )
-        _work(name, options, stages, with_server=server, as_json=as_json)
+        return _work(name, options, stages, with_server=server, as_json=as_json)
 
 
 for _name, _text in STAGES.items():
@@ -57,30 +58,27 @@ def judge(
     evaluate: Annotated[Path | None, typer.Option(help="Only compare with the labels of this Parquet file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="--evaluate: reliability plot to write (SVG).")] = None,
     as_json: Json = False,
-) -> None:
+) -> Report:
     """Judge which changes improve performance."""
     if (repo is None) == (evaluate is None) or (plot and not evaluate):
         raise InputError("give a repository to judge, or --evaluate LABELS.parquet (with --plot FILE.svg)")
     if evaluate:
         from perfquarry.flows.judge_reports import evaluation
 
-        evaluation(options(repo=""), evaluate, plot, as_json=as_json)
-    elif count_tokens:
+        return evaluation(options(repo=""), evaluate, plot)
+    if count_tokens:
         from perfquarry.flows.judge_reports import tokens
 
         who, llm = options.keywords["judge"], options.keywords["llm"]
         who = "cascade" if who == "heuristic" else who
         llm = llm or "exchange:nobody" if who == "cascade" else llm
-        tokens(options(repo=repo, judge=who, llm=llm), as_json=as_json)
-    else:
-        _work("judge", options(repo=repo), ["judge"], with_server=server, as_json=as_json)
+        return tokens(options(repo=repo, judge=who, llm=llm))
+    return _work("judge", options(repo=repo), ["judge"], with_server=server, as_json=as_json)
 
 
-def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> None:
+def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> Report:
     if not as_json:
-        from perfquarry.data.output import show
-
         show(f"{name:<9} {options.repo}, home {options.home}")
     from perfquarry.flows.work import work  # the rooms take seconds to import
 
-    work(options, stages, with_server=with_server, as_json=as_json)
+    return work(options, stages, with_server=with_server, as_json=as_json)

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from perfquarry.curation.evaluation.evaluating import scored
 from perfquarry.curation.evaluation.known import half_of
 from perfquarry.curation.evaluation.metrics import at_k, best_known, duels, orders, passes, scores
 from perfquarry.curation.evaluation.outcomes import THRESHOLD, compared, graded, ungraded
@@ -24,8 +25,8 @@ from perfquarry.curation.evaluation.peers import gso_verdict, sweperf_gain
 from perfquarry.curation.evaluation.predictions import Prediction, read_predictions
 from perfquarry.curation.evaluation.report import merged, report_of, shown_duels, write_report
 from perfquarry.data.errors import InputError
+from perfquarry.data.output import show
 from perfquarry.data.records import MEANING, Grade, Reason, Task
-from perfquarry.flows.evaluation import show
 from tests.review_home import MACHINE, PATCH, STAMP, task_of
 
 TASKS = [task_of(number, 2.0) for number in range(4)]
@@ -369,6 +370,6 @@ def test_the_page_escapes_what_models_write(written: Callable[..., Path]) -> Non
 def test_the_terminal_obeys_no_model() -> None:
     rows = [row(task, f"\x1b[2Jmo[b]del{number}") for task in TASKS for number in range(2)]
     console = Console(file=io.StringIO(), width=160)
-    show(report_of(rows, TASKS, {}, "d", "p"), console, None, as_json=False)
+    show(*scored(report_of(rows, TASKS, {}, "d", "p"), None).parts, console=console)
     said = console.file.getvalue()
     assert "\x1b" not in said and "U+001B" in said and "mo[b]del1" in said

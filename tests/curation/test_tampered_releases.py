@@ -18,6 +18,7 @@ import pytest
 from release_parts import BUILDS, sample_release, sample_task
 from simulated_timings import STAMP
 
+from perfquarry.curation.measured_again import revalidate
 from perfquarry.curation.release import check as gate
 from perfquarry.curation.release import folder as files
 from perfquarry.curation.release.check import GoldRun
@@ -27,7 +28,6 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import ReleasedTask
 from perfquarry.data.registry import Repository
 from perfquarry.data.schema import to_table
-from perfquarry.flows.revalidation import revalidate
 from perfquarry.flows.settings import Settings
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.sandbox import choose_sandbox
@@ -196,7 +196,7 @@ def test_it_is_not_measured_again_either(copy: Path, tmp_path: Path, what: str) 
     tampered(copy, ROWS[what][0])
     home = Home(tmp_path / "home")
     with pytest.raises(InputError, match="is refused"):
-        revalidate(home, str(copy), None, [], Settings(), as_json=True)
+        revalidate(home, str(copy), None, [], Settings(), print)
     assert not home.root.exists()
 
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from perfquarry.curation.blocks import measured_session, sessions_of
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.summary import summarise
+from perfquarry.curation.task_reports import evidence_lines
 from perfquarry.data.records import Evidence
-from perfquarry.flows.task_reports import evidence_lines
 from tests.curation.simulated_timings import MACHINE, STAMP, rows_of_pairs
 
 OWN = rows_of_pairs("w", 1, [0.5, 0.51, 0.52, 0.49, 0.5, 0.5])

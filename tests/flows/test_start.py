@@ -36,7 +36,7 @@ def test_help_imports_no_room(arguments: tuple[str, ...]) -> None:
 
 def test_tasks_imports_only_what_reads_tables(tmp_path: Path) -> None:
     found = loaded("tasks", "demo", "--home", str(tmp_path))
-    assert "perfquarry.flows.facts" in found and not found & SLOW
+    assert "perfquarry.curation.facts" in found and not found & SLOW
     assert not {name for name in found if name.startswith(("perfquarry.harness", "perfquarry.miners"))}
     assert "perfquarry.flows.options" not in found
 

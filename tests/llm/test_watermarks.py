@@ -13,13 +13,13 @@ from model_server import Act, ModelServer
 from rich.console import Console
 
 from perfquarry.data.demo import build_demo
+from perfquarry.data.errors import RunFailed
 from perfquarry.data.home import Home
 from perfquarry.data.records import Change, Verdict
 from perfquarry.data.runs import runs_of
 from perfquarry.flows.options import Options
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
-from perfquarry.flows.runner import RunFailed
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.work import perform
 from perfquarry.llm.settings import LlmSettings

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from perfquarry.flows.facts import tasks_table
+from perfquarry.curation.facts import tasks_table
 from tests.review_home import task_of
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from pydantic import Field
+from pydantic import Field, computed_field
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -15,7 +15,7 @@ from perfquarry.curation.in_force import funnel_in_force
 from perfquarry.data.figures import duration
 from perfquarry.data.funnel import StageCount
 from perfquarry.data.home import Home
-from perfquarry.data.output import Listing, print_json, show
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import Change, Record
 from perfquarry.data.runs import RunRecord, repositories, runs_of
 from perfquarry.data.store import TableStore
@@ -32,6 +32,7 @@ class RepositoryStatus(Record):
     running: list[RunRecord]
     last: RunRecord | None = Field(default=None, description="The newest run that has ended.")
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def waiting(self) -> str:
         """What the last run waits for or why it failed; empty while all is well or another run is at it."""
@@ -62,19 +63,16 @@ class Statuses:
         return RepositoryStatus(repository=name, stages=self._counts[name][1], running=running, last=last)
 
 
-def report(home: Home, *, once: bool, as_json: bool) -> None:
-    """Prints the statuses, and keeps them fresh on a terminal until Ctrl-C."""
-    statuses = Statuses(home)
-    console = Console()
-    if as_json:
-        print_json([one.model_dump(mode="json", by_alias=True) | {"waiting": one.waiting} for one in statuses.now()])
-    elif once or not console.is_terminal:
-        show(status_table(statuses.now()))
-    else:
-        with Live(status_table(statuses.now()), console=console, auto_refresh=False) as live:
+def report(home: Home, *, live: bool) -> Report:
+    """The statuses; where they are to be `live`, a terminal shows them until Ctrl-C."""
+    statuses, console = Statuses(home), Console()
+    if live and console.is_terminal:
+        with Live(status_table(statuses.now()), console=console, auto_refresh=False) as shown:
             while True:
                 time.sleep(REFRESH_SECONDS)
-                live.update(status_table(statuses.now()), refresh=True)
+                shown.update(status_table(statuses.now()), refresh=True)
+    now = statuses.now()
+    return Report(now, [status_table(now)])
 
 
 def status_table(statuses: list[RepositoryStatus]) -> Group:

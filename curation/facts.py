@@ -17,7 +17,7 @@ from perfquarry.data import funnel as funnels
 from perfquarry.data.figures import times, with_interval
 from perfquarry.data.funnel import Funnel, SourceCount
 from perfquarry.data.home import Home
-from perfquarry.data.output import Listing, put
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import HELP, MEANING, Intent, LlmCall, Reason, Task
 from perfquarry.data.store import TableStore
 from perfquarry.llm import By
@@ -38,14 +38,21 @@ class Accepted:
 
     def rows(self) -> list[dict[str, Any]]:
         """For JSON."""
-        return [task_row(task, self._intents.get(task.task_id)) for task in self.tasks]
+        figures = {"task_id", "base_sha", "head_sha", "speedup", "low", "high", "delta", "overall_speedup"}
+        found = []
+        for task in self.tasks:
+            intent, nodes = self._intents.get(task.task_id), [workload.node for workload in task.workloads]
+            said = {"intent": intent and intent.intent, "intent_by": intent and intent.author}
+            evidence = intent.evidence if intent else []
+            found.append({**task.model_dump(include=figures), "workloads": nodes, **said, "intent_evidence": evidence})
+        return found
 
     def table(self) -> RenderableType:
         """For people."""
         return tasks_table(self.tasks, ratios_of(self._store, self._name, self.tasks), self._intents)
 
 
-def tasks(home: Home, repo: str, *, as_json: bool) -> None:
+def tasks(home: Home, repo: str) -> Report:
     """Accepted tasks of a repository."""
     store, name = known(home, repo)
     accepted = Accepted(home, store, name)
@@ -53,7 +60,7 @@ def tasks(home: Home, repo: str, *, as_json: bool) -> None:
     def parts() -> Iterator[RenderableType]:
         yield accepted.table() if accepted.tasks else without_tasks(funnel_in_force(store, name), repo)
 
-    put(accepted.rows(), parts(), as_json=as_json)
+    return Report(accepted.rows(), parts())
 
 
 def without_tasks(counts: Funnel, repo: str) -> str:
@@ -73,23 +80,23 @@ def without_tasks(counts: Funnel, repo: str) -> str:
     return f"{said}. {'; '.join(parts) or 'Nothing was rejected'}. All reasons: perfquarry funnel {repo}"
 
 
-def funnel(home: Home, repo: str, *, as_json: bool) -> None:
+def funnel(home: Home, repo: str) -> Report:
     """Funnel of a repository."""
     counts = funnel_in_force(*known(home, repo))
-    put(counts, [funnel_table(counts), "", reasons_table(counts.reasons)], as_json=as_json)
+    return Report(counts, [funnel_table(counts), "", reasons_table(counts.reasons)])
 
 
-def workloads(home: Home, repo: str, *, as_json: bool) -> None:
+def workloads(home: Home, repo: str) -> Report:
     """Workloads of a repository by source."""
     store, name = known(home, repo)
     counts = funnels.by_source(store, name)
     seen = {reason for count in counts for reason in [*count.rejected, *count.without]}
     none = f"no workload of {name} was tried yet: `perfquarry curate {repo}` goes on, or `perfquarry generate {repo}`"
     parts: list[RenderableType] = [sources_table(name, counts), "", reasons_table(seen)] if counts else [none]
-    put(counts, parts, as_json=as_json)
+    return Report(counts, parts)
 
 
-def costs(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
+def costs(home: Home, repo: str | None, by: By) -> Report:
     """Sums of the ledger of one repository, or of all of the home.
 
     Raises:
@@ -104,7 +111,7 @@ def costs(home: Home, repo: str | None, by: By, *, as_json: bool) -> None:
     usd, unpriced = sum(cost.usd for cost in found), sum(cost.unpriced for cost in found)
     facts = {"usd": usd, "unpriced": unpriced, "by": by, "rows": found}
     about = f"{repo or 'anything'} in {home.root}"
-    put(facts, _cost_parts(found, about, f"{usd:.4f} USD in all", unpriced), as_json=as_json)
+    return Report(facts, _cost_parts(found, about, f"{usd:.4f} USD in all", unpriced))
 
 
 def _cost_parts(found: list[Cost], about: str, total: str, unpriced: int) -> Iterator[RenderableType]:
@@ -133,7 +140,7 @@ def _cost_parts(found: list[Cost], about: str, total: str, unpriced: int) -> Ite
     yield total + (f"; the price of {unpriced} calls is not known" if unpriced else "")
 
 
-def sampling(home: Home, repo: str, *, as_json: bool) -> None:
+def sampling(home: Home, repo: str) -> Report:
     """Sampled scripts of a repository's newest configuration by round.
 
     Raises:
@@ -147,7 +154,7 @@ def sampling(home: Home, repo: str, *, as_json: bool) -> None:
         f"`perfquarry curate {repo} --workloads generated --llm SPEC` lets one"
     )
     parts: list[RenderableType] = [_rounds_table(name, rounds), "", reasons_table(seen)] if rounds else [none]
-    put({"repository": name, "rounds": rounds}, parts, as_json=as_json)
+    return Report({"repository": name, "rounds": rounds}, parts)
 
 
 def _rounds_table(name: str, rounds: list[dict[str, Any]]) -> Listing:
@@ -159,18 +166,6 @@ def _rounds_table(name: str, rounds: list[dict[str, Any]]) -> Listing:
         why = ", ".join(f"{reason} {count}" for reason, count in one["rejected"].items())
         table.add(*(str(one[figure]) for figure in figures), share, why)
     return table
-
-
-def task_row(task: Task, intent: Intent | None = None) -> dict[str, Any]:
-    """What `perfquarry tasks --json` gives of one task."""
-    figures = {"speedup", "low", "high", "delta", "overall_speedup"}
-    return {
-        **task.model_dump(include={"task_id", "base_sha", "head_sha"} | figures),
-        "workloads": [workload.node for workload in task.workloads],
-        "intent": intent and intent.intent,
-        "intent_by": intent and intent.author,
-        "intent_evidence": intent.evidence if intent else [],
-    }
 
 
 def funnel_table(funnel: Funnel) -> Listing:

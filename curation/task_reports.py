@@ -13,19 +13,19 @@ from rich.text import Text
 
 from perfquarry.curation.blocks import Session, measured_session
 from perfquarry.curation.counts import LABELS, counts_of, label_of
+from perfquarry.curation.facts import intent_in_words
 from perfquarry.curation.intents import curated, intents_of, with_curators
 from perfquarry.curation.names import find_task
 from perfquarry.data.figures import with_interval
 from perfquarry.data.home import Home
-from perfquarry.data.output import Listing, put
+from perfquarry.data.output import Listing, Report
 from perfquarry.data.records import MEANING, Count, Evidence, Intent, Reason, Task, Timing, Workload
-from perfquarry.flows.facts import intent_in_words
 
 PLOT_WIDTH = 48
 SHOWN_FUNCTIONS = 6
 
 
-def report(home: Home, task_id: str, *, as_json: bool) -> None:
+def report(home: Home, task_id: str) -> Report:
     """One task, accepted or not, found by the start of its id or head.
 
     Raises:
@@ -60,7 +60,7 @@ def report(home: Home, task_id: str, *, as_json: bool) -> None:
             if row.workload_id in counts:
                 yield from _counted(counts[row.workload_id], row)
 
-    put({"task": task, "intent": intent, "evidence": evidence, "counts": rows}, parts(), as_json=as_json)
+    return Report({"task": task, "intent": intent, "evidence": evidence, "counts": rows}, parts())
 
 
 def count_facts(row: Count, *, faster: bool) -> dict[str, Any]:

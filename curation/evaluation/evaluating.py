@@ -1,12 +1,9 @@
-"""`perfquarry evaluate`, and what `solve`, `analyse` and `leaderboard` share with it: jobs at once, what is shown."""
+"""`perfquarry evaluate`: predictions to a report, and what is shown of reports."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -21,31 +18,29 @@ from perfquarry.curation.evaluation.report import (
     write_report,
 )
 from perfquarry.curation.evaluation.report_folder import held
-from perfquarry.curation.jobs import Job
+from perfquarry.curation.jobs import DoAll
 from perfquarry.curation.published import PublishedTasks
 from perfquarry.curation.review.colours import visible
-from perfquarry.data.errors import InputError
+from perfquarry.curation.settings import MakingSettings
+from perfquarry.data.errors import InputError, RunFailed
 from perfquarry.data.home import Home
-from perfquarry.data.output import Listing
-from perfquarry.data.output import show as output
+from perfquarry.data.output import Listing, Report, show
 from perfquarry.data.records import PatchReading, Reason
 from perfquarry.data.store import TableStore
-from perfquarry.flows.runner import RunFailed
-from perfquarry.flows.server import quiet
-from perfquarry.flows.settings import Settings
-from perfquarry.harness.sandbox import BubblewrapSandbox, ending_together
+from perfquarry.harness.sandbox import BubblewrapSandbox
 
 TABLES = "tables"
 """Folder of a report in which grades are kept as they come."""
 
 
-def readings(rows: list[PatchReading], folder: Path) -> Iterator[str]:
+def readings(rows: list[PatchReading], folder: Path) -> Report:
     """What a model read in the patches of a report, a line each."""
+    lines = []
     for row in rows:
         hack = f"hack ({row.hack_kind}), {row.hack_votes} of {row.votes} votes" if row.is_hack else "no hack"
         plan = f"{row.points_done} of {len(row.points)} points of the expert's plan"
-        yield f"{row.task_id} {row.patch_id}: {hack}; {plan}; {row.failure}"
-    yield f"{len(rows)} patches read; look at {folder / 'report.html'}"
+        lines.append(f"{row.task_id} {row.patch_id}: {hack}; {plan}; {row.failure}")
+    return Report(rows, [*lines, f"{len(rows)} patches read; look at {folder / 'report.html'}"])
 
 
 def evaluate(
@@ -55,15 +50,15 @@ def evaluate(
     clone_from: str | None,
     to: Path,
     only: Sequence[str],
-    settings: Settings,
-    *,
-    jobs: int,
+    settings: MakingSettings,
+    do_all: Callable[[str], DoAll],
     retries: int,
-    as_json: bool,
-) -> None:
+    console: Console,
+) -> Report:
     """Grades predictions, a row each, and writes the report; what `to` holds already is not graded again.
 
-    The arguments are those of `PublishedTasks.open` and the command's.
+    The arguments are those of `PublishedTasks.open` and the command's. Predictions that could not be graded here are
+    the error of what is returned.
 
     Args:
         home: where environments and trees are made.
@@ -73,12 +68,12 @@ def evaluate(
         to: folder of the report; another evaluation of the same dataset there goes on.
         only: starts of task ids; none: all.
         settings: schedule and sandbox.
-        jobs: gradings at once, at most one a core.
+        do_all: does the gradings, given the name of what they are about.
         retries: times that a grading is begun anew after a fault of the machine.
+        console: where it says what is graded.
 
     Raises:
         InputError: bad predictions, no such tasks, or `to` belongs to another dataset or protocol.
-        RunFailed: some predictions could not be graded here.
     """
     sandbox = BubblewrapSandbox()
     if settings.sandbox.name not in (None, sandbox.name):
@@ -89,10 +84,10 @@ def evaluate(
     sandbox.verify()
     published = PublishedTasks.open(home, dataset, clone_from, only, settings)
     predictions = read_predictions(files, published.tasks)
-    protocol, console = protocol_of(settings), Console(stderr=as_json)
+    protocol = protocol_of(settings)
 
     def say(text: str) -> None:
-        output(visible(text), console=console)
+        show(visible(text), console=console)
 
     name = f"{Path(dataset).name}@{address_of_tasks(published.tasks)}"
     with held(to, name, protocol):
@@ -101,24 +96,22 @@ def evaluate(
         store = TableStore(to / TABLES)
         gradings = Gradings(published, store, settings, name, protocol, home, private, retries, say)
         with console.status("grading") if console.is_terminal else nullcontext():
-            gradings.run(predictions, partial(do_all, "evaluate", name, at_once=jobs))
+            gradings.run(predictions, do_all(name))
         rows = gradings.rows()
         report = report_of(rows, published.tasks, gradings.left_out, name, protocol)
         write_report(report, rows, to)
-    show(report, console, to, as_json=as_json)
+    found = scored(report, to)
     if lost := [row for row in rows if row.reason == Reason.NOT_GRADED]:
         first = lost[0]
-        raise RunFailed(
+        found.error = RunFailed(
             f"{len(lost)} of {len(rows)} predictions could not be graded; {first.model}, {first.task_id}: {first.why}. "
             "Run the same command again: it tries these alone."
         )
+    return found
 
 
-def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json: bool) -> None:
-    """Prints the scores: a table, or the report as JSON."""
-    if as_json:
-        print(report.model_dump_json(indent=2))  # numbers that are none as null
-        return
+def scored(report: EvaluationReport, to: Path | None) -> Report:
+    """The scores of models, and where they differ; `to` is the folder that holds the report."""
     lines = [f"{report.dataset}, {len(report.experts)} tasks, protocol {report.protocol}"]
     lines += [f"left out: {name}: {why.splitlines()[0]}" for name, why in report.left_out.items()]
     shown = shown_duels(report)
@@ -137,10 +130,10 @@ def show(report: EvaluationReport, console: Console, to: Path | None, *, as_json
         lines.append(f"better than the expert for certain: {', '.join(sorted(report.best))}")
     if to:
         lines.append(f"look at {to / 'report.html'}; rows are in {to / 'grades.parquet'}")
-    output("", _scores(report.scores), *lines, console=console)
+    return Report(report, ["", _table(report.scores), *lines])
 
 
-def _scores(scores: Sequence[Score]) -> Listing:
+def _table(scores: Sequence[Score]) -> Listing:
     figures = ("Opt@1", "95 %", "apply", "correct", "δ", "of expert", "geometric", "graded")
     table = Listing(("model", *(f">{name}" for name in figures)))
     for one in scores:
@@ -157,29 +150,3 @@ def _scores(scores: Sequence[Score]) -> Listing:
             f"{one.graded}/{one.tasks}",
         )
     return table
-
-
-def do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:
-    """Does jobs that write their own results, in threads, or as task runs on the user's Prefect server.
-
-    The first that raises ends those that have not begun, and its error is raised.
-
-    Args:
-        command: name of the flow, where PREFECT_API_URL names a server.
-        subject: what the command is about: a part of the flow run's name.
-        jobs: what is to do.
-        at_once: most that work at the same time.
-    """
-    if os.environ.get("PREFECT_API_URL"):
-        quiet()
-        from perfquarry.flows.prefect_flows import do_jobs
-
-        return do_jobs(command, subject, jobs, at_once)
-    with ThreadPoolExecutor(max_workers=at_once) as pool, ending_together():
-        begun = [pool.submit(job.work) for job in jobs]
-        try:
-            for one in begun:
-                one.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
