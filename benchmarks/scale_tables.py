@@ -17,11 +17,12 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.data.own_rows import append_in_parts
 from perfquarry.data.records import Change, FileChange, Row, Verdict, content_id
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import run_stage
-from perfquarry.flows.stages import STAGES, Batch, Stage, append_in_parts
+from perfquarry.flows.stages import STAGES, Batch, Stage
 
 PATCH_BYTES = 1000
 _STEPS: list[tuple[str, float, float, int, float]] = []

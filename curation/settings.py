@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import os
+from urllib.parse import urlsplit
 
-from perfquarry.data.records.row import Record
+from pydantic import Field, field_validator
+
+from perfquarry.data.errors import InputError
+from perfquarry.data.records.row import Record, content_id
 from perfquarry.data.settings import StageSettings
 from perfquarry.harness.settings import BuildSettings, MeasureSettings, SandboxSettings
 from perfquarry.testgen.settings import GenerateSettings
@@ -54,6 +58,46 @@ class ScreenSettings(StageSettings):
     functions: int = Field(default=6, ge=1, description="Targets broken one by one, those called most often first.")
     process_seconds: float = Field(default=120.0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")
+
+
+_ADDRESSES: dict[str, str] = {}
+"""Addresses of webhooks as the settings gave them, by what stands for them: in this process only."""
+
+
+class NotifySettings(Record):
+    """To whom a run reports newly accepted tasks and its failure. It decides no row, so it is in no hash.
+
+    An address is a secret: what stands for it in this record may be written down, it itself may not.
+    """
+
+    webhook: str = Field(
+        default="", description="Environment variable that holds the webhook's address, or the address. Empty: nobody."
+    )
+    page: str = Field(default="", description="Address of the review page, for links in messages.")
+
+    @field_validator("webhook")
+    @classmethod
+    def _hidden(cls, webhook: str) -> str:
+        if "://" not in webhook:
+            return webhook
+        hidden = f"address:{content_id(webhook)}"
+        _ADDRESSES[hidden] = webhook
+        return hidden
+
+    def address(self) -> str | None:
+        """The webhook's address, never to be shown or written; None: nobody is notified.
+
+        Raises:
+            InputError: the variable is not set, or holds no http address.
+        """
+        if not self.webhook:
+            return None
+        found = _ADDRESSES.get(self.webhook) or os.environ.get(self.webhook, "")
+        if not found:
+            raise InputError(f"[notify] webhook names the environment variable {self.webhook}, which is not set")
+        if urlsplit(found).scheme not in ("http", "https"):
+            raise InputError("[notify] webhook holds no http or https address")
+        return found
 
 
 class MakingSettings(Record):

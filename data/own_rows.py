@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import pyarrow.compute as pc
@@ -13,6 +16,10 @@ from perfquarry.data.records import Build, Change, Row, Stamp, Task, Timing, Ver
 from perfquarry.data.store import TableStore
 
 R = TypeVar("R", bound=Row)
+PART_ROWS = 1000
+"""Rows of a part of the cheap stages: what a kill can lose."""
+PART_SECONDS = 20.0
+"""A part is written at least this often (seconds)."""
 VERSIONS = {
     "mine": "2",
     "pulls": "1",
@@ -116,3 +123,19 @@ class OwnRows(ABC):
         rows = list(self.store.records(Build, self.name, where=pc.field("change_id") == task.change_id))
         newest = {build.side: build for build in rows if build.status == "kept"}
         return [newest[side] for side in ("base", "head") if side in newest]
+
+
+def append_in_parts(own: OwnRows, rows: Iterable[Row]) -> None:
+    """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
+    part: list[Row] = []
+    written = time.monotonic()
+    gc.freeze()  # or each collection looks at all that was imported: a third of the time
+    try:
+        for row in rows:
+            part.append(row)
+            if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
+                own.store.append(part)
+                part, written = [], time.monotonic()
+    finally:  # rows that came before an error are final
+        gc.unfreeze()
+        own.store.append(part)

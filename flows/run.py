@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.curation.again import open_changes
 from perfquarry.curation.layouts import places_of
 from perfquarry.curation.names import repository_of
 from perfquarry.curation.repair_model import ModelProposer
@@ -33,6 +35,8 @@ from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.runtime import Runtime
 from perfquarry.llm.client import Client, open_client
 from perfquarry.miners.clone import clone_into, source_of
+from perfquarry.miners.judge import Judge
+from perfquarry.miners.judge.verdicts import judging
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
 
@@ -198,6 +202,15 @@ class Run(OwnRows):
         """
         return open_client(model, self.home, self.store, stamp, self.options.settings.llm)
 
+    def judging(self) -> AbstractContextManager[Judge]:
+        """The judge that the settings name.
+
+        Raises:
+            InputError: no such judge or model, no key, no folder of cassettes.
+        """
+        settings = self.options.settings
+        return judging(self, self.clone, settings.judge, settings.pulls, settings.llm)
+
     def tools(self, builds: Sequence[Build]) -> dict[Side, Path]:
         """Folders with coverage and yappi for the interpreters of both sides."""
         environments = Environments(self.home, self.runtime.sandbox)
@@ -253,9 +266,7 @@ class Run(OwnRows):
     @cached_property
     def _chosen(self) -> frozenset[str]:
         """With a limit: the changes it is about, once the judge is done."""
-        from perfquarry.flows.again import open_changes  # which knows runs
-
-        return frozenset(open_changes(self, self.ranked())[: self.options.limit])
+        return frozenset(open_changes(self, self.stages, self.ranked())[: self.options.limit])
 
     def ranked(self) -> list[str]:
         """Ids of the changes the options ask for that the judge kept, most probable first."""

@@ -16,16 +16,16 @@ from prefect.settings import PREFECT_UI_URL
 from prefect.states import Completed
 from rich.console import Console
 
+from perfquarry.curation.notices import failure_message, send
 from perfquarry.curation.rows_of_run import provenance
+from perfquarry.curation.settings import NotifySettings
 from perfquarry.data.errors import PerfquarryError, RunFailed
 from perfquarry.data.funnel import funnel
 from perfquarry.data.home import home_of
-from perfquarry.flows.notify import failure_message, send
 from perfquarry.flows.options import Options, read_settings, settings_file, settings_from
 from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
 from perfquarry.flows.run import Run
-from perfquarry.flows.settings import NotifySettings
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
 from perfquarry.harness.measuring.machine import cores_of_process

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from urllib.parse import urlsplit
+from pydantic import ByteSize, Field
 
-from pydantic import ByteSize, Field, field_validator
-
-from perfquarry.curation.settings import MakingSettings, ScreenSettings
-from perfquarry.data.errors import InputError
-from perfquarry.data.records.row import Record, content_id
+from perfquarry.curation.settings import MakingSettings, NotifySettings, ScreenSettings
+from perfquarry.data.records.row import Record
 from perfquarry.harness.settings import CountSettings
 from perfquarry.llm.settings import LlmSettings
 from perfquarry.miners.settings import JudgeSettings, MineSettings, PullSettings
@@ -28,46 +24,6 @@ class ResourceSettings(Record):
         gt=0,
         description="After so long without a sign, a worker's claims go to others (docs/workers.md).",
     )
-
-
-_ADDRESSES: dict[str, str] = {}
-"""Addresses of webhooks as the settings gave them, by what stands for them: in this process only."""
-
-
-class NotifySettings(Record):
-    """To whom a run reports newly accepted tasks and its failure. It decides no row, so it is in no hash.
-
-    An address is a secret: what stands for it in this record may be written down, it itself may not.
-    """
-
-    webhook: str = Field(
-        default="", description="Environment variable that holds the webhook's address, or the address. Empty: nobody."
-    )
-    page: str = Field(default="", description="Address of the review page, for links in messages.")
-
-    @field_validator("webhook")
-    @classmethod
-    def _hidden(cls, webhook: str) -> str:
-        if "://" not in webhook:
-            return webhook
-        hidden = f"address:{content_id(webhook)}"
-        _ADDRESSES[hidden] = webhook
-        return hidden
-
-    def address(self) -> str | None:
-        """The webhook's address, never to be shown or written; None: nobody is notified.
-
-        Raises:
-            InputError: the variable is not set, or holds no http address.
-        """
-        if not self.webhook:
-            return None
-        found = _ADDRESSES.get(self.webhook) or os.environ.get(self.webhook, "")
-        if not found:
-            raise InputError(f"[notify] webhook names the environment variable {self.webhook}, which is not set")
-        if urlsplit(found).scheme not in ("http", "https"):
-            raise InputError("[notify] webhook holds no http or https address")
-        return found
 
 
 class Settings(MakingSettings):

@@ -6,19 +6,19 @@ next table does not have yet. Nothing else marks progress.
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from perfquarry.curation import rows_of_run
+from perfquarry.curation import again, rows_of_run
 from perfquarry.curation.assembly import ChangeTexts, assemble
 from perfquarry.curation.evidence import decide
 from perfquarry.curation.in_force import extra_sources, renewed
 from perfquarry.curation.sessions import measure, shows_gain
 from perfquarry.data.display import current, waiting_for_core
+from perfquarry.data.own_rows import append_in_parts
 from perfquarry.data.records import (
     Attempt,
     Build,
@@ -34,8 +34,7 @@ from perfquarry.data.records import (
     Workload,
     content_id,
 )  # fmt: skip
-from perfquarry.flows import again, count_runs, screening
-from perfquarry.flows.judging import verdict_with_functions, verdicts
+from perfquarry.flows import count_runs, screening
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import further_sources, sources_of
 from perfquarry.harness.leases.tidying import tidy
@@ -43,6 +42,7 @@ from perfquarry.harness.measuring.machine import core_is_awaited, measurement_lo
 from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
+from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
 from perfquarry.miners.patches import licence_at, split, version_at
 from perfquarry.miners.pulls.joined import Joined
 from perfquarry.miners.submodules import fetch_submodules
@@ -52,12 +52,8 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.sources import gather
 
 R = TypeVar("R", bound=Row)
-PART_ROWS = 1000
-"""Rows of a part of the cheap stages: what a kill can lose."""
 JUDGE_ROWS, JUDGE_PARTS = 5000, 16
 """A worker judges so many changes at a time, or that part of those to be judged, if it is more."""
-PART_SECONDS = 20.0
-"""A part is written at least this often (seconds)."""
 
 _log = logging.getLogger("perfquarry.flows")
 ASIDE_SECONDS = 60.0
@@ -97,22 +93,6 @@ class Stage:
     def workers(self, run: Run) -> int:
         """How many batches run at once."""
         return 1 if self.alone else run.options.jobs
-
-
-def append_in_parts(run: Run, rows: Iterable[Row]) -> None:
-    """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
-    part: list[Row] = []
-    written = time.monotonic()
-    gc.freeze()  # or each collection looks at all that was imported: a third of the time
-    try:
-        for row in rows:
-            part.append(row)
-            if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
-                run.store.append(part)
-                part, written = [], time.monotonic()
-    finally:  # rows that came before an error are final
-        gc.unfreeze()
-        run.store.append(part)
 
 
 def _counted(rows: Iterable[R]) -> Iterator[R]:
@@ -168,7 +148,8 @@ def _judge_todo(run: Run) -> list[Batch]:
 
 def _judge(run: Run, keys: Batch) -> None:
     wanted = frozenset(keys) - run.column("judge")  # a batch may be tried again
-    append_in_parts(run, _counted(verdicts(run, wanted)))
+    with run.judging() as judge:
+        append_in_parts(run, _counted(verdicts(run, judge, wanted)))
     run.judged()
 
 
@@ -180,7 +161,7 @@ def _one_by_one(run: Run, ready: set[str], done: set[str]) -> list[Batch]:
 
 
 def _build_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, run.kept("judge"), run.column("build") - again.due(run, "build"))
+    return _one_by_one(run, run.kept("judge"), run.column("build") - again.waiting(run, "build", run.begun))
 
 
 def _build(run: Run, keys: Batch) -> None:
@@ -196,7 +177,8 @@ def _build(run: Run, keys: Batch) -> None:
 
 
 def _generate_todo(run: Run) -> list[Batch]:
-    return _one_by_one(run, run.kept("build"), rows_of_run.done(run, "generate") - again.due(run, "generate"))
+    done = rows_of_run.done(run, "generate") - again.waiting(run, "generate", run.begun)
+    return _one_by_one(run, run.kept("build"), done)
 
 
 def case_of(run: Run, change_id: str) -> Case:
@@ -205,7 +187,7 @@ def case_of(run: Run, change_id: str) -> Case:
     base, head = run.builder.reopen(builds)
     settings, stamp = run.options.settings.generate, run.stamp("generate")
     change = run.change(change_id)
-    verdict = verdict_with_functions(run, change)
+    verdict = verdict_with_functions(run, run.clone, change)
     return Case(change, verdict, base, head, run.runtime.prober, settings, stamp, run.tools(builds))
 
 
@@ -224,6 +206,10 @@ def _generate(run: Run, keys: Batch) -> None:
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:
     return [row for row in run.rows_of(Workload, "generate", change_id) if row.status == "kept"]
+
+
+def _wish_late_measurements(run: Run) -> None:
+    run.store.append(again.late_wishes(run, run.in_scope, run.begun))
 
 
 def _measure_todo(run: Run) -> list[Batch]:
@@ -339,7 +325,7 @@ def _select(run: Run, keys: Batch) -> None:
         tasks.append(
             assemble(
                 change,
-                verdict_with_functions(run, change),
+                verdict_with_functions(run, run.clone, change),
                 run.rows_of(Build, "build", change_id),
                 _workloads(run, change_id),
                 rows,
@@ -365,7 +351,7 @@ STAGES: tuple[Stage, ...] = (
         _measure,
         of_changes=True,
         needs_core=True,
-        begin=again.wish_late_measurements,
+        begin=_wish_late_measurements,
         writes=(Timing,),
         keys="change",
     ),

@@ -14,13 +14,13 @@ from functools import cached_property
 
 from pydantic import Field, ValidationError
 
+from perfquarry.curation import again
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.files import write_whole
 from perfquarry.data.funnel import Funnel, funnel
 from perfquarry.data.git import commit_of
 from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Record, content_id
-from perfquarry.flows import again
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES
 
@@ -70,9 +70,9 @@ class Watermark:
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
             return
-        if run.options.limit and again.open_changes(run, run.ranked()):
+        if run.options.limit and again.open_changes(run, run.stages, run.ranked()):
             return
-        if again.left(run, [stage.name for stage in self._stages]):
+        if again.left(run, [stage.name for stage in self._stages], run.in_scope):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
         write_whole(self._path, mark.model_dump_json())

@@ -15,6 +15,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 
 from perfquarry.curation.facts import Accepted, funnel_table, reasons_table, without_tasks
+from perfquarry.curation.notices import report_new_tasks
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.display import current, showing, waiting
 from perfquarry.data.errors import GitFailed, InputError, RunFailed, RunWaits, ServerUnavailable
@@ -26,8 +27,6 @@ from perfquarry.data.own_rows import TABLES
 from perfquarry.data.registry import registered_at
 from perfquarry.data.runs import recorded, run_name
 from perfquarry.data.spans import span, tracing
-from perfquarry.flows.judging import judging
-from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
@@ -102,7 +101,7 @@ def perform(
         _check_names(run, stages, console)
         watermark = Watermark(run, stages)
         if mark := watermark.reached():
-            report_new_tasks(run)
+            report_new_tasks(run, run.options.settings.notify)
             _log.info("nothing new since %s at %s", f"{mark.at:%Y-%m-%d %H:%M}", mark.head)
             if not silent:
                 console.print(f"nothing new since {mark.at:%Y-%m-%d %H:%M} UTC", highlight=False)
@@ -120,10 +119,10 @@ def perform(
                 with showing(console, silent=silent, also=record):
                     execute(run, stages)
         except RunFailed as error:
-            report_new_tasks(run)  # others may have been accepted
+            report_new_tasks(run, run.options.settings.notify)  # others may have been accepted
             record.set(outcome="waiting" if isinstance(error, RunWaits) else "failed", message=str(error))
             raise
-        report_new_tasks(run)
+        report_new_tasks(run, run.options.settings.notify)
         watermark.finish()
         record.set(outcome="done")
         return funnel(run.store, run.name, provenance(run))
@@ -208,7 +207,7 @@ def _check(run: Run, stages: Sequence[str]) -> None:
     """
     run.newest_commit()
     if "judge" in stages:
-        with judging(run):  # whoever answers is there
+        with run.judging():  # whoever answers is there
             pass
     for change in run.options.changes:
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from perfquarry.data.errors import InputError
 from perfquarry.data.output import Report, show
@@ -53,6 +54,26 @@ def pulls(
     as_json: Json = False,
 ) -> Report:
     """Read pull requests, their discussions and issues into the tables."""
-    from perfquarry.flows.pulls import report
+    from perfquarry.data.display import showing
+    from perfquarry.data.logs import log_to
+    from perfquarry.data.runs import run_name
+    from perfquarry.flows.run import Run
+    from perfquarry.miners.pulls.into_tables import crawl, reconstruct, report
+    from perfquarry.miners.pulls.policies import POLICIES
+    from perfquarry.miners.settings import PullSettings
 
-    return report(options(jobs=1), policy, offline=offline, as_json=as_json)
+    asked = options(jobs=1)
+    settings = asked.settings.pulls
+    if policy is not None:
+        if policy not in POLICIES:
+            raise InputError(f"unknown policy {policy!r}: give one such as merged; known are {', '.join(POLICIES)}")
+        settings = PullSettings.model_validate({**settings.model_dump(), "policy": policy})
+        asked = asked.model_copy(update={"settings": asked.settings.model_copy(update={"pulls": settings})})
+    run, console = Run.open(asked.model_dump_json()), Console(stderr=as_json)
+    log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)
+    with showing(console, silent=as_json):
+        if offline:
+            crawled = reconstruct(run, run.clone, run.repository)
+        else:
+            crawled = crawl(run, run.repository, asked.source, settings)
+    return report(run, crawled, settings, run.places, policy)

@@ -45,9 +45,11 @@ def review(
     import uvicorn
 
     from perfquarry.curation.review.app import create_app
+    from perfquarry.curation.review.send_back import SendBackRunner
     from perfquarry.curation.review.serving import Bind, announce, bound, guard_of, open_desk
     from perfquarry.curation.review.transfer import transfer
-    from perfquarry.flows.send_back import SendBackRunner
+    from perfquarry.flows.run import Run
+    from perfquarry.flows.sources import SOURCES
 
     if export_to or log_to or import_from:
         put(transfer(home_of(options.keywords["home"]), export_to, log_to, import_from), as_json=as_json)
@@ -63,7 +65,15 @@ def review(
     chosen = options(repo="")
     home = Home(Path(chosen.home))
     guard = guard_of(home, bind)
-    runner = SendBackRunner(chosen, arguments, dict(_pair(text) for text in source or []))
+    workloads = [name for name in SOURCES if name != "generated" or chosen.settings.generate.generated.model]
+    runner = SendBackRunner(
+        home,
+        chosen.jobs,
+        lambda repo: Run(chosen.model_copy(update={"repo": repo})),
+        workloads,
+        arguments,
+        dict(_pair(text) for text in source or []),
+    )
     with bound(bind) as listener:
         limit = chosen.settings.select.min_gain / 2 if near else None
         desk = open_desk(home, runner, required=required, near=limit)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from perfquarry.data.records import Change, Reason, TouchedFunction, Verdict
-from perfquarry.flows.judging import verdict_with_functions, verdicts
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
 from perfquarry.miners.history import crawl
+from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
 from perfquarry.miners.settings import MineSettings
 from tests.miners.git_repository import Repository as Git
 
@@ -32,7 +32,8 @@ def test_a_merge_and_its_only_commit_are_one_change(tmp_path: Path) -> None:
     changes = list(crawl(run.clone, run.stamp("mine"), MineSettings()))
     run.store.append(changes)
     titles = {change.change_id: change.title for change in changes}
-    found = {titles[one.change_id]: one.reason for one in verdicts(run, titles.keys())}
+    with run.judging() as judge:
+        found = {titles[one.change_id]: one.reason for one in verdicts(run, judge, titles.keys())}
     assert found["Merge branch 'one'"] == Reason.SAME_PATCH
     assert Reason.SAME_PATCH not in {found["Speed up one 0"], found["Merge branch 'two'"]}
     assert len(found) == sum(Change.model_validate(one.model_dump()).status == "kept" for one in changes)
@@ -46,17 +47,18 @@ def test_functions_are_found_once_and_only_when_a_change_is_taken_up(tmp_path: P
     run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
     run.store.append(list(crawl(run.clone, run.stamp("mine"), MineSettings())))
     (change,) = run.store.records(Change, run.name, where=pc.field("status") == "kept")
-    (judged,) = verdicts(run, [change.change_id])
+    with run.judging() as judge:
+        (judged,) = verdicts(run, judge, [change.change_id])
     run.store.append([judged])
     assert judged.status == "kept" and not judged.functions
 
-    taken_up = verdict_with_functions(run, change)
+    taken_up = verdict_with_functions(run, run.clone, change)
     work = TouchedFunction(path="lib/core.py", name="work", change="modified")
     assert taken_up == judged.model_copy(update={"functions": [work]})
     assert list(run.store.records(Verdict, run.name)) == [taken_up]
     parts = run.store.parts(Verdict, run.name)
-    assert verdict_with_functions(run, change) == taken_up and run.store.parts(Verdict, run.name) == parts
+    assert verdict_with_functions(run, run.clone, change) == taken_up and run.store.parts(Verdict, run.name) == parts
 
     before = judged.model_copy(update={"functions": [work.model_copy(update={"name": "as it was written once"})]})
     run.store.append([before])
-    assert verdict_with_functions(run, change) == before, "rows of older homes are used as they are"
+    assert verdict_with_functions(run, run.clone, change) == before, "rows of older homes are used as they are"

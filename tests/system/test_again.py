@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from perfquarry.curation import sessions
+from perfquarry.curation import again, sessions
 from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
-from perfquarry.flows import again, stages
+from perfquarry.flows import stages
 from perfquarry.flows.options import Options
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import OthersWait, Run
@@ -108,7 +108,8 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     run_stages(made.run, ["mine", "judge", "build", "generate"])
     late = str(Reason.TEST_TIMEOUT)
     assert made.tests() == dict.fromkeys(["", "test_freed", "test_endless"], (late, 1))
-    assert made.todo("generate") == 0 and again.left(made.run, ["generate"]), "it is for the next run"
+    assert made.todo("generate") == 0
+    assert again.left(made.run, ["generate"], made.run.in_scope), "it is for the next run"
 
     made.free()
     made.next_run("generate")
@@ -118,7 +119,7 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     made.next_run("generate")
     assert made.tests()["test_freed"] == (None, 2) and made.tests()["test_endless"] == (late, 3)
     rows = list(made.run.store.records(Workload, made.run.name))
-    assert not again.left(made.run, ["generate"])
+    assert not again.left(made.run, ["generate"], made.run.in_scope)
 
     made.next_run("generate")
     assert list(made.run.store.records(Workload, made.run.name)) == rows
@@ -130,12 +131,12 @@ def test_a_build_is_tried_again(tmp_path: Path) -> None:
     run_stages(made.run, ["mine", "judge", "build", "generate"])
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.reason, row.tries) for row in builds] == [(Reason.BUILD_TIMEOUT, 1)] * 2, builds[0].log
-    assert made.todo("build") == 0 and again.left(made.run, ["build"])
+    assert made.todo("build") == 0 and again.left(made.run, ["build"], made.run.in_scope)
     made.free()
     made.next_run("build")
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.status, row.tries) for row in builds] == [("kept", 2)] * 2, builds[0].log
-    assert not again.left(made.run, ["build"])
+    assert not again.left(made.run, ["build"], made.run.in_scope)
 
 
 def test_measured_changes_with_new_workloads_are_measured_once_more(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ class Measured:
         }
 
     def left(self) -> bool:
-        return again.left(self.made.run, ["measure", "select"])
+        return again.left(self.made.run, ["measure", "select"], self.made.run.in_scope)
 
 
 def simulated(workload: str, change: str, session: int, given_round: float | str, stamp: Stamp) -> list[Timing]:

@@ -15,12 +15,13 @@ import pytest
 from accepted import task, write
 from webhook import Webhook, serving
 
+from perfquarry.curation import notices
+from perfquarry.curation.settings import NotifySettings
 from perfquarry.data.errors import InputError
 from perfquarry.data.records import Notice
-from perfquarry.flows.notify import report_new_tasks
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.flows.settings import NotifySettings, Settings
+from perfquarry.flows.settings import Settings
 
 
 @pytest.fixture
@@ -34,6 +35,10 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 def run_in(home: Path, webhook: str = "PQ_HOOK", page: str = "") -> Run:
     settings = Settings(notify=NotifySettings(webhook=webhook, page=page))
     return Run(Options(repo="demo", home=str(home), jobs=1, settings=settings))
+
+
+def report_new_tasks(run: Run) -> int:
+    return notices.report_new_tasks(run, run.options.settings.notify)
 
 
 def reported(run: Run) -> list[str]:

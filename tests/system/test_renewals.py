@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 from perfquarry.curation import rows_of_run
+from perfquarry.curation.review.send_back import SendBackRunner
 from perfquarry.data.records import Renewal, Row, Timing, Workload
 from perfquarry.data.store import TableStore
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
-from perfquarry.flows.send_back import SendBackRunner
 from tests.review_home import task_of, timings_of
 from tests.system.commands import command
 
@@ -80,7 +80,7 @@ def test_timings_of_workloads_that_were_rejected_since_do_not_count(run: Run) ->
 
 
 def test_a_task_of_other_settings_is_not_sent_back(run: Run) -> None:
-    runner = SendBackRunner(run.options, [], {})
+    runner = SendBackRunner(run.home, 1, lambda name: run, [], [], {})
     with pytest.raises(ValueError, match="other settings"):
         runner.run(task_of(1, 2.0, repo="demo"), "measure-again", "event", print)
     assert not list(run.store.records(Renewal, "demo"))

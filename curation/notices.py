@@ -12,11 +12,11 @@ from filelock import FileLock
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.settings import NotifySettings
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.data.figures import with_interval
+from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import Notice, Task, content_id
-from perfquarry.flows.run import Run
-from perfquarry.flows.settings import NotifySettings
 
 _log = logging.getLogger("perfquarry.notify")
 ATTEMPTS = 5
@@ -35,20 +35,19 @@ class WebhookBusy(InfrastructureError):
         self.retry_after = retry_after
 
 
-def report_new_tasks(run: Run) -> int:
+def report_new_tasks(rows: OwnRows, settings: NotifySettings) -> int:
     """Reports each accepted task that was never reported; returns how many were.
 
     A task's row in the table `notices` follows its message at once: only a kill between the
     answer and the row makes the next run repeat one message, with the same Idempotency-Key.
     What the webhook does not take now is logged, and reported by the next run.
     """
-    settings = run.options.settings.notify
     if not settings.webhook:
         return 0
     count = 0
-    with FileLock(run.home.locks / f"notify-{run.name}.lock"):
-        known = set(run.store.scan(Notice, run.name, columns=["task_id"])["task_id"].to_pylist())
-        for task in accepted_tasks(run.store, run.name):
+    with FileLock(rows.home.locks / f"notify-{rows.name}.lock"):
+        known = set(rows.store.scan(Notice, rows.name, columns=["task_id"])["task_id"].to_pylist())
+        for task in accepted_tasks(rows.store, rows.name):
             if task.task_id in known:
                 continue
             try:
@@ -56,8 +55,8 @@ def report_new_tasks(run: Run) -> int:
             except InfrastructureError as error:
                 _log.warning("%s was not reported: %s; the next run tries again", task.task_id, error)
                 break
-            notice = Notice(repo=run.name, stage_version="1", config_hash="webhook", task_id=task.task_id)
-            run.store.append([notice])
+            notice = Notice(repo=rows.name, stage_version="1", config_hash="webhook", task_id=task.task_id)
+            rows.store.append([notice])
             count += 1
     return count
 

@@ -1,63 +1,66 @@
-"""The judge of a run, with the client of the model it asks, and its verdicts."""
+"""The judge of a repository, with the client of the model it asks, and its verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow.compute as pc
 
+from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import MEANING, Change, Reason, Verdict
-from perfquarry.flows.run import Run
+from perfquarry.llm.client import open_client
+from perfquarry.llm.settings import LlmSettings
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.functions import touched
 from perfquarry.miners.judge import Judge, make_judge, spec_of
 from perfquarry.miners.judge.heuristic import NAME as HEURISTIC
 from perfquarry.miners.pulls.joined import discussions
+from perfquarry.miners.settings import JudgeSettings, PullSettings
 
 AT_ONCE = 200
 """Changes whose questions are made before the first of them is asked, where answers come at once."""
 
 
 @contextmanager
-def judging(run: Run) -> Iterator[Judge]:
-    """The judge that the settings name; its connections end with the context.
+def judging(
+    rows: OwnRows, clone: Path, settings: JudgeSettings, pulls: PullSettings, llm: LlmSettings
+) -> Iterator[Judge]:
+    """The judge that the settings name; its connections end with the context, and its costs are the repository's.
 
     Raises:
         InputError: no such judge or model, no key, no folder of cassettes.
     """
-    settings, stamp = run.options.settings, run.stamp("judge")
-    spec = spec_of(settings.judge)
-    said = discussions(run, run.clone, settings.pulls)
+    stamp, spec, said = rows.stamp("judge"), spec_of(settings), discussions(rows, clone, pulls)
     if spec is None:
-        yield make_judge(settings.judge, stamp, discussions=said)
+        yield make_judge(settings, stamp, discussions=said)
         return
-    live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not settings.llm.batch
-    with run.client(spec, stamp) as client:
-        yield make_judge(settings.judge, stamp, client, run.clone, AT_ONCE if live else None, said)
+    live = ModelSpec.parse(spec).kind in ("openai", "anthropic") and not llm.batch
+    with open_client(spec, rows.home, rows.store, stamp, llm) as client:
+        yield make_judge(settings, stamp, client, clone, AT_ONCE if live else None, said)
 
 
-def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
+def verdicts(rows: OwnRows, judge: Judge, wanted: Collection[str]) -> Iterator[Verdict]:
     """Verdicts on the mined changes of these ids, as they come.
 
     Raises:
         BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
     """
     commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
-    patches = run.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
+    patches = rows.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
     again: list[Change] = []
 
     def mined() -> Iterator[Change]:
         where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
-        for change in run.store.records(Change, run.name, where=where, **run.where("mine")):
+        for change in rows.store.records(Change, rows.name, where=where, **rows.where("mine")):
             if change.kind == "merge" and change.patch_id in patches:
                 again.append(change)
                 continue
             yield change
 
-    with judging(run) as judge:
-        yield from judge.judge_all(mined())
-    stamp = run.stamp("judge")
+    yield from judge.judge_all(mined())
+    stamp = rows.stamp("judge")
     for change in again:
         yield Verdict(
             **stamp.fields(),
@@ -71,16 +74,16 @@ def verdicts(run: Run, wanted: Collection[str]) -> Iterator[Verdict]:
         )
 
 
-def verdict_with_functions(run: Run, change: Change) -> Verdict:
+def verdict_with_functions(rows: OwnRows, clone: Path, change: Change) -> Verdict:
     """The verdict on a change that is taken up; names the functions touched, which are found and written once.
 
     Raises:
         GitFailed: git cannot read the change.
     """
-    verdict = run.rows_of(Verdict, "judge", change.change_id)[0]
+    verdict = rows.rows_of(Verdict, "judge", change.change_id)[0]
     if verdict.functions:
         return verdict
-    found = verdict.model_copy(update={"functions": touched(run.clone, change)})
+    found = verdict.model_copy(update={"functions": touched(clone, change)})
     if found.functions:
-        run.store.append([found])
+        rows.store.append([found])
     return found

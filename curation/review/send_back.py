@@ -9,26 +9,24 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.curation.names import repository_of
+from perfquarry.curation.review.vocabulary import SendBack
 from perfquarry.data.children import Need, environment
 from perfquarry.data.errors import InfrastructureError, InputError, PerfquarryError
 from perfquarry.data.figures import times
-from perfquarry.data.home import home_of
+from perfquarry.data.home import Home
+from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import Renewal, Task
-from perfquarry.flows.options import Options
-from perfquarry.flows.run import Run
-from perfquarry.flows.sources import SOURCES
 
 Stage = Literal["generate", "measure", "select"]
-STAGES: Mapping[str, tuple[Stage, ...]] = {
+STAGES: Mapping[SendBack, tuple[Stage, ...]] = {
     "more-tests": ("generate", "measure", "select"),
     "measure-again": ("measure", "select"),
 }
@@ -46,9 +44,13 @@ class Interrupted(InfrastructureError):
 class SendBackRunner:
     """Starts `perfquarry STAGE REPO --changes SHA` with the options that the tasks were made with."""
 
-    options: Options
-    """Of the command: home, jobs, settings; their `repo` is passed over."""
-    arguments: list[str]
+    home: Home
+    jobs: int
+    rows_of: Callable[[str], OwnRows]
+    """By what names a repository on the command line, its rows under the command's settings."""
+    workloads: Sequence[str]
+    """Every source of workloads that can be asked."""
+    arguments: Sequence[str]
     """How the command line names the settings ('--settings', FILE, …)."""
     sources: Mapping[str, str]
     """Where to clone a repository from instead of the registry's URL."""
@@ -57,9 +59,7 @@ class SendBackRunner:
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
 
-    def run(
-        self, task: Task, action: Literal["more-tests", "measure-again"], wished_by: str, report: Callable[[str], None]
-    ) -> str:
+    def run(self, task: Task, action: SendBack, wished_by: str, report: Callable[[str], None]) -> str:
         """Does the work to its end.
 
         Raises:
@@ -67,13 +67,13 @@ class SendBackRunner:
             PerfquarryError: a stage ended with an error; its last line says which.
         """
         name = self._name_of(task)
-        run = Run(self.options.model_copy(update={"repo": name}))
-        self._check(run, task)
+        rows = self.rows_of(name)
+        self._check(rows, task)
         before = times(task.speedup)
-        run.store.append(self._wishes(run, task, action, wished_by))
+        rows.store.append(self._wishes(rows, task, action, wished_by))
         for stage in STAGES[action]:
             self._stage(stage, name, task, report)
-        after = next((one for one in newest_tasks(run.store, task.repo) if one.task_id == task.task_id), None)
+        after = next((one for one in newest_tasks(rows.store, task.repo) if one.task_id == task.task_id), None)
         if after is None:
             raise InfrastructureError(f"{task.task_id} is no longer among the tasks: look at perfquarry funnel {name}")
         outcome = times(after.speedup) if after.status == "kept" else f"rejected ({after.reason})"
@@ -88,33 +88,30 @@ class SendBackRunner:
 
     def _name_of(self, task: Task) -> str:
         """What names the repository on the command line."""
-        home = home_of(Path(self.options.home))
         for name in filter(None, (task.repo, task.url)):
             with suppress(InputError):
-                if repository_of(home, name).name == task.repo:
+                if repository_of(self.home, name).name == task.repo:
                     return name
         raise InputError(f"{task.repo} is neither in the registry nor to be found at {task.url or 'its path'}")
 
-    def _check(self, run: Run, task: Task) -> None:
-        if task.change_id not in run.column("measure"):
+    def _check(self, rows: OwnRows, task: Task) -> None:
+        if task.change_id not in rows.column("measure"):
             raise InputError(
                 "the timings of this task were taken with other settings: start `perfquarry review` with the "
                 "--settings, --workloads and --judge of the run that made it"
             )
 
-    def _wishes(self, run: Run, task: Task, action: str, wished_by: str) -> list[Renewal]:
-        model = run.options.settings.generate.generated.model  # every source that can be asked
-        sources = [name for name in SOURCES if name != "generated" or model]
+    def _wishes(self, rows: OwnRows, task: Task, action: SendBack, wished_by: str) -> list[Renewal]:
         wished: list[Renewal] = []
         for stage in STAGES[action]:
             if stage != "select":
-                common = run.stamp(stage).fields() | {"change_id": task.change_id, "wished_by": wished_by}
-                wished.append(Renewal(**common, stage=stage, sources=sources if stage == "generate" else []))
+                common = rows.stamp(stage).fields() | {"change_id": task.change_id, "wished_by": wished_by}
+                wished.append(Renewal(**common, stage=stage, sources=self.workloads if stage == "generate" else []))
         return wished
 
     def _stage(self, stage: str, name: str, task: Task, report: Callable[[str], None]) -> None:
-        command = [sys.executable, "-m", "perfquarry", stage, name, "--home", self.options.home, "--no-server"]
-        command += ["--jobs", str(self.options.jobs), *self.arguments]
+        command = [sys.executable, "-m", "perfquarry", stage, name, "--home", str(self.home.root), "--no-server"]
+        command += ["--jobs", str(self.jobs), *self.arguments]
         if stage != "select":
             command += ["--changes", task.head_sha]
         if source := self.sources.get(task.repo):

@@ -5,7 +5,7 @@ Once a run, `MOST_TRIES` times in all. A run with `--limit N` is about changes t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -13,17 +13,18 @@ import pyarrow.compute as pc
 
 from perfquarry.curation import rows_of_run
 from perfquarry.curation.in_force import renewed
-from perfquarry.data.own_rows import TABLES
+from perfquarry.data.own_rows import TABLES, OwnRows
 from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Timing, Workload, is_late
-from perfquarry.flows.run import Run
 
 WISHED_BY = "a time limit"
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]
 Stage = Literal["build", "generate"]
 _STAGES: tuple[Stage, ...] = ("build", "generate")
+Scope = Callable[[], Collection[str]]
+"""Ids of the changes that a run is about, looked up only where some may be tried again."""
 
 
-def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
+def waiting(run: OwnRows, stage: Stage, before: datetime | None = None) -> set[str]:
     """Changes with rows that the stage has to try again.
 
     Args:
@@ -44,26 +45,21 @@ def waiting(run: Run, stage: Stage, before: datetime | None = None) -> set[str]:
     return found - run.column("generate", where=altering)  # unit tests have shown that nothing of these is kept
 
 
-def due(run: Run, stage: Stage) -> set[str]:
-    """Changes that this run has to try again: those whose rows are older than itself."""
-    return waiting(run, stage, run.begun)
-
-
-def left(run: Run, stages: Sequence[str]) -> bool:
-    """Whether the next run will have something to try again."""
+def left(run: OwnRows, stages: Sequence[str], in_scope: Scope) -> bool:
+    """Whether the next run will have something to try again, of the changes that it is about."""
     late = {change for stage in _STAGES if stage in stages for change in waiting(run, stage)}
     if "measure" in stages:
-        late |= {wish.change_id for wish in _wishes_of_late(run)} | rows_of_run.undecided(run).keys()
-    return not late.isdisjoint(run.in_scope()) if late else False
+        late |= {wish.change_id for wish in late_wishes(run, in_scope)} | rows_of_run.undecided(run).keys()
+    return not late.isdisjoint(in_scope()) if late else False
 
 
-def builds(run: Run, change_id: str, rows: Sequence[Build]) -> list[Build]:
+def builds(run: OwnRows, change_id: str, rows: Sequence[Build]) -> list[Build]:
     """New builds of a change, with the number of tries."""
     tries = max((row.tries for row in run.rows_of(Build, "build", change_id) if is_late(row.reason)), default=0) + 1
     return [row.model_copy(update={"tries": tries}) for row in rows]
 
 
-def workloads(run: Run, change_id: str) -> list[Workload]:
+def workloads(run: OwnRows, change_id: str) -> list[Workload]:
     """The rows of a change that is only to be tried again; none where all is to be looked for."""
     rows = run.rows_of(Workload, "generate", change_id)
     wish = renewed(run.store, run.name, "generate").get(change_id)
@@ -71,7 +67,7 @@ def workloads(run: Run, change_id: str) -> list[Workload]:
     return rows if is_done else []
 
 
-def wishes(run: Run, change_id: str, known: Sequence[Workload], found: Sequence[Workload]) -> list[Renewal]:
+def wishes(run: OwnRows, change_id: str, known: Sequence[Workload], found: Sequence[Workload]) -> list[Renewal]:
     """A wish to measure a change once more, if it was measured without workloads that it has now."""
     before = {row.workload_id for row in known if row.status == "kept"}
     new = {row.workload_id for row in found if row.status == "kept"} - before
@@ -80,16 +76,17 @@ def wishes(run: Run, change_id: str, known: Sequence[Workload], found: Sequence[
     return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=WISHED_BY)]
 
 
-def wish_late_measurements(run: Run) -> None:
-    """Wishes to measure changes once more of which a workload met a time limit while it was timed, in an earlier run.
+def late_wishes(run: OwnRows, in_scope: Scope, before: datetime | None = None) -> list[Renewal]:
+    """Wishes to measure changes once more of which a workload met a time limit while it was timed.
 
-    To be called where measuring begins, before it is asked what is to do: then these changes are. The number of
+    To be written where measuring begins, before it is asked what is to do: then these changes are. The number of
     tries is that of the wishes.
+
+    Args:
+        run: the run.
+        in_scope: the changes that it is about.
+        before: only timings older than that count: those of an earlier run.
     """
-    run.store.append(_wishes_of_late(run, run.begun))
-
-
-def _wishes_of_late(run: Run, before: datetime | None = None) -> list[Renewal]:
     wishes = renewed(run.store, run.name, "measure")
     condition = pc.field("reason") == str(Reason.WORKLOAD_TIMEOUT)
     if before is not None:
@@ -101,7 +98,7 @@ def _wishes_of_late(run: Run, before: datetime | None = None) -> list[Renewal]:
         for row in rows
         if row["change_id"] not in wishes or row["created_at"] >= wishes[row["change_id"]]
     }
-    late &= set(run.in_scope() if late else ())
+    late &= set(in_scope() if late else ())
     tries: dict[str, int] = dict.fromkeys(late, 1)
     for row in run.store.records(Renewal, run.name, where=pc.field("stage") == "measure"):
         if row.change_id in late and row.wished_by.startswith(f"{WISHED_BY}, try "):
@@ -114,17 +111,18 @@ def _wishes_of_late(run: Run, before: datetime | None = None) -> list[Renewal]:
     ]
 
 
-def open_changes(run: Run, ranked: Sequence[str]) -> list[str]:
+def open_changes(run: OwnRows, stages: Collection[str], ranked: Sequence[str]) -> list[str]:
     """Those of the ranked changes with which the run's stages can begin, and which they have not brought to an end.
 
     What a time limit rejected, and what noise left undecided, has not come to an end: it is tried again.
 
     Args:
         run: the run.
+        stages: the names of its stages; none: all.
         ranked: ids of changes, in their order.
     """
     order = ["build", "generate", "measure"]  # take one change at a time
-    named = [name for name in order if name in run.stages] or order
+    named = [name for name in order if name in stages] or order
     first, last = order.index(named[0]), order.index(named[-1])
     ended = run.column(named[-1]).union(*(run.column(name) - run.kept(name) for name in order[: last + 1]))
     ended -= waiting(run, "build") | waiting(run, "generate") | rows_of_run.undecided(run).keys()

@@ -1,33 +1,28 @@
-"""`perfquarry pulls`: pull requests into the tables, from GitHub, or as far as git alone knows them."""
+"""Pull requests into the tables, from GitHub, or as far as git alone knows them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pyarrow.compute as pc
 from filelock import FileLock
 from pydantic import Field
-from rich.console import Console
 
-from perfquarry.data.display import current, showing
-from perfquarry.data.errors import InputError
-from perfquarry.data.logs import log_to
+from perfquarry.data.display import current
 from perfquarry.data.output import Listing, Report
+from perfquarry.data.own_rows import OwnRows, append_in_parts
 from perfquarry.data.records import Issue, Pull, Record
-from perfquarry.data.runs import run_name
-from perfquarry.flows.options import Options
-from perfquarry.flows.run import Run
-from perfquarry.flows.settings import Settings
-from perfquarry.flows.stages import append_in_parts
+from perfquarry.data.registry import Repository
 from perfquarry.miners.pulls.client import GitHubClient
 from perfquarry.miners.pulls.crawl import Crawl
 from perfquarry.miners.pulls.forge import Etags, codebase_of
 from perfquarry.miners.pulls.graph import Graph
 from perfquarry.miners.pulls.identities import base_url_of, identities
 from perfquarry.miners.pulls.joined import pulls_in_git
-from perfquarry.miners.pulls.policies import POLICIES, linked
+from perfquarry.miners.pulls.policies import linked
 from perfquarry.miners.pulls.summary import Summary, summary
 from perfquarry.miners.settings import PullSettings
 
@@ -48,27 +43,32 @@ class Crawled(Record):
     seconds: float
 
 
-def crawl(run: Run) -> Crawled:
+def crawl(rows: OwnRows, repository: Repository, source: str | None, settings: PullSettings) -> Crawled:
     """Reads what is new on GitHub: pull requests, then the issues they are linked with.
+
+    Args:
+        rows: the tables.
+        repository: whose.
+        source: where it is cloned from, if that was said.
+        settings: of the crawl.
 
     Raises:
         InputError: the repository is not on GitHub, there is no key, or every key is refused.
         GithubFailed: GitHub fails or refuses; what was read is kept.
     """
     began = time.monotonic()
-    settings = run.options.settings.pulls
-    codebase, host = codebase_of(run.repository, run.options.source, settings)
+    codebase, host = codebase_of(repository, source, settings)
     address = base_url_of(settings, host)
     client = GitHubClient(identities(settings, address, codebase), settings, current().note)
-    reader = Crawl(client, codebase, run.stamp("pulls"), settings)
-    with _alone(run):
+    reader = Crawl(client, codebase, rows.stamp("pulls"), settings)
+    with _alone(rows):
         current().stage("github", None)
-        file = run.home.cache / "github" / f"{run.name}-{run.hashes['pulls']}.json"
-        etags = Etags(file, trusted=bool(run.store.count(Pull, run.name, **run.where("pulls"))))
+        file = rows.home.cache / "github" / f"{rows.name}-{rows.hashes['pulls']}.json"
+        etags = Etags(file, trusted=bool(rows.store.count(Pull, rows.name, **rows.where("pulls"))))
         unchanged = etags.ask(reader)
         current().finish("nothing is new" if unchanged else f"there is something new at {address}")
-        pulls = 0 if unchanged else _crawl_pulls(run, reader)
-        issues = 0 if unchanged else _crawl_issues(run, reader, etags.until)
+        pulls = 0 if unchanged else _crawl_pulls(rows, reader)
+        issues = 0 if unchanged else _crawl_issues(rows, reader, etags.until)
         etags.keep()
     return Crawled(
         source=address,
@@ -82,12 +82,12 @@ def crawl(run: Run) -> Crawled:
     )
 
 
-def _crawl_pulls(run: Run, reader: Crawl) -> int:
-    known = run.store.scan(Pull, run.name, columns=["cursor"], **run.where("pulls"))["cursor"]
+def _crawl_pulls(rows: OwnRows, reader: Crawl) -> int:
+    known = rows.store.scan(Pull, rows.name, columns=["cursor"], **rows.where("pulls"))["cursor"]
     after = known[-1].as_py() if len(known) else None
     read = 0
 
-    def rows() -> Iterator[Pull]:
+    def new() -> Iterator[Pull]:
         nonlocal read
         for page in reader.pulls(after):
             if read == 0:
@@ -97,18 +97,18 @@ def _crawl_pulls(run: Run, reader: Crawl) -> int:
                 read += 1
             current().advance(len(page.rows))
 
-    append_in_parts(run, rows())
+    append_in_parts(rows, new())
     current().finish(f"{read} read, {len(known)} known")
     return read
 
 
-def _crawl_issues(run: Run, reader: Crawl, until: str) -> int:
+def _crawl_issues(rows: OwnRows, reader: Crawl, until: str) -> int:
     """Those linked that are missing, and those updated since the crawl before began (no `until`: it did not end)."""
     wanted: dict[int, None] = {}
-    pulls = run.store.scan(Pull, run.name, columns=["issues"], **run.where("pulls"))
+    pulls = rows.store.scan(Pull, rows.name, columns=["issues"], **rows.where("pulls"))
     for batch in pulls.to_batches(max_chunksize=2048):
         wanted.update(dict.fromkeys(number for row in batch.to_pylist() for number in linked(row["issues"])))
-    known = run.store.scan(Issue, run.name, columns=["number", "created_at"], **run.where("pulls"))
+    known = rows.store.scan(Issue, rows.name, columns=["number", "created_at"], **rows.where("pulls"))
     first = pc.min(known["created_at"]).as_py()
     since = datetime.fromisoformat(until) if until else first and first - _SKEW
     stale = reader.updated_issues(since) if first else set()
@@ -117,67 +117,50 @@ def _crawl_issues(run: Run, reader: Crawl, until: str) -> int:
     current().stage("issues", len(numbers))
     read = 0
 
-    def rows() -> Iterator[Issue]:
+    def new() -> Iterator[Issue]:
         nonlocal read
         for issues in reader.issues(numbers):
             yield from issues
             read += len(issues)
             current().advance(len(issues))
 
-    append_in_parts(run, rows())
+    append_in_parts(rows, new())
     current().finish(f"{read} read, {len(there)} known")
     return read
 
 
-def reconstruct(run: Run) -> Crawled:
+def reconstruct(rows: OwnRows, clone: Path, repository: Repository) -> Crawled:
     """Pull requests from merge and squash commits of the branch, those that are missing in the table.
 
     Raises:
         InputError, GitFailed: the repository cannot be cloned or read.
     """
     began = time.monotonic()
-    with _alone(run):
-        known = run.store.scan(Pull, run.name, columns=["number", "merge_sha"], **run.where("pulls-git"))
+    with _alone(rows):
+        known = rows.store.scan(Pull, rows.name, columns=["number", "merge_sha"], **rows.where("pulls-git"))
         there = set(zip(known["number"].to_pylist(), known["merge_sha"].to_pylist(), strict=True))
-        in_git = pulls_in_git(run, run.clone, run.repository, Graph(run.clone, run.repository.branch or None))
-        rows = [row for row in in_git if (row.number, row.merge_sha) not in there]
-        current().stage("pulls", len(rows))
-        append_in_parts(run, rows)
-        current().finish(f"{len(rows)} read from git, {len(known)} known")
-    return Crawled(source="git", pulls=len(rows), seconds=round(time.monotonic() - began, 1))
+        in_git = pulls_in_git(rows, clone, repository, Graph(clone, repository.branch or None))
+        new = [row for row in in_git if (row.number, row.merge_sha) not in there]
+        current().stage("pulls", len(new))
+        append_in_parts(rows, new)
+        current().finish(f"{len(new)} read from git, {len(known)} known")
+    return Crawled(source="git", pulls=len(new), seconds=round(time.monotonic() - began, 1))
 
 
-def _alone(run: Run) -> FileLock:
+def _alone(rows: OwnRows) -> FileLock:
     """One crawl a repository and home at a time."""
-    return FileLock(run.home.locks / f"pulls-{run.name}.lock")
+    return FileLock(rows.home.locks / f"pulls-{rows.name}.lock")
 
 
-def report(options: Options, policy: str | None, *, offline: bool, as_json: bool) -> Report:
-    """Reads pull requests into the tables, and shows how many each policy keeps.
-
-    Raises:
-        InputError: no such policy or repository.
-        GithubFailed: GitHub cannot be reached or refuses.
-    """
-    options = options.model_copy(update={"settings": _with_policy(options.settings, policy)})
-    run, console = Run.open(options.model_dump_json()), Console(stderr=as_json)
-    log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)
-    with showing(console, silent=as_json):
-        crawled = reconstruct(run) if offline else crawl(run)
-    counts = summary(run, options.settings.pulls.labels, run.places)
-    facts = {**counts.model_dump(), "run": crawled, "tables": str(run.home.tables)}
+def report(
+    rows: OwnRows, crawled: Crawled, settings: PullSettings, places: tuple[str, ...], policy: str | None
+) -> Report:
+    """What the crawl did, and how many pull requests each policy keeps, or the one that was asked for."""
+    counts = summary(rows, settings.labels, places)
+    facts = {**counts.model_dump(), "run": crawled, "tables": str(rows.home.tables)}
     more = f"{counts.issues} issues read; measurements quoted in {counts.with_results} discussions"
-    place = f"Parquet: {run.home.tables}/pulls/repo={run.name}/"
+    place = f"Parquet: {rows.home.tables}/pulls/repo={rows.name}/"
     return Report(facts, [_crawl_in_words(crawled), _table(counts, policy), more, place])
-
-
-def _with_policy(settings: Settings, policy: str | None) -> Settings:
-    if policy is None:
-        return settings
-    if policy not in POLICIES:
-        raise InputError(f"unknown policy {policy!r}: give one such as merged; known are {', '.join(POLICIES)}")
-    changed = PullSettings.model_validate({**settings.pulls.model_dump(), "policy": policy})
-    return settings.model_copy(update={"pulls": changed})
 
 
 def _crawl_in_words(crawled: Crawled) -> str:
