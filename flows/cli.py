@@ -25,8 +25,7 @@ from typer.models import CommandInfo, TyperInfo
 import perfquarry
 from perfquarry.data.errors import InputError, PerfquarryError
 from perfquarry.flows import commands
-from perfquarry.flows.commands.examples import EXAMPLES
-from perfquarry.flows.commands.shared import app
+from perfquarry.flows.commands.shared import EXAMPLES, app
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Make tasks": (
@@ -75,26 +74,18 @@ for _module in pkgutil.iter_modules(commands.__path__):  # each adds its own; th
 
 
 def _grouped() -> None:
-    """Puts the commands into their groups, in their order, each with its example."""
+    """Puts the commands into their groups, in their order."""
     places = [(name, group) for group, names in GROUPS.items() for name in names]
     order, groups = [name for name, _ in places], dict(places)
     for registered in (app.registered_commands, app.registered_groups):
         registered.sort(key=lambda one: order.index(_name_of(one)))
         for one in registered:
             one.rich_help_panel = groups[_name_of(one)]
-            _show_example(one, _name_of(one))
 
 
 def _name_of(one: CommandInfo | TyperInfo) -> str:
-    return str(one.name or getattr(one.callback, "__name__", ""))
-
-
-def _show_example(one: CommandInfo | TyperInfo, path: str) -> None:
-    if path in EXAMPLES:
-        one.epilog = "Example: [bold]" + EXAMPLES[path].replace("[", "\\[") + "[/]"
-    if isinstance(one, TyperInfo) and one.typer_instance:
-        for below in one.typer_instance.registered_commands:
-            _show_example(below, f"{path} {_name_of(below)}")
+    name = one.typer_instance.info.name if isinstance(one, TyperInfo) and one.typer_instance else one.name
+    return str(name or getattr(one.callback, "__name__", ""))
 
 
 _grouped()

@@ -22,7 +22,7 @@ Dataset = Annotated[
 ]
 
 
-@app.command()
+@app.command(example="solve --dataset dataset --llm openai:MODEL --to predictions.jsonl")
 def solve(
     dataset: Dataset,
     to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); missing ones are added.")],
@@ -87,7 +87,7 @@ def solve(
     )
 
 
-@app.command()
+@app.command(example="evaluate predictions.jsonl --dataset dataset --to report")
 def evaluate(
     predictions: Annotated[
         list[str],
@@ -121,7 +121,7 @@ def evaluate(
     return grade_all(place, predictions, dataset, clone, to, only, chosen, gradings, retries, console)
 
 
-@app.command()
+@app.command(example="analyse report --dataset dataset --llm openai:MODEL")
 def analyse(
     report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
     dataset: Dataset,
@@ -141,7 +141,7 @@ def analyse(
     return readings(read_report(place, report, dataset, llm, votes, chosen, chosen.llm), report)
 
 
-@app.command()
+@app.command(example="leaderboard report-a report-b")
 def leaderboard(
     reports: Annotated[list[Path], typer.Argument(help="Folders that perfquarry evaluate wrote.")],
     to: Annotated[Path | None, typer.Option(help="Folder for the merged report.")] = None,

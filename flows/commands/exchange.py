@@ -12,11 +12,16 @@ from perfquarry.flows.commands.shared import Commands, app
 
 Folder = Annotated[Path, typer.Argument(help="DIR of --llm exchange:DIR.", file_okay=False)]
 
-exchange = Commands(no_args_is_help=True, help="Requests and answers in the folder of --llm exchange:DIR.")
-app.add_typer(exchange, name="exchange")
+exchange = Commands(
+    "exchange",
+    "exchange status answers",
+    no_args_is_help=True,
+    help="Requests and answers in the folder of --llm exchange:DIR.",
+)
+app.add_typer(exchange)
 
 
-@exchange.command()
+@exchange.command(example="exchange status answers")
 def status(folder: Folder) -> Report:
     """Show how many requests are answered, by form and file, and how many wait."""
     from perfquarry.llm.exchange_status import counts
@@ -24,7 +29,7 @@ def status(folder: Folder) -> Report:
     return counts(folder)
 
 
-@exchange.command("next")
+@exchange.command("next", example="exchange next answers --number 2")
 def show_next(
     folder: Folder,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="At most this many of the waiting ones.")] = 1,
@@ -35,7 +40,7 @@ def show_next(
     return next_of(folder, number)
 
 
-@exchange.command()
+@exchange.command(example="exchange check answers")
 def check(folder: Folder) -> Report:
     """Check each answer against the form asked for; exit code 1 and the place of each that does not fit."""
     from perfquarry.llm.exchange_status import check

@@ -15,7 +15,7 @@ from perfquarry.flows.commands.shared import HomeFolder, Repo, SomeRepo, TaskId,
 from perfquarry.llm import By
 
 
-@app.command()
+@app.command(example="tasks demo")
 def tasks(repo: Repo, home: HomeFolder = None) -> Report:
     """List the accepted tasks of a repository."""
     from perfquarry.curation import facts
@@ -23,7 +23,7 @@ def tasks(repo: Repo, home: HomeFolder = None) -> Report:
     return facts.tasks(home_of(home), repo)
 
 
-@app.command()
+@app.command(example="show perfquarry__demo-23b2933d37")
 def show(task_id: TaskId, home: HomeFolder = None) -> Report:
     """Show one task: targets, workloads, timings, and the decision in words."""
     from perfquarry.curation.task_reports import report
@@ -31,7 +31,7 @@ def show(task_id: TaskId, home: HomeFolder = None) -> Report:
     return report(home_of(home), task_id)
 
 
-@app.command()
+@app.command(example="funnel demo")
 def funnel(repo: Repo, home: HomeFolder = None) -> Report:
     """Show how many changes each stage kept, and why the rest were rejected."""
     from perfquarry.curation import facts
@@ -39,7 +39,7 @@ def funnel(repo: Repo, home: HomeFolder = None) -> Report:
     return facts.funnel(home_of(home), repo)
 
 
-@app.command()
+@app.command(example="workloads demo")
 def workloads(repo: Repo, home: HomeFolder = None) -> Report:
     """Show how many workloads each source gave, and why the rest were rejected."""
     from perfquarry.curation import facts
@@ -47,7 +47,7 @@ def workloads(repo: Repo, home: HomeFolder = None) -> Report:
     return facts.workloads(home_of(home), repo)
 
 
-@app.command()
+@app.command(example="costs numpy --by prompt")
 def costs(
     repo: SomeRepo = None,
     by: Annotated[By, typer.Option(help="What to sum up.")] = "stage",
@@ -59,7 +59,7 @@ def costs(
     return facts.costs(home_of(home), repo, by)
 
 
-@app.command()
+@app.command(example="sampling demo")
 def sampling(repo: Repo, home: HomeFolder = None) -> Report:
     """Show how many scripts models wrote in each round, how many were kept, and why the others were not."""
     from perfquarry.curation import facts
@@ -67,7 +67,7 @@ def sampling(repo: Repo, home: HomeFolder = None) -> Report:
     return facts.sampling(home_of(home), repo)
 
 
-@app.command()
+@app.command(example="export demo --to tasks.parquet")
 def export(
     repo: Repo,
     to: Annotated[Path, typer.Option(help="Parquet file to write; harbor: a folder.")],
@@ -123,7 +123,7 @@ def export(
     return Report(facts, lines)
 
 
-@app.command()
+@app.command(example="stability timings.json --mode sweperf")
 def stability(
     file: Annotated[Path, typer.Argument(help="JSON {'cases': \\[{'base': \\[s…], 'head': \\[s…]}…]} or Parquet.")],
     mode: Annotated[Mode, typer.Option(help="sweperf: the authors' filter and grid; full: ours.")] = "full",
@@ -134,7 +134,7 @@ def stability(
     return report(file, mode)
 
 
-@app.command()
+@app.command(example="image perfquarry__demo-23b2933d37 --to task.tar")
 def image(
     task_id: TaskId,
     to: Annotated[Path, typer.Option(help="Archive (tar) to write; `docker load` reads it.")],

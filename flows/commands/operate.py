@@ -13,7 +13,7 @@ from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import HomeFolder, Json, app
 
 
-@app.command()
+@app.command(example="doctor")
 def doctor(home: HomeFolder = None) -> Report:
     """Check what is missing on this machine, and what that costs; exit code 1 if it cannot curate."""
     from perfquarry.harness.doctor import report
@@ -21,7 +21,7 @@ def doctor(home: HomeFolder = None) -> Report:
     return report(home_of(home))
 
 
-@app.command()
+@app.command(example="gc --keep 5GiB")
 def gc(
     home: HomeFolder = None,
     keep: Annotated[str | None, typer.Option(help="Keep this much: '5GiB'.", show_default="the disk budget")] = None,
@@ -39,7 +39,7 @@ def gc(
     return report(place, wanted, dry_run=dry_run)
 
 
-@app.command()
+@app.command(example="ui")
 def ui(home: HomeFolder = None) -> None:
     """Open the local Prefect server's page, until Ctrl-C."""
     from perfquarry.flows.server import local_server, quiet
@@ -51,7 +51,7 @@ def ui(home: HomeFolder = None) -> None:
             time.sleep(3600)
 
 
-@app.command()
+@app.command(example="status --once")
 def status(
     once: Annotated[bool, typer.Option("--once", help="Print the table once instead of keeping it fresh.")] = False,
     home: HomeFolder = None,

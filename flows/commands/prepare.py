@@ -13,7 +13,7 @@ from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import Asked, Json, app, with_options
 
 
-@app.command()
+@app.command(example="recipe mine --source https://example.org/mine.git")
 @with_options("repo", "home")
 def recipe(
     options: Asked,
@@ -43,7 +43,7 @@ def recipe(
     show(f"{file}\nUncomment and correct what is wrong; then run perfquarry again.")
 
 
-@app.command()
+@app.command(example="pulls numpy --offline")
 @with_options("repo", "source", "home", "settings")
 def pulls(
     options: Asked,

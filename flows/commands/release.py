@@ -27,8 +27,13 @@ from perfquarry.flows.commands.shared import (
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
-release = Commands(invoke_without_command=True, help="Make, check, show and upload a dataset of the accepted tasks.")
-app.add_typer(release, name="release")
+release = Commands(
+    "release",
+    "release --repo demo --version 0.1.0 --to dataset",
+    invoke_without_command=True,
+    help="Make, check, show and upload a dataset of the accepted tasks.",
+)
+app.add_typer(release)
 
 
 @release.callback()
@@ -107,7 +112,7 @@ def _reasons(given: list[str] | None, option: str) -> dict[str, str]:
     return {task_id: reason.strip() for task_id, _, reason in pairs}
 
 
-@release.command()
+@release.command(example="release check dataset --no-run")
 def check(
     folder: FolderArgument,
     run: Annotated[
@@ -139,7 +144,7 @@ def check(
     return gate.report(folder, checks, runs, record(folder, runs) if note and runs else {})
 
 
-@release.command()
+@release.command(example="release page dataset")
 def page(
     folder: FolderArgument,
     to: Annotated[
@@ -163,7 +168,7 @@ def page(
     return Report(site, [f"{tasks}, {size}; open it with: {site.folder}/index.html"])
 
 
-@release.command()
+@release.command(example="release upload dataset --to owner/name --dry-run")
 def upload(
     folder: FolderArgument,
     to: Annotated[str, typer.Option(help="Repository of the Hub: owner/name.")],
@@ -181,7 +186,7 @@ def upload(
     return Report(plan, [*lines, total, done])
 
 
-@release.command()
+@release.command(example="release registry dataset --url https://example.org/tasks.git --commit a1b2c3d")
 def registry(
     folder: FolderArgument,
     url: Annotated[str, typer.Option(help="Address from which git clones the release.")],
@@ -193,7 +198,7 @@ def registry(
     print(write_registry(folder, url, commit))
 
 
-@app.command()
+@app.command(example="revalidate dataset")
 def revalidate(
     source: Annotated[
         str,

@@ -15,7 +15,7 @@ from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_op
 Writer = Annotated[str | None, typer.Option(help="Who writes further tests for what is sent back: openai:MODEL, …")]
 
 
-@app.command()
+@app.command(example="review --reviewer ada --reviewer grace")
 @with_options("judge", "budget_usd", "home", "jobs", "settings", workloads=MadeWith, llm=Writer)
 def review(
     options: Asked,

@@ -20,12 +20,15 @@ Names = Annotated[
 ]
 
 schedule = Commands(
-    no_args_is_help=True, help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own."
+    "schedule",
+    "schedule apply numpy pandas",
+    no_args_is_help=True,
+    help="Nightly deployments on the Prefect server: PREFECT_API_URL, or the home's own.",
 )
-app.add_typer(schedule, name="schedule")
+app.add_typer(schedule)
 
 
-@schedule.command("list")
+@schedule.command("list", example="schedule list")
 def show(home: HomeFolder = None) -> Report:
     """List what is deployed, with its next and its last run."""
     from perfquarry.flows.server import connected
@@ -47,7 +50,7 @@ def _minute(date: datetime | None) -> str:
     return f"{date:%Y-%m-%d %H:%M}" if date else "–"
 
 
-@schedule.command()
+@schedule.command(example="schedule apply numpy pandas")
 def apply(names: Names = None, home: HomeFolder = None) -> Report:
     """Create or update the nightly deployments of repositories of the registry."""
     from perfquarry.flows.deployments import chosen
@@ -61,7 +64,7 @@ def apply(names: Names = None, home: HomeFolder = None) -> Report:
     return Report(wanted, [f"{len(wanted)} deployment(s) on {url}; `perfquarry worker` does their runs"])
 
 
-@schedule.command()
+@schedule.command(example="schedule remove numpy")
 def remove(
     names: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
@@ -79,7 +82,7 @@ def remove(
     return Report(gone, [f"{len(gone)} deployment(s) removed: {', '.join(gone) or '–'}"])
 
 
-@schedule.command("run")
+@schedule.command("run", example="schedule run numpy")
 def start(
     names: Annotated[list[str], typer.Argument(help="Names of deployed repositories.", autocompletion=repositories)],
     home: HomeFolder = None,
@@ -94,7 +97,7 @@ def start(
     return Report(runs, [f"{len(runs)} run(s) on {url}: {', '.join(runs)}; `perfquarry worker` does them"])
 
 
-@schedule.command("yaml")
+@schedule.command("yaml", example="schedule yaml")
 def print_yaml() -> None:
     """Print `prefect.yaml`, made from the registry: for `prefect deploy --all`."""
     from perfquarry.flows.deployments import prefect_yaml
@@ -102,7 +105,7 @@ def print_yaml() -> None:
     typer.echo(prefect_yaml(), nl=False)
 
 
-@app.command()
+@app.command(example="worker --limit 2")
 def worker(
     limit: Annotated[int, typer.Option(min=1, help="Runs at the same time; their timings wait for each other.")] = 1,
     name: Annotated[str | None, typer.Option(help="The worker's name on the page.", show_default="host's")] = None,

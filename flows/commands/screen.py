@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perfquarry.flows.stages import Stage
 
 
-@app.command()
+@app.command(example="screen demo --run")
 @with_options("repo", "source", "changes", "budget_usd", "home", "settings", workloads=MadeWith)
 def screen(
     options: Asked,
@@ -66,7 +66,7 @@ def _checks_of(tasks: Mapping[str, Task]) -> Stage:
     return Stage("screen-run", todo, work, alone=True, summary=screening.summary, keys="task")
 
 
-@app.command()
+@app.command(example="problems perfquarry__demo-23b2933d37")
 @with_options("source", "changes", "budget_usd", "home", "settings")
 def problems(
     options: Asked,
@@ -101,7 +101,7 @@ def problems(
     return screen_reports.problems(run, _wanted(run))
 
 
-@app.command()
+@app.command(example="statistics demo")
 @with_options("repo", "source", "home")
 def statistics(options: Asked, as_json: Json = False) -> Report:
     """Show size, patches, functions, workloads and speedups of the tasks, as GSO's and SWE-Perf's papers do."""
@@ -111,7 +111,7 @@ def statistics(options: Asked, as_json: Json = False) -> Report:
     return statistics(run, run.clone)
 
 
-@app.command()
+@app.command(example="count demo")
 @with_options("repo", "source", "changes", "home", "settings", workloads=MadeWith)
 def count(options: Asked, as_json: Json = False) -> Report:
     """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""

@@ -24,18 +24,33 @@ C = TypeVar("C", bound=Callable[..., Any])
 R = TypeVar("R")
 
 
-class Commands(typer.Typer):
-    """Commands of which those that return a report have --json, and print it."""
+EXAMPLES: dict[str, str] = {}
+"""By the path of a command a right use of it: shown by its help, and by the errors of wrong uses."""
 
-    def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
-        """Registers a command."""
-        register = super().command(name, **given)
+
+class Commands(typer.Typer):
+    """Commands with examples; those that return a report have --json, and print it."""
+
+    def __init__(self, name: str, example: str = "", **given: Any) -> None:
+        self._before = f"{name} " if example else ""  # the whole command has no example of its own
+        super().__init__(name=name, epilog=_shown(name, example) if example else None, **given)
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, *, example: str, **given: Any
+    ) -> Callable[[C], C]:
+        """Registers a command, with a right use of it: the words after `perfquarry`."""
 
         def decorated(command: C) -> C:
-            register(reporting(command))
+            path = self._before + (name or command.__name__)
+            super(Commands, self).command(name, epilog=_shown(path, example), **given)(reporting(command))
             return command
 
         return decorated
+
+
+def _shown(path: str, example: str) -> str:
+    EXAMPLES[path] = f"perfquarry {example}"
+    return "Example: [bold]" + EXAMPLES[path].replace("[", "\\[") + "[/]"
 
 
 def reporting(command: Callable[..., Any]) -> Callable[..., None]:
@@ -66,7 +81,7 @@ def _with_parameters(
 
 
 app = Commands(
-    name="perfquarry",
+    "perfquarry",
     help="Mines the history of repositories for performance improvements and turns them into verified tasks. "
     "First: [bold]perfquarry curate demo[/]",
     no_args_is_help=True,

@@ -20,19 +20,22 @@ if TYPE_CHECKING:
     from perfquarry.miners.judge.labels import LabelRow
 
 STAGES = {
-    "curate": "All stages: from a repository's history to verified tasks.",
-    "mine": "Read the history into the table of changes.",
-    "build": "Make both sides of the kept changes runnable.",
-    "generate": "Find workloads that execute changed lines: unit tests and scripts.",
-    "measure": "Time the workloads on both sides, which take turns on one core.",
-    "select": "Decide which changes are verified improvements.",
+    "curate": ("All stages: from a repository's history to verified tasks.", "curate demo"),
+    "mine": ("Read the history into the table of changes.", "mine numpy --since 2023-01-01"),
+    "build": ("Make both sides of the kept changes runnable.", "build numpy --limit 20"),
+    "generate": (
+        "Find workloads that execute changed lines: unit tests and scripts.",
+        "generate numpy --workloads unit-test,asv",
+    ),
+    "measure": ("Time the workloads on both sides, which take turns on one core.", "measure numpy --for 2h"),
+    "select": ("Decide which changes are verified improvements.", "select numpy"),
 }
 ALL = ("mine", "judge", "build", "generate", "measure", "select", "screen", "count")
 """Stages of `curate`, in their order."""
 
 
-def _add(name: str, stages: Sequence[str], text: str) -> None:
-    @app.command(name, help=text)
+def _add(name: str, stages: Sequence[str], text: str, example: str) -> None:
+    @app.command(name, example=example, help=text)
     @with_options()
     def command(asked: Asked, server: Server = True, as_json: Json = False) -> Report:
         options = asked()
@@ -43,11 +46,11 @@ def _add(name: str, stages: Sequence[str], text: str) -> None:
         return _work(name, options, stages, with_server=server, as_json=as_json)
 
 
-for _name, _text in STAGES.items():
-    _add(_name, ALL if _name == "curate" else (_name,), _text)
+for _name, _words in STAGES.items():
+    _add(_name, ALL if _name == "curate" else (_name,), *_words)
 
 
-@app.command()
+@app.command(example="judge numpy --limit 500")
 @with_options(
     *("source", "since", "until", "changes", "limit", "judge", "workloads", "llm", "budget_usd"),
     *("home", "jobs", "settings"),

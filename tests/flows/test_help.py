@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from perfquarry.flows.cli import GROUPS, app
-from perfquarry.flows.commands.examples import EXAMPLES
+from perfquarry.flows.commands.shared import EXAMPLES
 
 WHOLE = typer.main.get_command(app)
 
