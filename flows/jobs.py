@@ -26,12 +26,7 @@ def do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> Non
         quiet()
         from perfquarry.flows.prefect_flows import do_jobs
 
-        return do_jobs(command, subject, jobs, at_once)
+        do_jobs(command, subject, jobs, at_once)
+        return
     with ThreadPoolExecutor(max_workers=at_once) as pool, ending_together():
-        begun = [pool.submit(job.work) for job in jobs]
-        try:
-            for one in begun:
-                one.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        list(pool.map(lambda job: job.work(), jobs))  # an error of one ends those that have not begun

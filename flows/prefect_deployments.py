@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLi
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectException
 from prefect.states import Crashed
 from prefect.types.entrypoint import EntrypointType
@@ -44,9 +44,10 @@ class Deployed(Record):
 
 
 @contextmanager
-def _reporting_failure(doing: str) -> Iterator[None]:
+def _client(doing: str) -> Iterator[SyncPrefectClient]:
     try:
-        yield
+        with get_client(sync_client=True) as client:
+            yield client
     except (PrefectException, httpx.HTTPError) as error:
         raise ServerUnavailable(f"the Prefect server failed while {doing}: {error}") from error
 
@@ -65,27 +66,22 @@ def apply(wanted: Sequence[Nightly]) -> None:
     """
     from perfquarry.flows.scheduled import nightly
 
-    async def create() -> None:
-        async with get_client() as client:
-            with suppress(ObjectAlreadyExists):
-                await client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
+    once = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
+    with _client("deployments were created") as client:
+        with suppress(ObjectAlreadyExists):
+            client.create_work_pool(WorkPoolCreate(name=POOL, type="process"))
         for one in wanted:
-            deployment = await nightly.ato_deployment(
+            RunnerDeployment.from_flow(
+                nightly,
                 name=one.repository,
                 schedules=[CronSchedule(cron=one.cron, timezone="UTC")],
                 parameters={"repo": one.repository},
                 description=one.description,
                 tags=one.tags,
-                concurrency_limit=ConcurrencyLimitConfig(
-                    limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
-                ),
+                concurrency_limit=once,
                 entrypoint_type=EntrypointType.MODULE_PATH,
                 work_pool_name=POOL,
-            )
-            await deployment.aapply()
-
-    with _reporting_failure("deployments were created"):
-        asyncio.run(create())
+            ).apply()
 
 
 def listed() -> list[Deployed]:
@@ -95,7 +91,7 @@ def listed() -> list[Deployed]:
         ServerUnavailable: the server did not answer.
     """
     found = []
-    with _reporting_failure("deployments were listed"), get_client(sync_client=True) as client:
+    with _client("deployments were listed") as client:
         for one in _ours(client):
             runs = client.read_flow_runs(
                 flow_run_filter=FlowRunFilter(deployment_id=OfDeployment(any_=[one.id])),
@@ -125,7 +121,7 @@ def remove(repositories: Sequence[str]) -> list[str]:
         ServerUnavailable: the server did not do it.
     """
     gone = []
-    with _reporting_failure("deployments were removed"), get_client(sync_client=True) as client:
+    with _client("deployments were removed") as client:
         for one in _ours(client):
             if not repositories or one.name in repositories:
                 client.delete_deployment(one.id)
@@ -140,7 +136,7 @@ def start(repositories: Sequence[str]) -> list[str]:
         InputError: one of the repositories has no deployment.
         ServerUnavailable: the server did not do it.
     """
-    with _reporting_failure("runs were started"), get_client(sync_client=True) as client:
+    with _client("runs were started") as client:
         known = {one.name: one.id for one in _ours(client)}
         if missing := [name for name in repositories if name not in known]:
             raise InputError(f"{missing[0]} has no deployment: perfquarry schedule apply {missing[0]}")

@@ -21,14 +21,13 @@ from perfquarry.curation.rows_of_run import provenance
 from perfquarry.curation.settings import NotifySettings
 from perfquarry.data.errors import PerfquarryError, RunFailed
 from perfquarry.data.funnel import funnel
-from perfquarry.data.home import home_of
-from perfquarry.flows.options import Options, read_settings, settings_file, settings_from
+from perfquarry.flows.commands.shared import options_of
+from perfquarry.flows.options import read_settings, settings_file
 from perfquarry.flows.prefect_deployments import settle_ended
 from perfquarry.flows.prefect_flows import WAITING_STATE, do_stages, error_of, outcome_of, publish
 from perfquarry.flows.run import Run
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.work import perform
-from perfquarry.harness.measuring.machine import cores_of_process
 
 _log = logging.getLogger("perfquarry.scheduled")
 
@@ -81,14 +80,16 @@ def nightly(
         budget_usd: most USD that calls of models may come to.
         settings: TOML file on the worker's machine; without one, the worker's.
     """
-    options = Options(
-        repo=repo,
+    options = options_of(
+        repo,
         source=source,
-        changes=tuple(filter(None, (change.strip() for change in changes.split(",")))),
+        changes=changes.strip(", ") or None,
         limit=limit,
-        home=str(home_of(None).root),
-        jobs=cores_of_process(),
-        settings=settings_from(settings_file(settings), judge, workloads, budget_usd, llm),
+        judge=judge,
+        workloads=workloads,
+        llm=llm,
+        budget_usd=budget_usd,
+        settings=settings_file(settings),
     )
     run = Run.open(options.model_dump_json())
     settle_ended(run.home, [run.name])
