@@ -28,42 +28,67 @@ SHOWN = 40
 """Most rows of the table; --json has all."""
 
 
-class Accepted:
-    """The accepted tasks of a repository, and whether their gains were meant."""
-
-    def __init__(self, home: Home, store: TableStore, name: str) -> None:
-        self._store, self._name = store, name
-        self.tasks: list[Task] = accepted_tasks(store, name)
-        self._intents: dict[str, Intent] = with_curators(intents_of(store, name, self.tasks), curated(home))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """For JSON."""
-        figures = {"task_id", "base_sha", "head_sha", "speedup", "low", "high", "delta", "overall_speedup"}
-        found = []
-        for task in self.tasks:
-            intent, nodes = self._intents.get(task.task_id), [workload.node for workload in task.workloads]
-            said = {"intent": intent and intent.intent, "intent_by": intent and intent.author}
-            evidence = intent.evidence if intent else []
-            found.append({**task.model_dump(include=figures), "workloads": nodes, **said, "intent_evidence": evidence})
-        return found
-
-    def table(self) -> RenderableType:
-        """For people."""
-        return tasks_table(self.tasks, ratios_of(self._store, self._name, self.tasks), self._intents)
-
-
 def tasks(home: Home, repo: str) -> Report:
     """Accepted tasks of a repository."""
     store, name = known(home, repo)
-    accepted = Accepted(home, store, name)
+    accepted, intents = _accepted(home, store, name)
 
     def parts() -> Iterator[RenderableType]:
-        yield accepted.table() if accepted.tasks else without_tasks(funnel_in_force(store, name), repo)
+        if accepted:
+            yield tasks_table(accepted, ratios_of(store, name, accepted), intents)
+        else:
+            yield _without_tasks(funnel_in_force(store, name), repo)
 
-    return Report(accepted.rows(), parts())
+    return Report(_task_rows(accepted, intents), parts())
 
 
-def without_tasks(counts: Funnel, repo: str) -> str:
+def of_run(home: Home, store: TableStore, name: str, repo: str, counts: Funnel, seconds: float) -> Report:
+    """What a run has come to.
+
+    Args:
+        home: the home.
+        store: its tables.
+        name: of the repository in them.
+        repo: what named it on the command line.
+        counts: the funnel of the run's settings.
+        seconds: that it took.
+    """
+    accepted, intents = _accepted(home, store, name)
+    facts = {"repository": name, "funnel": counts, "tasks": _task_rows(accepted, intents)}
+    facts |= {"tables": str(home.tables), "seconds": round(seconds, 1)}
+
+    def parts() -> Iterator[RenderableType]:
+        yield from ("", _funnel_table(counts), "", _reasons_table(counts.reasons), "")
+        place = f"Parquet: {home.tables}/<table>/repo={name}/   ({seconds:.0f} s)"
+        if not accepted:
+            yield from (_without_tasks(counts, repo), place)
+            return
+        yield from (tasks_table(accepted, ratios_of(store, name, accepted), intents), "", place)
+        one_file = f"perfquarry export {repo} --to tasks.parquet"
+        yield f"One task in full: perfquarry show TASK. One file: {one_file}"
+
+    return Report(facts, parts())
+
+
+def _accepted(home: Home, store: TableStore, name: str) -> tuple[list[Task], dict[str, Intent]]:
+    """The accepted tasks of a repository, and by task_id whether their gains were meant."""
+    tasks = accepted_tasks(store, name)
+    return tasks, with_curators(intents_of(store, name, tasks), curated(home))
+
+
+def _task_rows(tasks: Sequence[Task], intents: Mapping[str, Intent]) -> list[dict[str, Any]]:
+    """For JSON."""
+    figures = {"task_id", "base_sha", "head_sha", "speedup", "low", "high", "delta", "overall_speedup"}
+    found = []
+    for task in tasks:
+        intent, nodes = intents.get(task.task_id), [workload.node for workload in task.workloads]
+        said = {"intent": intent and intent.intent, "intent_by": intent and intent.author}
+        evidence = intent.evidence if intent else []
+        found.append({**task.model_dump(include=figures), "workloads": nodes, **said, "intent_evidence": evidence})
+    return found
+
+
+def _without_tasks(counts: Funnel, repo: str) -> str:
     """What it means that there is no task, and which command comes next."""
     rejected = [(number, stage.stage, reason) for stage in counts.stages for reason, number in stage.rejected.items()]
     late = [one for one in rejected if one[1] not in ("mine", "judge")] or rejected
@@ -83,7 +108,7 @@ def without_tasks(counts: Funnel, repo: str) -> str:
 def funnel(home: Home, repo: str) -> Report:
     """Funnel of a repository."""
     counts = funnel_in_force(*known(home, repo))
-    return Report(counts, [funnel_table(counts), "", reasons_table(counts.reasons)])
+    return Report(counts, [_funnel_table(counts), "", _reasons_table(counts.reasons)])
 
 
 def workloads(home: Home, repo: str) -> Report:
@@ -92,7 +117,7 @@ def workloads(home: Home, repo: str) -> Report:
     counts = funnels.by_source(store, name)
     seen = {reason for count in counts for reason in [*count.rejected, *count.without]}
     none = f"no workload of {name} was tried yet: `perfquarry curate {repo}` goes on, or `perfquarry generate {repo}`"
-    parts: list[RenderableType] = [sources_table(name, counts), "", reasons_table(seen)] if counts else [none]
+    parts: list[RenderableType] = [_sources_table(name, counts), "", _reasons_table(seen)] if counts else [none]
     return Report(counts, parts)
 
 
@@ -153,7 +178,7 @@ def sampling(home: Home, repo: str) -> Report:
         f"no model wrote workloads for {repo} in {home.root}: "
         f"`perfquarry curate {repo} --workloads generated --llm SPEC` lets one"
     )
-    parts: list[RenderableType] = [_rounds_table(name, rounds), "", reasons_table(seen)] if rounds else [none]
+    parts: list[RenderableType] = [_rounds_table(name, rounds), "", _reasons_table(seen)] if rounds else [none]
     return Report({"repository": name, "rounds": rounds}, parts)
 
 
@@ -168,7 +193,7 @@ def _rounds_table(name: str, rounds: list[dict[str, Any]]) -> Listing:
     return table
 
 
-def funnel_table(funnel: Funnel) -> Listing:
+def _funnel_table(funnel: Funnel) -> Listing:
     """How many changes each stage kept, and why the rest were rejected."""
     table = Listing(("stage", ">in", ">kept", ">rejected", "why"), f"Funnel of {funnel.repository}")
     for stage in funnel.stages:
@@ -180,7 +205,7 @@ def funnel_table(funnel: Funnel) -> Listing:
     return table
 
 
-def sources_table(repository: str, counts: Sequence[SourceCount]) -> Listing:
+def _sources_table(repository: str, counts: Sequence[SourceCount]) -> Listing:
     """What each source of workloads gave; in brackets, of how many changes."""
     table = Listing(("source", ">tried", ">kept", ">accepted", "why not"), f"Workloads of {repository}")
     for count in counts:
@@ -231,7 +256,7 @@ def _columns(cells: Sequence[str]) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
-def reasons_table(seen: Collection[str]) -> Listing:
+def _reasons_table(seen: Collection[str]) -> Listing:
     """What each of the reasons means, and what would help."""
     table = Listing(("reason", "it means", "what helps"), head=False)
     for reason in Reason:

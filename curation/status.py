@@ -58,8 +58,7 @@ class Statuses:
             self._counts[name] = (state, funnel_in_force(self._store, name).stages)
         runs = runs_of(self._home, name)
         running = [run for run in runs if run.outcome == "running"]
-        ended = [run for run in runs if run.outcome != "running"]
-        last = ended[-1] if ended else None
+        last = next((run for run in reversed(runs) if run.outcome != "running"), None)
         return RepositoryStatus(repository=name, stages=self._counts[name][1], running=running, last=last)
 
 

@@ -64,10 +64,6 @@ class Funnel(Record):
         """Changes that wait for their next stage."""
         return sum(stage.pending for stage in self.stages)
 
-    def as_json(self) -> dict[str, Any]:
-        """`{"repository", "stages": [{"stage", "in", "kept", "rejected": {REASON: N}, "pending"}]}`."""
-        return self.model_dump(mode="json", by_alias=True)
-
 
 def funnel(store: TableStore, repo: str, *provenances: Provenance) -> Funnel:
     """Counts the changes of a repository through mine, judge, build, generate, measure and select.

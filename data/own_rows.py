@@ -125,17 +125,19 @@ class OwnRows(ABC):
         return [newest[side] for side in ("base", "head") if side in newest]
 
 
-def append_in_parts(own: OwnRows, rows: Iterable[Row]) -> None:
-    """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`."""
+def append_in_parts(own: OwnRows, rows: Iterable[Row]) -> int:
+    """Writes a stream in parts of `PART_ROWS`, or what came within `PART_SECONDS`; returns how many rows it had."""
     part: list[Row] = []
-    written = time.monotonic()
+    written, count = time.monotonic(), 0
     gc.freeze()  # or each collection looks at all that was imported: a third of the time
     try:
         for row in rows:
             part.append(row)
+            count += 1
             if len(part) >= PART_ROWS or time.monotonic() - written > PART_SECONDS:
                 own.store.append(part)
                 part, written = [], time.monotonic()
     finally:  # rows that came before an error are final
         gc.unfreeze()
         own.store.append(part)
+    return count

@@ -309,11 +309,8 @@ def _select(run: Run, keys: Batch) -> None:
     stamp = run.stamp("select").model_copy(update={"config_hash": keys[0]})
     timings = rows_of_run.timings_in_force(run)
     evidence = decide(timings, settings, stamp)
-    by_change: dict[str, list[Evidence]] = {}
-    for row in evidence:
-        by_change.setdefault(row.change_id, []).append(row)
     tasks = []
-    for change_id, rows in by_change.items():
+    for change_id in dict.fromkeys(row.change_id for row in evidence):
         change = run.change(change_id)
         patches = split(run.clone, change)
         texts = ChangeTexts(
@@ -328,8 +325,8 @@ def _select(run: Run, keys: Batch) -> None:
                 verdict_with_functions(run, run.clone, change),
                 run.rows_of(Build, "build", change_id),
                 _workloads(run, change_id),
-                rows,
-                [timing for timing in timings if timing.change_id == change_id],
+                evidence,
+                timings,
                 texts,
                 run.repository,
                 settings,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 
-from perfquarry.curation.facts import Accepted, funnel_table, reasons_table, without_tasks
+from perfquarry.curation.facts import of_run
 from perfquarry.curation.notices import report_new_tasks
 from perfquarry.curation.rows_of_run import provenance
 from perfquarry.data.display import current, showing, waiting
@@ -57,7 +57,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     executor = _with_server(run) if with_server else nullcontext(run_stages)
     quiet()
     counts = perform(run, stages, executor, console, silent=as_json)
-    return _report(run, counts, time.monotonic() - began)
+    return of_run(run.home, run.store, run.name, options.repo, counts, time.monotonic() - began)
 
 
 def perform(
@@ -228,21 +228,3 @@ def _check_before(run: Run, stages: Sequence[str]) -> None:
             f"there is nothing to {stages[0]}: with these settings, {run.name} has no rows of the stage before it; "
             f"run `perfquarry {before} {run.options.repo}` first, or `perfquarry curate {run.options.repo}`"
         )
-
-
-def _report(run: Run, counts: Funnel, seconds: float) -> Report:
-    accepted = Accepted(run.home, run.store, run.name)
-    facts = {"repository": run.name, "funnel": counts, "tasks": accepted.rows()}
-    facts |= {"tables": str(run.home.tables), "seconds": round(seconds, 1)}
-
-    def parts() -> Iterator[RenderableType]:
-        yield from ("", funnel_table(counts), "", reasons_table(counts.reasons), "")
-        place = f"Parquet: {run.home.tables}/<table>/repo={run.name}/   ({seconds:.0f} s)"
-        if not accepted.tasks:
-            yield from (without_tasks(counts, run.options.repo), place)
-            return
-        yield from (accepted.table(), "", place)
-        one_file = f"perfquarry export {run.options.repo} --to tasks.parquet"
-        yield f"One task in full: perfquarry show TASK. One file: {one_file}"
-
-    return Report(facts, parts())

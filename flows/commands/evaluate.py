@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +13,7 @@ import typer
 from rich.console import Console
 
 from perfquarry.curation import Method
-from perfquarry.curation.jobs import DoAll
+from perfquarry.curation.jobs import DoAll, Job
 from perfquarry.data.errors import InputError
 from perfquarry.data.home import home_of
 from perfquarry.data.output import Report, show
@@ -63,7 +65,6 @@ def solve(
     from perfquarry.curation.evaluation.asking import solve_tasks
     from perfquarry.curation.evaluation.solvers import Predictions, Solver
     from perfquarry.curation.published import PublishedTasks
-    from perfquarry.flows.jobs import do_all
     from perfquarry.flows.options import settings_from
 
     solver = Solver(
@@ -80,7 +81,7 @@ def solve(
     published = PublishedTasks.open(place, dataset, clone, only, chosen)
     console = Console(stderr=True)
     predictions = Predictions(to, solver.name, lambda text: show(text, console=console))
-    all_jobs = partial(do_all, "solve", Path(dataset).name, at_once=jobs)
+    all_jobs = partial(_do_all, "solve", Path(dataset).name, at_once=jobs)
     solve_tasks(place, published, solver, predictions, chosen, chosen.llm, all_jobs)
     predictions.say(
         f"{to}: {len(predictions.done)} predictions of {solver.name}; grade them: perfquarry evaluate {to} …"
@@ -110,13 +111,12 @@ def evaluate(
     """Grade the patches of models: are they correct, and as fast as the expert's?"""
     place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.curation.evaluation.evaluating import evaluate as grade_all
-    from perfquarry.flows.jobs import do_all
     from perfquarry.flows.options import settings_from
 
     chosen, console = settings_from(settings), Console(stderr=as_json)
 
     def gradings(subject: str) -> DoAll:
-        return partial(do_all, "evaluate", subject, at_once=jobs)
+        return partial(_do_all, "evaluate", subject, at_once=jobs)
 
     return grade_all(place, predictions, dataset, clone, to, only, chosen, gradings, retries, console)
 
@@ -156,3 +156,28 @@ def leaderboard(
         write_readings([row for folder in reports for row in read_readings(folder)], to)
         write_report(report, rows, to)
     return scored(report, to)
+
+
+def _do_all(command: str, subject: str, jobs: Sequence[Job], at_once: int) -> None:
+    """Does jobs that write their own results, in threads, or as task runs on the user's Prefect server.
+
+    The first that raises ends those that have not begun, and its error is raised.
+
+    Args:
+        command: name of the flow, where PREFECT_API_URL names a server.
+        subject: what the command is about: a part of the flow run's name.
+        jobs: what is to do.
+        at_once: most that work at the same time.
+    """
+    from perfquarry.harness.sandbox import ending_together
+
+    if os.environ.get("PREFECT_API_URL"):
+        from perfquarry.flows.server import quiet
+
+        quiet()
+        from perfquarry.flows.prefect_flows import do_jobs
+
+        do_jobs(command, subject, jobs, at_once)
+        return
+    with ThreadPoolExecutor(max_workers=at_once) as pool, ending_together():
+        list(pool.map(lambda job: job.work(), jobs))  # an error of one ends those that have not begun

@@ -60,15 +60,12 @@ def pulls(
     from perfquarry.flows.run import Run
     from perfquarry.miners.pulls.into_tables import crawl, reconstruct, report
     from perfquarry.miners.pulls.policies import POLICIES
-    from perfquarry.miners.settings import PullSettings
 
     asked = options(jobs=1)
-    settings = asked.settings.pulls
-    if policy is not None:
-        if policy not in POLICIES:
-            raise InputError(f"unknown policy {policy!r}: give one such as merged; known are {', '.join(POLICIES)}")
-        settings = PullSettings.model_validate({**settings.model_dump(), "policy": policy})
-        asked = asked.model_copy(update={"settings": asked.settings.model_copy(update={"pulls": settings})})
+    if policy is not None and policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}: give one such as merged; known are {', '.join(POLICIES)}")
+    settings = asked.settings.pulls.model_copy(update={"policy": policy} if policy else {})
+    asked = asked.model_copy(update={"settings": asked.settings.model_copy(update={"pulls": settings})})
     run, console = Run.open(asked.model_dump_json()), Console(stderr=as_json)
     log_to(run.home.logs, console, run_name(f"{run.name}-pulls"), run.name)
     with showing(console, silent=as_json):

@@ -96,36 +96,8 @@ _TASK = typer.Argument(help="Task id, or the start of one, or of a head's hash."
 Repo = Annotated[str, _REPO]
 SomeRepo = Annotated[str | None, _REPO]
 TaskId = Annotated[str, _TASK]
-Source = Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")]
 Clone = Annotated[str | None, typer.Option("--source", help="Clone from this path or URL.")]
-Since = Annotated[
-    str | None,
-    typer.Option(metavar="DATE", help="Only changes that reached the branch on or after this date: 2024-01-31."),
-]
-Until = Annotated[
-    str | None, typer.Option(metavar="DATE", help="Only changes that reached the branch before this date.")
-]
-Changes = Annotated[str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes are enough).")]
 OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID (beginnings are enough).")]
-Limit = Annotated[int | None, typer.Option(min=1, help="Take up the N most probable unfinished changes in this run.")]
-Seconds = Annotated[
-    str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
-]
-Wanted = Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")]
-Judge = Annotated[
-    str, typer.Option(help="Judge: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
-]
-Llm = Annotated[
-    str | None,
-    typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
-]
-Workloads = Annotated[
-    str | None,
-    typer.Option(
-        help="Sources, with commas: unit-test, asv, generated, replay.",
-        show_default="unit-test; where it shows nothing asv, replay and, with --llm, generated",
-    ),
-]
 MadeWith = Annotated[
     str | None, typer.Option("--workloads", help="The sources with which the tasks were made, as given to curate.")
 ]
@@ -133,9 +105,6 @@ Budget = Annotated[float | None, typer.Option(min=0, help="Upper limit for model
 HomeFolder = Annotated[
     Path | None,
     typer.Option("--home", help="Folder with all state.", show_default="PERFQUARRY_HOME or ./var"),
-]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="Builds and selections at the same time.", show_default="cores")
 ]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="TOML file with settings: \\[resources], one table per stage.")
@@ -194,19 +163,43 @@ def parts_of(option: str, text: str | None) -> tuple[str, ...]:
 
 def options_of(
     repo: Repo,
-    source: Source = None,
-    since: Since = None,
-    until: Until = None,
-    changes: Changes = None,
-    limit: Limit = None,
-    seconds: Seconds = None,
-    tasks: Wanted = None,
-    judge: Judge = "heuristic",
-    workloads: Workloads = None,
-    llm: Llm = None,
+    source: Annotated[str | None, typer.Option(help="Clone from this path or URL instead of the registry's.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Only changes that reached the branch on or after this date: 2024-01-31."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only changes that reached the branch before this date.")
+    ] = None,
+    changes: Annotated[
+        str | None, typer.Option(help="Only these head commits: SHA,SHA (unique prefixes are enough).")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Take up the N most probable unfinished changes in this run.")
+    ] = None,
+    seconds: Annotated[
+        str | None, typer.Option("--for", help="No further change is begun after so long: 90s, 30m, 2h, 1d.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="End once the repository has N accepted tasks.")] = None,
+    judge: Annotated[
+        str, typer.Option(help="Judge: heuristic, cascade, openai:MODEL, anthropic:MODEL, exchange:DIR, cassette:DIR.")
+    ] = "heuristic",
+    workloads: Annotated[
+        str | None,
+        typer.Option(
+            help="Sources, with commas: unit-test, asv, generated, replay.",
+            show_default="unit-test; where it shows nothing asv, replay and, with --llm, generated",
+        ),
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
+    ] = None,
     budget_usd: Budget = None,
     home: HomeFolder = None,
-    jobs: Jobs = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Builds and selections at the same time.", show_default="cores")
+    ] = None,
     settings: SettingsFile = None,
 ) -> Options:
     """The options of a command, resolved.

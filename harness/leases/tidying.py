@@ -18,14 +18,9 @@ SHOWN = 40
 """Most rows of the table of `gc`; --json has all."""
 
 
-def _making_room(home: Home) -> FileLock:
-    """Held by whoever makes room."""
-    return FileLock(home.locks / "gc.lock")
-
-
 def report(home: Home, wanted: int | None, *, dry_run: bool) -> Report:
     """Makes room, down to so many bytes, and says what went."""
-    with _making_room(home):
+    with FileLock(home.locks / "gc.lock"):
         room = make_room(home, wanted, dry_run=dry_run)
     return Report(room, _evicted(room, home, dry_run))
 
@@ -51,7 +46,7 @@ def tidy(home: Home, budget: int | None) -> None:
     A disk that refuses is logged: what is too much now goes the next time.
     """
     try:
-        with _making_room(home):
+        with FileLock(home.locks / "gc.lock"):
             room = make_room(home, budget)
     except OSError as error:
         _log.warning("could not make room in %s: %s", home.root, error)

@@ -85,19 +85,15 @@ def crawl(rows: OwnRows, repository: Repository, source: str | None, settings: P
 def _crawl_pulls(rows: OwnRows, reader: Crawl) -> int:
     known = rows.store.scan(Pull, rows.name, columns=["cursor"], **rows.where("pulls"))["cursor"]
     after = known[-1].as_py() if len(known) else None
-    read = 0
 
     def new() -> Iterator[Pull]:
-        nonlocal read
-        for page in reader.pulls(after):
-            if read == 0:
+        for number, page in enumerate(reader.pulls(after)):
+            if number == 0:
                 current().stage("pulls", max(0, page.total - len(known)))
-            for pull in page.rows:
-                yield pull
-                read += 1
+            yield from page.rows
             current().advance(len(page.rows))
 
-    append_in_parts(rows, new())
+    read = append_in_parts(rows, new())
     current().finish(f"{read} read, {len(known)} known")
     return read
 
@@ -115,16 +111,13 @@ def _crawl_issues(rows: OwnRows, reader: Crawl, until: str) -> int:
     there = set(known["number"].to_pylist()) - stale
     numbers = sorted(wanted.keys() - there)
     current().stage("issues", len(numbers))
-    read = 0
 
     def new() -> Iterator[Issue]:
-        nonlocal read
         for issues in reader.issues(numbers):
             yield from issues
-            read += len(issues)
             current().advance(len(issues))
 
-    append_in_parts(rows, new())
+    read = append_in_parts(rows, new())
     current().finish(f"{read} read, {len(there)} known")
     return read
 

@@ -96,7 +96,7 @@ def through_builds(*changes: str) -> list[Row]:
 
 def test_an_empty_home_has_an_empty_funnel(store: TableStore) -> None:
     stages = ["mine", "judge", "build", "generate", "measure", "select"]
-    assert funnel(store, "demo").as_json() == {
+    assert funnel(store, "demo").model_dump(mode="json", by_alias=True) == {
         "repository": "demo",
         "stages": [{"stage": stage, "in": 0, "kept": 0, "rejected": {}, "pending": 0} for stage in stages],
     }
