@@ -18,6 +18,7 @@ from perfquarry.data.figures import times, with_interval
 from perfquarry.data.funnel import Funnel, SourceCount
 from perfquarry.data.home import Home
 from perfquarry.data.output import Listing, Report
+from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import HELP, MEANING, Intent, LlmCall, Reason, Task
 from perfquarry.data.store import TableStore
 from perfquarry.llm import By
@@ -42,17 +43,9 @@ def tasks(home: Home, repo: str) -> Report:
     return Report(_task_rows(accepted, intents), parts())
 
 
-def of_run(home: Home, store: TableStore, name: str, repo: str, counts: Funnel, seconds: float) -> Report:
-    """What a run has come to.
-
-    Args:
-        home: the home.
-        store: its tables.
-        name: of the repository in them.
-        repo: what named it on the command line.
-        counts: the funnel of the run's settings.
-        seconds: that it took.
-    """
+def of_run(run: OwnRows, repo: str, counts: Funnel, seconds: float) -> Report:
+    """What a run has come to, of a repository that the command line named so, with this funnel."""
+    home, store, name = run.home, run.store, run.name
     accepted, intents = _accepted(home, store, name)
     facts = {"repository": name, "funnel": counts, "tasks": _task_rows(accepted, intents)}
     facts |= {"tables": str(home.tables), "seconds": round(seconds, 1)}

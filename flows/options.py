@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator
 
 from perfquarry.data.errors import InputError
+from perfquarry.data.home import Home
 from perfquarry.data.records import Record
 from perfquarry.data.registry import plain_address
 from perfquarry.flows.settings import Settings
@@ -46,6 +47,11 @@ class Options(Record):
         default=None, ge=1, description="No further change is begun once so many tasks are accepted."
     )
     settings: Settings = Settings()
+
+    @property
+    def place(self) -> Home:
+        """The home."""
+        return Home(Path(self.home))
 
     @field_validator("repo", "source")
     @classmethod

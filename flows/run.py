@@ -68,7 +68,7 @@ class Run(OwnRows):
     @cached_property
     def home(self) -> Home:
         """The folder of the whole state."""
-        return Home(Path(self.options.home))
+        return self.options.place
 
     @cached_property
     def repository(self) -> Repository:

@@ -57,7 +57,7 @@ def work(options: Options, stages: Sequence[str], *, with_server: bool, as_json:
     executor = _with_server(run) if with_server else nullcontext(run_stages)
     quiet()
     counts = perform(run, stages, executor, console, silent=as_json)
-    return of_run(run.home, run.store, run.name, options.repo, counts, time.monotonic() - began)
+    return of_run(run, options.repo, counts, time.monotonic() - began)
 
 
 def perform(

@@ -20,17 +20,6 @@ _CHARACTERS_PER_TOKEN = 4
 _INDENT = "  "
 
 
-class FormStatus(Record):
-    """Requests of one form: how many there are and wait, and how much there is to read."""
-
-    form: str
-    requests: int
-    answered: int
-    waiting: int
-    tokens: int
-    """Of those that wait, about."""
-
-
 class MisfitAnswer(Record):
     """An answer that does not fit."""
 
@@ -46,13 +35,22 @@ def counts(path: Path) -> Report:
     Raises:
         InputError: there is no such folder, or a line cannot be read.
     """
-    rows = _forms_in(_opened(path))
+    folder = _opened(path)
+    answered = _answered_in(folder)
+    by_form: dict[str, list[ExchangeLine]] = defaultdict(list)
+    for line in _asked_in(folder).values():
+        by_form[form_of(line.content).name].append(line)
     names = (">requests", ">answered", ">wait", ">tokens to read, about")
     table = Listing(("form of the answer", *names), f"Requests in {path}")
-    for row in rows:
-        table.add(row.form, *(f"{number:,}" for number in (row.requests, row.answered, row.waiting, row.tokens)))
+    rows = []
+    for form, mine in sorted(by_form.items()):
+        left = [line for line in mine if line.custom_id not in answered]
+        tokens = sum(len(text) for line in left for _, text in texts_of(line.content)) // _CHARACTERS_PER_TOKEN
+        figures = {"requests": len(mine), "answered": len(mine) - len(left), "waiting": len(left), "tokens": tokens}
+        rows.append({"form": form, **figures})
+        table.add(form, *(f"{number:,}" for number in figures.values()))
     next_step = "all are answered: run the same command again"
-    if any(row.waiting for row in rows):
+    if any(row["waiting"] for row in rows):
         next_step = f"the next to answer: perfquarry exchange next {path}"
     return Report(rows, [table, next_step] if rows else [f"nothing was asked in {path} yet"])
 
@@ -104,21 +102,6 @@ def check(path: Path) -> Report:
 def _whole(text: str) -> Segments:
     """A text of which the terminal gets every character, tabs too."""
     return Segments([Segment(text)], new_lines=True)
-
-
-def _forms_in(folder: ExchangeFolder) -> list[FormStatus]:
-    """Counts of requests by the form of their answers."""
-    answered = _answered_in(folder)
-    by_form: dict[str, list[ExchangeLine]] = defaultdict(list)
-    for line in _asked_in(folder).values():
-        by_form[form_of(line.content).name].append(line)
-    rows = []
-    for form, mine in sorted(by_form.items()):
-        left = [line for line in mine if line.custom_id not in answered]
-        tokens = sum(len(text) for line in left for _, text in texts_of(line.content)) // _CHARACTERS_PER_TOKEN
-        answers = len(mine) - len(left)
-        rows.append(FormStatus(form=form, requests=len(mine), answered=answers, waiting=len(left), tokens=tokens))
-    return rows
 
 
 def _opened(path: Path) -> ExchangeFolder:

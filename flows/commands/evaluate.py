@@ -15,9 +15,8 @@ from rich.console import Console
 from perfquarry.curation import Method
 from perfquarry.curation.jobs import DoAll, Job
 from perfquarry.data.errors import InputError
-from perfquarry.data.home import home_of
 from perfquarry.data.output import Report, show
-from perfquarry.flows.commands.shared import Budget, Clone, HomeFolder, Json, OnlyTasks, SettingsFile, app, parts_of
+from perfquarry.flows.commands.shared import Asked, Clone, Json, OnlyTasks, app, parts_of, with_options
 
 Dataset = Annotated[
     str, typer.Option("--dataset", help="Folder of a release, Parquet file of tasks, or a home's repository.")
@@ -25,7 +24,9 @@ Dataset = Annotated[
 
 
 @app.command(example="solve --dataset dataset --llm openai:MODEL --to predictions.jsonl")
+@with_options("budget_usd", "settings", "home")
 def solve(
+    options: Asked,
     dataset: Dataset,
     to: Annotated[Path, typer.Option(help="File of predictions (.jsonl); missing ones are added.")],
     llm: Annotated[
@@ -49,11 +50,8 @@ def solve(
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.01, max=10_000, help="--agent: time of one attempt.")] = 30.0,
     jobs: Annotated[int, typer.Option(min=1, help="--agent: attempts at once.")] = 1,
-    budget_usd: Budget = None,
     clone: Clone = None,
     tasks: OnlyTasks = "",
-    settings: SettingsFile = None,
-    home: HomeFolder = None,
 ) -> None:
     """Make predictions by a baseline: a model with one prompt, or an agent of yours."""
     if (llm is None) == (agent is None):
@@ -61,11 +59,10 @@ def solve(
     variables = parts_of("--env", passed)
     if missing := [one for one in variables if one not in os.environ]:
         raise InputError(f"--env names {', '.join(missing)}, which is not set here: export it, such as OPENAI_API_KEY")
-    place, only = home_of(home), parts_of("--tasks", tasks or None)
+    only = parts_of("--tasks", tasks or None)
     from perfquarry.curation.evaluation.asking import solve_tasks
     from perfquarry.curation.evaluation.solvers import Predictions, Solver
     from perfquarry.curation.published import PublishedTasks
-    from perfquarry.flows.options import settings_from
 
     solver = Solver(
         name=name or llm or str(agent).split()[0],
@@ -77,7 +74,8 @@ def solve(
         minutes=minutes,
         jobs=jobs,
     )
-    chosen = settings_from(settings, budget_usd=budget_usd)
+    asked = options(repo="")
+    chosen, place = asked.settings, asked.place
     published = PublishedTasks.open(place, dataset, clone, only, chosen)
     console = Console(stderr=True)
     predictions = Predictions(to, solver.name, lambda text: show(text, console=console))
@@ -89,7 +87,9 @@ def solve(
 
 
 @app.command(example="evaluate predictions.jsonl --dataset dataset --to report")
+@with_options("settings", "home")
 def evaluate(
+    options: Asked,
     predictions: Annotated[
         list[str],
         typer.Argument(
@@ -104,41 +104,36 @@ def evaluate(
     retries: Annotated[
         int, typer.Option(min=0, help="How often a grading is repeated after a fault of the machine.")
     ] = 2,
-    settings: SettingsFile = None,
-    home: HomeFolder = None,
     as_json: Json = False,
 ) -> Report:
     """Grade the patches of models: are they correct, and as fast as the expert's?"""
-    place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.curation.evaluation.evaluating import evaluate as grade_all
-    from perfquarry.flows.options import settings_from
 
-    chosen, console = settings_from(settings), Console(stderr=as_json)
+    asked, only = options(repo=""), parts_of("--tasks", tasks or None)
+    console = Console(stderr=as_json)
 
     def gradings(subject: str) -> DoAll:
         return partial(_do_all, "evaluate", subject, at_once=jobs)
 
-    return grade_all(place, predictions, dataset, clone, to, only, chosen, gradings, retries, console)
+    return grade_all(asked.place, predictions, dataset, clone, to, only, asked.settings, gradings, retries, console)
 
 
 @app.command(example="analyse report --dataset dataset --llm openai:MODEL")
+@with_options("budget_usd", "settings", "home")
 def analyse(
+    options: Asked,
     report: Annotated[Path, typer.Argument(help="Folder that perfquarry evaluate wrote.")],
     dataset: Dataset,
     llm: Annotated[str, typer.Option(help="Model to ask: openai:MODEL, anthropic:MODEL, exchange:DIR, …")],
     votes: Annotated[int, typer.Option(min=1, max=25, help="Answers of the hack judge for each patch.")] = 3,
-    budget_usd: Budget = None,
-    settings: SettingsFile = None,
-    home: HomeFolder = None,
 ) -> Report:
     """Let a model read a report's patches: hacks, and what the expert did differently. Grades stay as they are."""
-    place = home_of(home)
     from perfquarry.curation.evaluation.asking import read_report
     from perfquarry.curation.evaluation.evaluating import readings
-    from perfquarry.flows.options import settings_from
 
-    chosen = settings_from(settings, budget_usd=budget_usd)
-    return readings(read_report(place, report, dataset, llm, votes, chosen, chosen.llm), report)
+    asked = options(repo="")
+    chosen = asked.settings
+    return readings(read_report(asked.place, report, dataset, llm, votes, chosen, chosen.llm), report)
 
 
 @app.command(example="leaderboard report-a report-b")

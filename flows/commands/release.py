@@ -13,16 +13,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.home import Home, home_of
 from perfquarry.data.output import Report, put, show
 from perfquarry.flows.commands.completion import repositories
-from perfquarry.flows.commands.shared import (
-    Clone,
-    Commands,
-    HomeFolder,
-    Json,
-    OnlyTasks,
-    SettingsFile,
-    app,
-    parts_of,
-)
+from perfquarry.flows.commands.shared import Asked, Clone, Commands, Json, OnlyTasks, app, parts_of, with_options
 
 FolderArgument = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
@@ -199,7 +190,9 @@ def registry(
 
 
 @app.command(example="revalidate dataset")
+@with_options("settings", "home")
 def revalidate(
+    options: Asked,
     source: Annotated[
         str,
         typer.Argument(
@@ -208,14 +201,11 @@ def revalidate(
     ],
     clone: Clone = None,
     tasks: OnlyTasks = "",
-    settings: SettingsFile = None,
-    home: HomeFolder = None,
     as_json: Json = False,
 ) -> Report:
     """Measure published tasks again, here: how many still hold?"""
-    place, only = home_of(home), parts_of("--tasks", tasks or None)
     from perfquarry.curation.measured_again import revalidate as measure_again
-    from perfquarry.flows.options import settings_from
 
+    asked, only = options(repo=""), parts_of("--tasks", tasks or None)
     console = Console(stderr=as_json)
-    return measure_again(place, source, clone, only, settings_from(settings), lambda text: show(text, console=console))
+    return measure_again(asked.place, source, clone, only, asked.settings, lambda text: show(text, console=console))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perfquarry.data.errors import InputError
-from perfquarry.data.home import Home, home_of
+from perfquarry.data.home import home_of
 from perfquarry.data.output import put
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
 
@@ -63,7 +63,7 @@ def review(
     ]
     bind = Bind(host, port, tuple(reviewer or ()), tuple(allow_host or ()))
     chosen = options(repo="")
-    home = Home(Path(chosen.home))
+    home = chosen.place
     guard = guard_of(home, bind)
     workloads = [name for name in SOURCES if name != "generated" or chosen.settings.generate.generated.model]
     runner = SendBackRunner(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from perfquarry.data.errors import InputError, UnknownRepository, UnknownTask
-from perfquarry.data.home import Home
 from perfquarry.data.output import Report
 from perfquarry.flows.commands.completion import repositories_and_tasks
 from perfquarry.flows.commands.shared import Asked, Json, MadeWith, app, with_options
@@ -175,13 +173,12 @@ def _about(options: Options) -> Options:
     from perfquarry.curation.names import find_task, repository_of
     from perfquarry.data.registry import names
 
-    home = Home(Path(options.home))
     try:
-        repository_of(home, options.repo, options.source)
+        repository_of(options.place, options.repo, options.source)
         return options
     except UnknownRepository as error:
         try:
-            _, task = find_task(home, options.repo)
+            _, task = find_task(options.place, options.repo)
         except UnknownTask as none:
             raise InputError(f"{error}; nor is it a task: `perfquarry tasks REPO` lists them") from none
     if options.changes:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfquarry.data.errors import AnswersAwaited, InputError
-from perfquarry.data.home import Home
 from perfquarry.data.output import Report, show
 from perfquarry.flows.commands.shared import Asked, Json, Server, SomeRepo, app, with_options
 
@@ -75,7 +74,7 @@ def judge(
 
         asked = options(repo="")
         found = _judged(asked, read_labels(evaluate))
-        return evaluation(found, evaluate, plot, Home(Path(asked.home)), asked.settings.judge)
+        return evaluation(found, evaluate, plot, asked.place, asked.settings.judge)
     if count_tokens:
         who, llm = options.keywords["judge"], options.keywords["llm"]
         who = "cascade" if who == "heuristic" else who
