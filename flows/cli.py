@@ -12,6 +12,7 @@ import io
 import logging
 import os
 import pkgutil
+import shlex
 import signal
 import sys
 import threading
@@ -154,8 +155,8 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED and _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
-        said = f"interrupted: what is done is kept; the same command goes on from here: {_again()}"
-        _end(INTERRUPTED, said, who="")
+        again = shlex.join(["perfquarry", *sys.argv[1:]])
+        _end(INTERRUPTED, f"interrupted: what is done is kept; the same command goes on from here: {again}", who="")
     sys.exit(code)
 
 
@@ -215,12 +216,6 @@ def _path_of(arguments: Sequence[str]) -> str:
     """The longest path of a command with which the arguments begin."""
     words = [word for word in arguments if not word.startswith("-")]
     return next((path for path in (" ".join(words[:2]), *words[:1]) if path in EXAMPLES), "")
-
-
-def _again() -> str:
-    import shlex
-
-    return shlex.join(["perfquarry", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -103,11 +104,11 @@ def connected(home: Home) -> Iterator[str]:
         yield os.environ["PREFECT_API_URL"]
 
 
+@dataclass(frozen=True)
 class LocalServer:
     """The server of a home while a lease is held."""
 
-    def __init__(self, home: Home) -> None:
-        self.home = home
+    home: Home
 
     @property
     def answers(self) -> bool:

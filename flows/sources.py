@@ -33,23 +33,14 @@ def check_sources(names: Iterable[str]) -> None:
         raise InputError(f"unknown source of workloads {unknown[0]!r}: known are {', '.join(SOURCES)}")
 
 
-def further_sources(run: Run) -> list[WorkloadSource]:
-    """Those that are asked where the others show nothing.
+def sources_of(run: Run, extra: Iterable[str] = ()) -> tuple[list[WorkloadSource], list[WorkloadSource]]:
+    """The sources that the run's settings name, with others that a change was sent back for, and the further ones.
 
     Raises:
         InputError: one of them is unknown.
     """
-    names = run.options.settings.generate.further
-    check_sources(names)
-    return [SOURCES[name](run) for name in names]
-
-
-def sources_of(run: Run, extra: Iterable[str] = ()) -> list[WorkloadSource]:
-    """The sources that the run's settings name, and others that a change was sent back for.
-
-    Raises:
-        InputError: one of them is unknown.
-    """
-    names = {*run.options.settings.generate.sources, *extra}
-    check_sources(names)
-    return [make(run) for name, make in SOURCES.items() if name in names]
+    generate = run.options.settings.generate
+    names = {*generate.sources, *extra}
+    check_sources([*names, *generate.further])
+    first = [make(run) for name, make in SOURCES.items() if name in names]
+    return first, [SOURCES[name](run) for name in generate.further]

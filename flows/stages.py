@@ -36,7 +36,7 @@ from perfquarry.data.records import (
 )  # fmt: skip
 from perfquarry.flows import count_runs, screening
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
-from perfquarry.flows.sources import further_sources, sources_of
+from perfquarry.flows.sources import sources_of
 from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.measuring.machine import core_is_awaited, measurement_lock
 from perfquarry.harness.measuring.unfinished import Unfinished
@@ -81,7 +81,7 @@ class Stage:
     """It times: each of its batches takes a core for itself."""
     counts_rows: bool = False
     """Its batches are large: it moves the bar itself, a step a row, and looks anew at what is done when it begins."""
-    begin: Callable[[Run], None] | None = None
+    begin: Callable[[Run], object] | None = None
     """Called once a run, before it is asked what is to do."""
     summary: Callable[[Run], str] | None = None
     """What is said of it in the end; None: its line of the funnel."""
@@ -103,10 +103,6 @@ def _counted(rows: Iterable[R]) -> Iterator[R]:
 
 
 # mine
-
-
-def _mine_todo(run: Run) -> list[Batch]:
-    return [("history",)]
 
 
 def _mine(run: Run, _: Batch) -> None:
@@ -195,8 +191,8 @@ def _generate(run: Run, keys: Batch) -> None:
     for key in keys:
         case = case_of(run, key)
         current().note(case.change.title)
-        sources, known = sources_of(run, extra_sources(run.store, run.name, key)), again.workloads(run, key)
-        further = further_sources(run)
+        sources, further = sources_of(run, extra_sources(run.store, run.name, key))
+        known = again.workloads(run, key)
         rows = try_again(case, known, [*sources, *further]) if known else gather(case, sources, further)
         found = with_apis(case, rows)
         run.store.append([*(again.wishes(run, key, known, found) if known else []), *found])
@@ -206,10 +202,6 @@ def _generate(run: Run, keys: Batch) -> None:
 
 def _workloads(run: Run, change_id: str) -> list[Workload]:
     return [row for row in run.rows_of(Workload, "generate", change_id) if row.status == "kept"]
-
-
-def _wish_late_measurements(run: Run) -> None:
-    run.store.append(again.late_wishes(run, run.in_scope, run.begun))
 
 
 def _measure_todo(run: Run) -> list[Batch]:
@@ -231,17 +223,13 @@ def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_s
 
 
 def _measure(run: Run, keys: Batch) -> None:
-    for key in keys:
-        _measure_one(run, key)
-
-
-def _measure_one(run: Run, change_id: str) -> None:
     """Measures a change, or goes on with it.
 
     Raises:
         TimeIsOver: the time of the run was over before a core was free.
         OthersWait: it was set aside.
     """
+    (change_id,) = keys
     settings, change = run.options.settings, run.change(change_id)
     base, head = run.builder.reopen(run.rows_of(Build, "build", change_id))
     left = rows_of_run.undecided(run, run.begun).get(change_id)
@@ -338,7 +326,7 @@ def _select(run: Run, keys: Batch) -> None:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("mine", _mine_todo, _mine, alone=True, counts_rows=True, writes=(Change,)),
+    Stage("mine", lambda run: [("history",)], _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,), keys="change"),
     Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build), keys="change"),
     Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Verdict, Workload), keys="change"),
@@ -348,7 +336,7 @@ STAGES: tuple[Stage, ...] = (
         _measure,
         of_changes=True,
         needs_core=True,
-        begin=_wish_late_measurements,
+        begin=lambda run: run.store.append(again.late_wishes(run, run.in_scope, run.begun)),
         writes=(Timing,),
         keys="change",
     ),

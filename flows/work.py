@@ -31,7 +31,7 @@ from perfquarry.flows.options import Options, as_given
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import Run
 from perfquarry.flows.server import leased, quiet
-from perfquarry.flows.sources import check_sources, further_sources, sources_of
+from perfquarry.flows.sources import check_sources, sources_of
 from perfquarry.flows.watermarks import Watermark
 from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.sandbox.priority import timed_nice
@@ -192,7 +192,6 @@ def _check_names(run: Run, stages: Sequence[str], console: Console) -> None:
     spec_of(run.options.settings.judge)
     if "generate" in stages:
         sources_of(run)
-        further_sources(run)
     if run.name != "demo" and is_local(as_given(run.source)):
         if not run.is_cloned:
             _point_to_entry(run, console)
