@@ -80,12 +80,7 @@ def late_wishes(run: OwnRows, in_scope: Scope, before: datetime | None = None) -
     """Wishes to measure changes once more of which a workload met a time limit while it was timed.
 
     To be written where measuring begins, before it is asked what is to do: then these changes are. The number of
-    tries is that of the wishes.
-
-    Args:
-        run: the run.
-        in_scope: the changes that it is about.
-        before: only timings older than that count: those of an earlier run.
+    tries is that of the wishes. `before` its beginning, timings are those of an earlier run.
     """
     wishes = renewed(run.store, run.name, "measure")
     condition = pc.field("reason") == str(Reason.WORKLOAD_TIMEOUT)

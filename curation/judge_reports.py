@@ -18,7 +18,7 @@ from perfquarry.llm.prices import Prices, published
 from perfquarry.llm.settings import LlmSettings
 from perfquarry.llm.spec import ModelSpec
 from perfquarry.miners.judge import Judge, ModelJudge
-from perfquarry.miners.judge.bills import Bill, TokenCount, bill_of
+from perfquarry.miners.judge.bills import TokenCount, bill_of
 from perfquarry.miners.judge.labels import LabelRow
 from perfquarry.miners.judge.scores import Calibration, Judged, Scores, calibrate, score
 from perfquarry.miners.settings import JudgeSettings
@@ -49,7 +49,7 @@ class JudgedLabels:
             PerfquarryError: the model could not be asked to the end; what was answered is kept.
         """
         changes = {change.change_id: change for change in mined if change.status == "kept"}
-        prices = Prices(settings.prices)
+        price = Prices(settings.prices)
         self.name = judge.name
         for verdict in judge.judge_all(changes.values()):
             sha = changes[verdict.change_id].head_sha
@@ -60,19 +60,12 @@ class JudgedLabels:
                 usage = judge.usage[verdict.change_id]
                 self.asked.append(row)
                 self.tokens += usage.input_tokens + usage.output_tokens
-                usd = prices.cost(judge.name.partition(":")[2], usage, batch=settings.batch)
+                usd = price.cost(judge.name.partition(":")[2], usage, batch=settings.batch)
                 self.usd = None if usd is None or self.usd is None else self.usd + usd * label.weight
 
 
 def evaluation(found: JudgedLabels, file: Path, plot: Path | None, home: Home, settings: JudgeSettings) -> Report:
-    """How good a judge is.
-
-    Args:
-        found: what it said of the labels.
-        file: the labels.
-        plot: where the plot goes; None: into the home.
-        home: the home.
-        settings: the judge's, with its calibration.
+    """How good a judge is by what it said of the labels in a file; without a place for it, the plot is in the home.
 
     Raises:
         InputError: no label says yes or no, or the plot cannot be written.
@@ -101,11 +94,8 @@ def _shown(found: JudgedLabels, scores: Scores, fitted: Calibration | None, plot
         choices.add(name, *shares, str(one.chosen), str(one.found), str(one.missed))
     bins = Listing((">probability", ">labels", ">mean", ">improvements"), "Reliability")
     for group in scores.bins:
-        span, shares = (
-            f"{group.low:.1f}–{group.high:.1f}",
-            [f"{value:.3f}" for value in (group.probability, group.share)],
-        )
-        bins.add(span, str(group.labels), *shares)
+        span = f"{group.low:.1f}–{group.high:.1f}"
+        bins.add(span, str(group.labels), f"{group.probability:.3f}", f"{group.share:.3f}")
     usd = "not known" if found.usd_per_1000 is None else f"{found.usd_per_1000:.2f}"
     yield from ("", choices, "", bins, "")
     yield f"Brier score {scores.brier:.4f}; USD per 1,000 changes {usd} ({found.tokens:,} tokens)"
@@ -115,26 +105,21 @@ def _shown(found: JudgedLabels, scores: Scores, fitted: Calibration | None, plot
     yield f"Plot: {plot}"
 
 
-def tokens(count: TokenCount, sizes: Sequence[int], spec: str, llm: LlmSettings) -> Report:
-    """The tokens of a history (see `token_count`), priced for the model of a spec, or for all that have a price."""
+def prices(count: TokenCount, sizes: Sequence[int], spec: str, llm: LlmSettings) -> Report:
+    """What the questions about a history (see `token_count`) cost: the model of a spec, or all that have a price."""
     kind, rest = ModelSpec.parse(spec)
     models = [rest] if kind in ("openai", "anthropic") else sorted(published()[0])
     bills = [bill_of(model, sizes, count, llm) for model in models]
-    return Report({**count.model_dump(), "models": bills}, _bills(count, bills, batch=llm.batch))
-
-
-def _bills(count: TokenCount, bills: Sequence[Bill], *, batch: bool) -> Iterator[RenderableType]:
     share = 100 * count.asked / count.changes
-    yield (
+    said = (
         f"{count.judge}: {count.asked} of {count.changes} changes are asked ({share:.1f} %), "
         f"{count.tokens:,} tokens in (median {count.median:,}); answers taken as {count.answer_tokens} tokens.\n"
         "Tokens are estimated, on the high side; thinking, and a provider's own cache of prompts, are not in it."
-        + (" Batch prices." if batch else "")
+        + (" Batch prices." if llm.batch else "")
     )
     votes = f">with {count.votes} votes each"
     table = Listing(("model", ">USD", votes, ">USD / 1,000 changes", votes))
     for bill in bills:
         figures = (bill.usd, bill.usd_all_votes, bill.usd_per_1000_changes, bill.usd_per_1000_changes_all_votes)
         table.add(bill.model, *("–" if figure is None else f"{figure:.2f}" for figure in figures))
-    yield ""
-    yield table
+    return Report({**count.model_dump(), "models": bills}, [said, "", table])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pydantic import Field, computed_field
 from rich.console import Console, Group
@@ -39,42 +40,35 @@ class RepositoryStatus(Record):
         return self.last.message if self.last and not self.running else ""
 
 
-class Statuses:
-    """Statuses of a home; the funnel is counted anew only when the tables have changed."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._store = TableStore(home.tables)
-        self._counts: dict[str, tuple[str, list[StageCount]]] = {}
-
-    def now(self) -> list[RepositoryStatus]:
-        """The status of each repository, by name."""
-        names = {*self._store.repositories(Change), *repositories(self._home)}
-        return [self._of(name) for name in sorted(names)]
-
-    def _of(self, name: str) -> RepositoryStatus:
-        state = self._store.state(name)
-        if self._counts.get(name, ("", []))[0] != state:
-            self._counts[name] = (state, funnel_in_force(self._store, name).stages)
-        runs = runs_of(self._home, name)
-        running = [run for run in runs if run.outcome == "running"]
-        last = next((run for run in reversed(runs) if run.outcome != "running"), None)
-        return RepositoryStatus(repository=name, stages=self._counts[name][1], running=running, last=last)
-
-
 def report(home: Home, *, live: bool) -> Report:
     """The statuses; where they are to be `live`, a terminal shows them until Ctrl-C."""
-    statuses, console = Statuses(home), Console()
+    store, console = TableStore(home.tables), Console()
+
+    @lru_cache(maxsize=256)
+    def counts(name: str, _: str) -> list[StageCount]:
+        return funnel_in_force(store, name).stages  # anew only when the tables have changed
+
+    def now() -> list[RepositoryStatus]:
+        names = {*store.repositories(Change), *repositories(home)}
+        return [_status(home, name, counts(name, store.state(name))) for name in sorted(names)]
+
     if live and console.is_terminal:
-        with Live(status_table(statuses.now()), console=console, auto_refresh=False) as shown:
+        with Live(_table(now()), console=console, auto_refresh=False) as shown:
             while True:
                 time.sleep(REFRESH_SECONDS)
-                shown.update(status_table(statuses.now()), refresh=True)
-    now = statuses.now()
-    return Report(now, [status_table(now)])
+                shown.update(_table(now()), refresh=True)
+    found = now()
+    return Report(found, [_table(found)])
 
 
-def status_table(statuses: list[RepositoryStatus]) -> Group:
+def _status(home: Home, name: str, stages: list[StageCount]) -> RepositoryStatus:
+    runs = runs_of(home, name)
+    running = [run for run in runs if run.outcome == "running"]
+    last = next((run for run in reversed(runs) if run.outcome != "running"), None)
+    return RepositoryStatus(repository=name, stages=stages, running=running, last=last)
+
+
+def _table(statuses: list[RepositoryStatus]) -> Group:
     """One row per repository: done changes by stage, those to do in yellow. Below, its runs and what it waits for."""
     if not statuses:
         return Group("nothing was run in this home yet: `perfquarry curate demo` begins")

@@ -61,12 +61,6 @@ def put(report: Report, *, as_json: bool) -> None:
         raise report.error
 
 
-def complain(who: str, text: str) -> None:
-    """Prints one line on stderr."""
-    line = Text(who, "red").append(" ".join(text.split()), "default")
-    Console(stderr=True).print(line, highlight=False, soft_wrap=True)
-
-
 @dataclass
 class Listing:
     """Rows of cells: a table where the longest words of all columns fit beside each other, else a block each row.

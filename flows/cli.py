@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
+from rich.console import Console
+from rich.text import Text
 from typer.exceptions import TyperException
 from typer.models import CommandInfo, TyperInfo
 
@@ -185,9 +187,8 @@ def _done() -> int:
 
 
 def _end(code: int, text: str, *, who: str = "perfquarry: ") -> NoReturn:
-    from perfquarry.data.output import complain
-
-    complain(who, text)
+    line = Text(who, "red").append(" ".join(text.split()), "default")
+    Console(stderr=True).print(line, highlight=False, soft_wrap=True)
     sys.exit(code)
 
 

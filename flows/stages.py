@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from perfquarry.curation import again, rows_of_run
-from perfquarry.curation.assembly import ChangeTexts, assemble
-from perfquarry.curation.evidence import decide
-from perfquarry.curation.in_force import extra_sources, renewed
+from perfquarry.curation import again, counting, rows_of_run
+from perfquarry.curation.deciding import decided, kept_workloads
+from perfquarry.curation.in_force import accepted_tasks, extra_sources, renewed
+from perfquarry.curation.screening import stage as screening
 from perfquarry.curation.sessions import measure, shows_gain
 from perfquarry.data.display import current, waiting_for_core
 from perfquarry.data.own_rows import append_in_parts
@@ -34,7 +34,6 @@ from perfquarry.data.records import (
     Workload,
     content_id,
 )  # fmt: skip
-from perfquarry.flows import count_runs, screening
 from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.sources import sources_of
 from perfquarry.harness.leases.tidying import tidy
@@ -43,7 +42,6 @@ from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
-from perfquarry.miners.patches import licence_at, split, version_at
 from perfquarry.miners.pulls.joined import Joined
 from perfquarry.miners.submodules import fetch_submodules
 from perfquarry.testgen.again import try_again
@@ -200,10 +198,6 @@ def _generate(run: Run, keys: Batch) -> None:
         tidy(run.home, run.options.settings.resources.disk)
 
 
-def _workloads(run: Run, change_id: str) -> list[Workload]:
-    return [row for row in run.rows_of(Workload, "generate", change_id) if row.status == "kept"]
-
-
 def _measure_todo(run: Run) -> list[Batch]:
     done = rows_of_run.done(run, "measure") - set(rows_of_run.undecided(run, run.begun))
     return _one_by_one(run, run.kept("generate"), done)
@@ -234,7 +228,7 @@ def _measure(run: Run, keys: Batch) -> None:
     base, head = run.builder.reopen(run.rows_of(Build, "build", change_id))
     left = rows_of_run.undecided(run, run.begun).get(change_id)
     first_session = left.next_session if left else 1
-    workloads = [one for one in _workloads(run, change_id) if not left or one.workload_id in left.workload_ids]
+    workloads = [one for one in kept_workloads(run, change_id) if not left or one.workload_id in left.workload_ids]
     unfinished = _unfinished(run, change_id, workloads, first_session)
 
     def wait(waited: float) -> None:
@@ -293,36 +287,22 @@ def _select_todo(run: Run) -> list[Batch]:
 
 
 def _select(run: Run, keys: Batch) -> None:
-    settings = run.options.settings.select
-    stamp = run.stamp("select").model_copy(update={"config_hash": keys[0]})
-    timings = rows_of_run.timings_in_force(run)
-    evidence = decide(timings, settings, stamp)
-    tasks = []
-    for change_id in dict.fromkeys(row.change_id for row in evidence):
-        change = run.change(change_id)
-        patches = split(run.clone, change)
-        texts = ChangeTexts(
-            patch=patches.patch,
-            test_patch=patches.test_patch,
-            version=version_at(run.clone, change.base_sha),
-            licence=licence_at(run.clone, change.head_sha),
-        )
-        tasks.append(
-            assemble(
-                change,
-                verdict_with_functions(run, run.clone, change),
-                run.rows_of(Build, "build", change_id),
-                _workloads(run, change_id),
-                evidence,
-                timings,
-                texts,
-                run.repository,
-                settings,
-                stamp,
-            )
-        )
+    evidence, tasks = decided(run, run.clone, run.repository, run.options.settings.select, keys[0])
     run.store.append(evidence)
     run.store.append(tasks)
+
+
+# screen, count: of accepted tasks
+
+
+def _screen(run: Run, _: Batch) -> None:
+    screening.screen(run, run.clone, run.options.settings.screen)
+
+
+def _count(run: Run, names: Batch) -> None:
+    for task in accepted_tasks(run.store, run.name):
+        if task.task_id in names:
+            counting.count(run, task, run.builder, run.runtime, run.options.settings.count)
 
 
 STAGES: tuple[Stage, ...] = (
@@ -344,21 +324,13 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "screen",
         screening.todo,
-        screening.screen,
+        _screen,
         alone=True,
         decides=True,
         summary=screening.summary,
         writes=(Finding, Problem),
     ),
-    Stage(
-        "count",
-        count_runs.todo,
-        count_runs.count,
-        alone=True,
-        summary=count_runs.summary,
-        writes=(Count,),
-        keys="task",
-    ),
+    Stage("count", counting.todo, _count, alone=True, summary=counting.summary, writes=(Count,), keys="task"),
 )
 """In the order in which data walks through them."""
 BY_NAME = {stage.name: stage for stage in STAGES}

@@ -54,13 +54,8 @@ def review(
     if export_to or log_to or import_from:
         put(transfer(home_of(options.keywords["home"]), export_to, log_to, import_from), as_json=as_json)
         return
-    again = {name: options.keywords[name] for name in ("settings", "judge", "workloads", "llm", "budget_usd")}
-    arguments = [
-        part
-        for name, value in again.items()
-        if value is not None
-        for part in (f"--{name.replace('_', '-')}", str(value))
-    ]
+    again = [(name, options.keywords[name]) for name in ("settings", "judge", "workloads", "llm", "budget_usd")]
+    given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in again if value is not None]
     bind = Bind(host, port, tuple(reviewer or ()), tuple(allow_host or ()))
     chosen = options(repo="")
     home = chosen.place
@@ -71,7 +66,7 @@ def review(
         chosen.jobs,
         lambda repo: Run(chosen.model_copy(update={"repo": repo})),
         workloads,
-        arguments,
+        [part for pair in given for part in pair],
         dict(_pair(text) for text in source or []),
     )
     with bound(bind) as listener:

@@ -51,15 +51,19 @@ def screen(
 
 def _checks_of(tasks: Mapping[str, Task]) -> Stage:
     """The checks that run code, of those of the tasks without them; each is written when it is done."""
+    from perfquarry.curation.screening import stage as screening
     from perfquarry.curation.screening.subjects import screened_tasks
-    from perfquarry.flows import screening
     from perfquarry.flows.stages import Batch, Stage
 
     def todo(run: Run) -> list[Batch]:
         return [(name,) for name in tasks if name not in screened_tasks(run, "run")]
 
     def work(run: Run, batch: Batch) -> None:
-        screening.run_checks(run, [tasks[name] for name in batch])
+        for task in (tasks[name] for name in batch):
+            builds = run.builds_of(task)
+            base, _ = run.builder.reopen(builds)
+            tools, settings = run.tools(builds)["base"], run.options.settings.screen
+            screening.run_checks(run, task, base, tools, run.runtime.prober, settings)
 
     return Stage("screen-run", todo, work, alone=True, summary=screening.summary, keys="task")
 
@@ -113,8 +117,8 @@ def statistics(options: Asked, as_json: Json = False) -> Report:
 @with_options("repo", "source", "changes", "home", "settings", workloads=MadeWith)
 def count(options: Asked, as_json: Json = False) -> Report:
     """Count the instructions of the tasks' workloads at base and head: a second witness beside the clock."""
+    from perfquarry.curation.counting import uncounted
     from perfquarry.curation.screen_reports import instructions
-    from perfquarry.flows.count_runs import uncounted
     from perfquarry.flows.runner import run_alone
     from perfquarry.flows.stages import BY_NAME
     from perfquarry.harness.measuring.callgrind import REMEDY, Callgrind

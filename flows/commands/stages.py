@@ -120,7 +120,7 @@ def _tokens(options: Options) -> Report:
     Raises:
         InputError: nothing is mined, or no judge has that name.
     """
-    from perfquarry.curation.judge_reports import tokens
+    from perfquarry.curation.judge_reports import prices
     from perfquarry.flows.run import Run
     from perfquarry.miners.judge import Questions, spec_of
     from perfquarry.miners.judge.bills import token_count
@@ -134,7 +134,7 @@ def _tokens(options: Options) -> Report:
     count, sizes = token_count(run, questions, settings.judge, run.asked_for())
     if not count.changes:
         raise InputError(f"nothing of {run.name} in {run.home.tables}: run `perfquarry mine {options.repo}` first")
-    return tokens(count, sizes, spec, settings.llm)
+    return prices(count, sizes, spec, settings.llm)
 
 
 def _work(name: str, options: Options, stages: Sequence[str], *, with_server: bool, as_json: bool) -> Report:

@@ -46,12 +46,6 @@ class Crawled(Record):
 def crawl(rows: OwnRows, repository: Repository, source: str | None, settings: PullSettings) -> Crawled:
     """Reads what is new on GitHub: pull requests, then the issues they are linked with.
 
-    Args:
-        rows: the tables.
-        repository: whose.
-        source: where it is cloned from, if that was said.
-        settings: of the crawl.
-
     Raises:
         InputError: the repository is not on GitHub, there is no key, or every key is refused.
         GithubFailed: GitHub fails or refuses; what was read is kept.
