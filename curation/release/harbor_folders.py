@@ -24,6 +24,7 @@ from perfquarry.data.errors import InputError
 from perfquarry.data.figures import size
 from perfquarry.data.files import appearing
 from perfquarry.data.home import Home
+from perfquarry.data.output import Report
 from perfquarry.data.records import Problem, Revalidation, Setting, Task
 from perfquarry.data.store import TableStore
 from perfquarry.harness.contracts import BuiltSide
@@ -47,8 +48,8 @@ def export(
     network: Network,
     reviews: Mapping[str, bool],
     setting: Setting = "realistic",
-) -> tuple[list[Path], dict[str, str]]:
-    """Writes the folders of the tasks, for this machine's engine; returns those written and why others are not.
+) -> Report:
+    """Writes the folders of the tasks, for this machine's engine; the report says why others are not.
 
     Left out is what curators or screening keep from solvers (`kept_from_solvers`), what did not hold when measured
     again (`no_longer_held`), and what the grader cannot grade (`base_to_grade`).
@@ -62,7 +63,7 @@ def export(
         SandboxUnavailable: no engine or no base image.
         EnvironmentFailed: a base cannot be made again here.
     """
-    written, left_out = [], {}
+    written, left_out = list[str](), dict[str, str]()
     for task in tasks:
         problems = list(store.records(Problem, task.repo, where=pc.field("task_id") == task.task_id))
         findings = newest_findings_of(store, task.repo, [task])
@@ -82,8 +83,13 @@ def export(
             raise InputError(f"{folder} is in the way: it is no exported task")
         with appearing(folder, over=True) as partial:
             write_task(task, base, image, partial, network, problem, setting=setting)
-        written.append(folder)
-    return written, left_out
+        written.append(folder.name)
+    earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - set(written))
+    lines = [f"{len(written)} task(s) written to {to}"]
+    lines += [f"left out: {task_id}: {why}" for task_id, why in left_out.items()]
+    lines += [f"{to / one} is of an earlier export: remove it, or `harbor run` runs it, too" for one in earlier]
+    facts = {"folder": str(to), "format": "harbor", "tasks": written, "left_out": left_out, "earlier": earlier}
+    return Report(facts, lines)
 
 
 @dataclass(frozen=True)

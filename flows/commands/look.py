@@ -111,16 +111,7 @@ def export(
     decisions = read_reviews(reviews) if reviews else {}
     if written not in WRITTEN:
         raise InputError(f"unknown setting {written!r}: give one of {', '.join(WRITTEN)}, such as --setting realistic")
-    folders, left_out = harbor_folders.export(
-        place, store, accepted, to, base_image, network or "no-network", decisions, written
-    )
-    earlier = sorted({file.parent.name for file in to.glob("*/task.toml")} - {folder.name for folder in folders})
-    names = [folder.name for folder in folders]
-    lines = [f"{len(folders)} task(s) written to {to}"]
-    lines += [f"left out: {task_id}: {why}" for task_id, why in left_out.items()]
-    lines += [f"{to / one} is of an earlier export: remove it, or `harbor run` runs it, too" for one in earlier]
-    facts = {"folder": str(to), "format": form, "tasks": names, "left_out": left_out, "earlier": earlier}
-    return Report(facts, lines)
+    return harbor_folders.export(place, store, accepted, to, base_image, network or "no-network", decisions, written)
 
 
 @app.command(example="stability timings.json --mode sweperf")

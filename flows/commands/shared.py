@@ -101,13 +101,9 @@ OnlyTasks = Annotated[str, typer.Option("--tasks", help="Only these tasks: ID,ID
 MadeWith = Annotated[
     str | None, typer.Option("--workloads", help="The sources with which the tasks were made, as given to curate.")
 ]
-Budget = Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")]
 HomeFolder = Annotated[
     Path | None,
     typer.Option("--home", help="Folder with all state.", show_default="PERFQUARRY_HOME or ./var"),
-]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="TOML file with settings: \\[resources], one table per stage.")
 ]
 Server = Annotated[bool, typer.Option("--server/--no-server", help="Record the run on a Prefect server.")]
 Json = Annotated[bool, typer.Option("--json", help="Print facts as JSON, nothing else.")]
@@ -195,12 +191,14 @@ def options_of(
         str | None,
         typer.Option(help="Model for the judge cascade and for generated workloads: openai:MODEL, exchange:DIR, …"),
     ] = None,
-    budget_usd: Budget = None,
+    budget_usd: Annotated[float | None, typer.Option(min=0, help="Upper limit for model costs in USD.")] = None,
     home: HomeFolder = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Builds and selections at the same time.", show_default="cores")
     ] = None,
-    settings: SettingsFile = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="TOML file with settings: \\[resources], one table per stage.")
+    ] = None,
 ) -> Options:
     """The options of a command, resolved.
 
