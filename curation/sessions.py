@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -31,18 +32,19 @@ def measure(
     core: int | None,
     first_session: int = 1,
     so_far: Sequence[Timing] = (),
+    pair_seconds: float = math.inf,
     keep: Keep = lambda rows: None,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
     """Timings of the kept workloads of a change; the caller holds the core (`measurement_lock`).
 
-    The first session measures all, up to the limit (`in_turn`); the second those that pass the first by themselves, in
-    a new order and in fresh processes. Either ends for a workload when there is no gain worth a task or its interval is
-    as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than the ticket to the
-    second, whose figures are published and which never ends because it just became significant. `progress(done,
-    planned)` counts the pairs of one session and begins again with the next. Rounds after the first have a
-    `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes run
-    anywhere. What `keep` was given of a measurement that did not come to its end is `so_far` when it goes on.
+    The first session measures all, up to the limit (`in_turn`) and to `pair_seconds`; the second those that pass the
+    first by themselves, in a new order and in fresh processes. Either ends for a workload when there is no gain worth a
+    task or its interval is as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than
+    the ticket to the second, whose figures are published and which never ends because it just became significant.
+    `progress(done, planned)` counts the pairs of one session and begins again with the next. Rounds after the first
+    have a `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes
+    run anywhere. What `keep` was given of a measurement that did not come to its end is `so_far` when it goes on.
 
     Raises:
         SandboxUnavailable: a process could not be started.
@@ -66,7 +68,13 @@ def measure(
 
     selecting, confirming = (partial(settled, settings=select, selecting=one) for one in (True, False))
     measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
-    first = session(workloads=measured, session=first_session, stop=selecting, so_far=before(first_session))
+    first = session(
+        workloads=measured,
+        session=first_session,
+        stop=selecting,
+        so_far=before(first_session),
+        pair_seconds=pair_seconds,
+    )
     passed = {run.workload_id for run in runs_of(first) if passed_selection(run.sessions[0], select)}
     again = [workload for workload in measured if workload.workload_id in passed]
     if not again:

@@ -7,6 +7,7 @@ next table does not have yet. Nothing else marks progress.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -264,6 +265,7 @@ def _measure(run: Run, keys: Batch) -> None:
             core=core,
             first_session=first_session,
             so_far=unfinished.rows(),
+            pair_seconds=math.inf if left else settings.measure.pair_seconds,
             keep=keep,
             progress=advance,
         )

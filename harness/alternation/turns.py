@@ -21,6 +21,8 @@ Call = Tuple[float, float, float]
 
 SHORT = 0.001
 """Seconds: a shorter call is preceded by an untimed one."""
+SLOW = 0.05
+"""Seconds of a request, fixtures included, from which on nothing is gained by calls that are not timed."""
 TURN = 0.003
 """Seconds of the timed calls of a turn together, fixtures included: noise of a machine lasts longer."""
 MOST_OF_TURN = 8
@@ -29,9 +31,9 @@ FIRST_LOOK = 24
 """Timed calls of a side before it is first asked whether they are enough."""
 
 
-def untimed_calls(seconds: float) -> int:
-    """Calls of a turn before the timed one, of a workload whose call lasts so many seconds."""
-    return 1 if seconds < SHORT else 0
+def untimed_calls(request: float, call: float) -> int:
+    """Calls of a turn before the timed ones; arguments as in `calls_of_pair`."""
+    return 1 if call < SHORT and request < SLOW else 0
 
 
 def calls_of_turn(request: float, call: float) -> int:
@@ -55,14 +57,14 @@ def calls_of_pair(request: float, call: float, budget: float, fewest: int, most:
         most: calls at most.
         together: timed calls of a turn.
     """
-    each = max(request, 1e-6) * (1 + untimed_calls(call) / together)
+    each = max(request, 1e-6) * (1 + untimed_calls(request, call) / together)
     return int(max(fewest, min(most, budget / each)))
 
 
 def turns_of(request: float, call: float, budget: float, fewest: int, most: int) -> Tuple[int, int, int]:
     """Timed calls of a workload in one process, and untimed and timed calls of a turn; arguments as `calls_of_pair`."""
     together = calls_of_turn(request, call)
-    return calls_of_pair(request, call, budget, fewest, most, together), untimed_calls(call), together
+    return calls_of_pair(request, call, budget, fewest, most, together), untimed_calls(request, call), together
 
 
 def phases(generator: random.Random, calls: int) -> List[float]:

@@ -16,7 +16,7 @@ import time
 from figures import agree, hodges_lehmann, log_harmonic, median, paired
 from partner import Draw, Stumbled
 from results import Results
-from turns import FIRST_LOOK, alternate, calls_of_pair, phases, untimed_calls
+from turns import FIRST_LOOK, SLOW, alternate, calls_of_pair, phases, untimed_calls
 from users import Trouble
 
 SIDES = ("base", "gold", "cand")
@@ -29,8 +29,6 @@ SLOPE_CALLS, SLOPES = 3, 8
 """Calls of a longer turn of a test; rounds of these in a pair."""
 SEEDS = 3
 """Calls of the base and of the expert's side by which a script's data are tried before they are drawn."""
-SLOW = 0.05
-"""Seconds of a call after which it is warmed up no further."""
 TRIES = 3
 """Times that a pair is begun in which a side fails."""
 _random = random.SystemRandom()
@@ -276,7 +274,7 @@ class GradingSession(object):
             shortest, slowest = min(one[2] for one in ours), max(one[3] for one in ours)
             schedule = self._schedule
             limits = schedule["turn_seconds"], schedule["fewest_turns"], schedule["most_turns"]
-            self._rounds[node] = calls_of_pair(slowest, shortest, *limits), untimed_calls(shortest)
+            self._rounds[node] = calls_of_pair(slowest, shortest, *limits), untimed_calls(slowest, shortest)
         rounds, untimed = self._rounds[node]
         for partner in partners:
             partner.cool()

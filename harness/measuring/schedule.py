@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from perfquarry.data.records import Machine, Reason, Side, Stamp, Timing, Workload
 from perfquarry.harness.alternation.figures import agree
-from perfquarry.harness.alternation.turns import Call, alternate, phases, turns_of
+from perfquarry.harness.alternation.turns import SLOW, Call, alternate, phases, turns_of
 from perfquarry.harness.contracts import BuiltSide, Limits, PartnerFailed, ProbeItem, ProbeReport, ProbeRequest
 from perfquarry.harness.measuring.machine import LoadMeter
 from perfquarry.harness.probing.live import LiveProcess
@@ -35,8 +37,8 @@ Progress = Callable[[int, int], None]
 Keep = Callable[[Sequence[Timing]], None]
 """Called with the rows of each pair; what it raises ends the session, which can go on from what was kept."""
 
-SLOW = 0.05
-"""Seconds of a call after which it is warmed up no further."""
+FEWEST_WORKLOADS = 3
+"""So many, the first of a change, are timed, however slow they are."""
 ORDERS = 4
 """Within so many pairs in a row, half begin with the base."""
 FRESH_CALLS = 40
@@ -92,6 +94,7 @@ def run_session(
     stop: Stop,
     alone: Collection[str] = (),
     so_far: Sequence[Timing] = (),
+    pair_seconds: float = math.inf,
     keep: Keep = lambda rows: None,
     progress: Progress = lambda done, planned: None,
 ) -> list[Timing]:
@@ -105,6 +108,7 @@ def run_session(
         stop: for futility and for precision only, never for success; asked after each pair from the sixth on.
         alone: ids of workloads known not to live beside others.
         so_far: rows of this session's first pairs, measured before: it goes on with the next pair.
+        pair_seconds: slow workloads that would make a pair last longer are left out, but for the first few.
         keep: called after every pair.
         progress: called before the first and after every pair.
 
@@ -120,6 +124,8 @@ def run_session(
     ended = {row.workload_id for row in so_far if row.outcome != "passed"}
     if done >= settings.pairs:
         ended.update(stop(tuple(so_far)))
+    if so_far:  # what was too slow for its first pair has no row
+        ended.update({one.workload_id for one in workloads}.difference(row.workload_id for row in so_far))
     active = [workload for workload in workloads if workload.workload_id not in ended]
     apart = {*alone, *(row.workload_id for row in so_far if row.schedule == "fresh")}
     progress(done, len(pairs))
@@ -127,7 +133,7 @@ def run_session(
         again = stack.enter_context(second_copy(base, prober.scratch, settings.copy_bytes)) if active else base
         stack.enter_context(preferred())
         sides: dict[Role, BuiltSide] = {"base": base, "head": head, "again": again}
-        run = _Session(change_id, sides, prober, settings, stamp, machine, session, core)
+        run = _Session(change_id, sides, prober, settings, stamp, machine, session, core, pair_seconds)
         run.active = {workload.node: workload for workload in active}
         run.alone = {workload.node for workload in active if workload.workload_id in apart}
         run.timings += so_far
@@ -154,6 +160,7 @@ class _Session:
     machine: Machine
     session: int
     core: int | None
+    pair_seconds: float
     active: dict[str, Workload] = field(default_factory=dict)
     """Those still measured, by node."""
     alone: set[str] = field(default_factory=set)
@@ -164,6 +171,12 @@ class _Session:
     _turns: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By node, timed calls in a pair, and untimed and timed ones of a turn: the same in all pairs of the session."""
     _calls: dict[str, int] = field(default_factory=dict)
+    _seconds: float = 0.0
+    """Of the turns of all workloads in one pair."""
+
+    @cached_property
+    def _first(self) -> list[str]:
+        return [*self.active][:FEWEST_WORKLOADS]
 
     def drop(self, workload_ids: Iterable[str]) -> None:
         """Ends the measurement of workloads."""
@@ -179,6 +192,8 @@ class _Session:
         rng = random.Random(pair.order_seed)  # noqa: S311  # an order, not a secret
         together = [node for node in self.active if node not in self.alone]
         rng.shuffle(together)
+        if not pair.number:
+            together.sort(key=lambda node: node not in self._first)
         while together:
             together = self._together(pair, together, rng)
         for node in [node for node in self.active if node in self.alone]:
@@ -236,8 +251,12 @@ class _Session:
             PartnerFailed: a process is lost with it.
         """
         try:
-            first = self._warm(node, partners)
+            first, request = self._warm(node, partners)
             wanted, untimed, together = self._turns[node]
+            seconds = len(partners) * request * wanted * (1 + untimed / together)
+            if not pair.number and not self._has_time(node, seconds):
+                self.drop([self.active[node].workload_id])
+                return []
             drawn = phases(rng, wanted)
             calls = alternate(list(partners.values()), node, untimed, drawn, together, self._enough)
         except PartnerFailed as failure:
@@ -264,8 +283,21 @@ class _Session:
     def _enough(self, found: Sequence[Sequence[Call]]) -> bool:
         return agree([[inside for inside, _, _ in calls] for calls in found], self.settings.turn_error)
 
-    def _warm(self, node: str, partners: Mapping[Role, LiveProcess]) -> dict[Role, float]:
-        """Warms it up in each process; seconds of the first call by role. The first pair fixes the turns."""
+    def _has_time(self, node: str, seconds: float) -> bool:
+        """Whether a workload is timed at all: its first pair tells what it costs."""
+        self._seconds += seconds
+        share = self.pair_seconds / self.settings.max_workloads
+        if node in self._first or seconds <= share or self._seconds <= self.pair_seconds:
+            return True
+        self._seconds -= seconds
+        _log.info("%s of %s is not timed: a pair would take %.1f s more", node, self.change_id, seconds)
+        return False
+
+    def _warm(self, node: str, partners: Mapping[Role, LiveProcess]) -> tuple[dict[Role, float], float]:
+        """Warms it up in each process; seconds of the first call by role, and of the slowest with its fixtures.
+
+        The first pair fixes the turns.
+        """
         first, slowest, shortest = {}, 0.0, float("inf")
         for role, partner in partners.items():
             partner.go()
@@ -280,7 +312,7 @@ class _Session:
             settings = self.settings
             limits = settings.turn_seconds, settings.fewest_turns, settings.most_turns
             self._turns[node] = turns_of(slowest, shortest, *limits)
-        return first
+        return first, slowest
 
     def _by_itself(self, pair: LivePair, node: str) -> None:
         """A pair of processes one after the other, each with this workload alone."""

@@ -100,7 +100,7 @@ def test_all_are_stopped_after_a_failure(at: int) -> None:
 
 
 def test_short_calls_have_an_untimed_one_and_many_rounds() -> None:
-    assert (untimed_calls(0.0009), untimed_calls(0.0011)) == (1, 0)
+    assert (untimed_calls(0.01, 0.0009), untimed_calls(0.01, 0.0011)) == (1, 0)
     assert calls_of_pair(0.001, 0.0001, 0.25, 5, 96) == 96
     assert calls_of_pair(0.005, 0.004, 0.25, 5, 96) == 50
     assert calls_of_pair(0.005, 0.0005, 0.25, 5, 96) == 25, "each turn has two calls"
@@ -108,6 +108,7 @@ def test_short_calls_have_an_untimed_one_and_many_rounds() -> None:
     assert calls_of_turn(0.005, 0.0005) == 1 and calls_of_turn(0.0005, 0.0005) == 6
     assert calls_of_turn(0.0, 0.0) == 8 and calls_of_turn(0.002, 0.0015) == 1
     assert calls_of_pair(10.0, 10.0, 0.25, 5, 96) == 5
+    assert untimed_calls(1.0, 0.0001) == 0 and calls_of_pair(0.05, 0.0001, 0.5, 5, 96) == 10, "fixtures come between"
     assert calls_of_pair(0.0, 0.0, 0.25, 5, 96) == 96
 
 

@@ -61,6 +61,13 @@ TESTS = """
         calls.append("something")
     def test_ends_where_others_ran():
         if "something" in calls: os._exit(0)
+    @pytest.fixture
+    def prepared():
+        until = time.process_time() + 0.06
+        while time.process_time() < until: pass
+    @pytest.mark.parametrize("number", range(5))
+    def test_is_long_prepared(prepared, number):
+        work(10)
 """
 
 
@@ -254,6 +261,24 @@ def test_a_session_ends_when_nothing_is_left(session: Sessions) -> None:
         FAST, stop=lambda timings: {one.workload_id for one in timings}, settings={"max_pairs": 9, "aa_every": 9}
     )
     assert {one.block for one in rows[FAST]} == set(range(6))
+
+
+PREPARED = [f"test_tiny.py::test_is_long_prepared[{number}]" for number in range(5)]
+
+
+@pytest.mark.parametrize(("seconds", "left_out"), [(0.7, PREPARED[3:]), (60.0, [])])
+def test_slow_workloads_of_many_are_left_out(session: Sessions, seconds: float, left_out: list[str]) -> None:
+    """With them, each pair would take 0.06 s x 3 calls x 2 sides more. No call of theirs is untimed."""
+    kept: list[Sequence[Timing]] = []
+    rows = session(*PREPARED[:3], FAST, *PREPARED[3:], pair_seconds=seconds, settings={"aa_every": 9}, keep=kept.append)
+    assert [node for node in PREPARED if not rows[node]] == left_out
+    timed = [node for node, mine in rows.items() if mine]
+    assert {len({row.block for row in rows[node]}) for node in timed} == {6} and FAST in timed
+    assert all(row.untimed == 0 for node in timed if node != FAST for row in rows[node])
+    session.prober.opened.clear()
+    again = session(*PREPARED[:3], FAST, *PREPARED[3:], so_far=kept[0], pair_seconds=seconds, settings={"aa_every": 9})
+    assert [node for node, mine in again.items() if mine] == timed, "who goes on leaves out the same"
+    assert {tuple(sorted(nodes)) for _, nodes, _, _ in session.prober.opened} == {tuple(sorted(timed))}
 
 
 SIDES, GONE, DIES = (f"test_tiny.py::test_{name}" for name in ("sides", "gone", "dies"))
