@@ -54,11 +54,14 @@ def environment(*needs: Need, **more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if _passes(name, needs)} | more
 
 
-def answer_of(argv: Sequence[str], *needs: Need, seconds: float = 20.0) -> str:
-    """What a program prints that is asked something; nothing where it cannot be asked, fails or takes too long."""
+def answer_of(argv: Sequence[str], *needs: Need, seconds: float = 20.0, **more: str) -> str:
+    """What a program prints that is asked something; nothing where it cannot be asked, fails or takes too long.
+
+    `needs` and `more` are those of `environment`.
+    """
     try:
         done = subprocess.run(
-            argv, env=environment(*needs), capture_output=True, text=True, timeout=seconds, cwd="/", check=False
+            argv, env=environment(*needs, **more), capture_output=True, text=True, timeout=seconds, cwd="/", check=False
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return ""

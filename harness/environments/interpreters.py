@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -97,7 +98,8 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     a virtual environment or a free-threaded build, is left out. Cached per process.
     """
     newest: dict[tuple[int, int], Interpreter] = {}
-    for path in dict.fromkeys([*_from_pyenv(), *_from_uv()]):
+    root = _pyenv_root()
+    for path in dict.fromkeys([*sorted(root.glob("versions/*/bin/python")), *_from_uv(root / "shims")]):
         found = _ask(path)
         if found and found.minor >= _OLDEST:
             known = newest.get(found.minor)
@@ -106,9 +108,11 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     return tuple(sorted(newest.values(), key=lambda i: i.version))
 
 
-def _from_uv() -> Iterable[Path]:
+def _from_uv(shims: Path) -> Iterable[Path]:
+    """What uv finds without pyenv's shims: each of them starts dozens of processes, and leads to a known version."""
     argv = [find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"]
-    listing = answer_of(argv, Need.TOOLCHAINS, seconds=60.0)
+    folders = [one for one in os.get_exec_path() if Path(one) != shims]
+    listing = answer_of(argv, Need.TOOLCHAINS, seconds=60.0, PATH=os.pathsep.join(folders))
     try:
         entries = json.loads(listing or "[]")
     except ValueError:
@@ -116,10 +120,10 @@ def _from_uv() -> Iterable[Path]:
     return [Path(e["path"]) for e in entries if e.get("implementation") == "cpython" and e.get("path")]
 
 
-def _from_pyenv() -> Iterable[Path]:
+def _pyenv_root() -> Path:
+    """A folder that is not there, where there is no pyenv."""
     pyenv = shutil.which("pyenv")
-    root = answer_of([pyenv, "root"], Need.TOOLCHAINS).strip() if pyenv else ""
-    return sorted(Path(root).glob("versions/*/bin/python")) if root else []
+    return Path(answer_of([pyenv, "root"], Need.TOOLCHAINS).strip() or os.devnull) if pyenv else Path(os.devnull)
 
 
 def _ask(path: Path) -> Interpreter | None:

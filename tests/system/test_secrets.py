@@ -38,8 +38,9 @@ PKG_INFO = "Metadata-Version: 2.1\nName: pq-spy\nVersion: 1.0\n"
 TITLE = "Make smallest() faster: no sorting"
 # What a program of a hostile repository can see, in its own words; it reports by failing.
 SPY = f"""
-import glob, os
+import functools, glob, os
 
+@functools.lru_cache()  # once a process: its turns are many
 def seen():
     top = os.getcwd()
     while top != "/" and not os.path.exists(os.path.join(top, "user")):
