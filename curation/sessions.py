@@ -17,6 +17,9 @@ from perfquarry.harness.measuring.schedule import Keep, Progress, run_session
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.settings import MeasureSettings
 
+BESIDE = 12
+"""Pairs of a first session, at most, of a workload beside one that gains."""
+
 
 def measure(
     change_id: str,
@@ -95,16 +98,15 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
 def settled(timings: Sequence[Timing], settings: SelectSettings, *, selecting: bool = False) -> set[str]:
     """Ids of workloads that need no more pairs of the same session.
 
-    A `selecting` session only chooses what is confirmed: there a gain is enough.
+    A `selecting` session only chooses what is confirmed: there a gain is enough, and beside a workload that has one the
+    others are not waited for: what they show after `BESIDE` pairs decides whether they are confirmed, too.
     """
-    found = set()
-    for run in runs_of(timings):
-        statistics = summarise(run.sessions[0], settings)
-        if statistics is None:
-            continue
-        enough = excluded(statistics, settings) or precise(statistics, settings)
-        if enough or (selecting and chosen(statistics, settings)):
-            found.add(run.workload_id)
+    seen = {run.workload_id: summarise(run.sessions[0], settings) for run in runs_of(timings)}
+    known = {workload: statistics for workload, statistics in seen.items() if statistics is not None}
+    found = {one for one, shown in known.items() if excluded(shown, settings) or precise(shown, settings)}
+    gaining = {one for one, shown in known.items() if chosen(shown, settings)} if selecting else set()
+    if gaining:
+        found |= gaining | {one for one, shown in known.items() if shown.n_base >= BESIDE}
     return found
 
 

@@ -209,6 +209,15 @@ def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
     assert settled(rows, SELECTION, selecting=True) == {"hopeless", "slower", "precise", "clear"}
 
 
+def test_beside_a_gain_that_is_clear_others_are_not_waited_for():
+    clear = session_rows("clear", 1, blocks=6, speedup=1.4, noise=0.04)
+    unclear = session_rows("unclear", 1, blocks=12, noise=0.3), session_rows("new", 1, blocks=11, noise=0.3)
+    rows = [row for mine in unclear for row in mine]
+    assert settled(rows, SELECTION, selecting=True) == set()
+    assert settled([*rows, *clear], SELECTION, selecting=True) == {"clear", "unclear"}
+    assert settled([*rows, *clear], SELECTION) == set(), "the second session publishes what it shows of each"
+
+
 @pytest.mark.parametrize(
     ("logs", "seen"),
     [
