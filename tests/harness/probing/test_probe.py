@@ -332,7 +332,7 @@ PROPERTIES = """
     def test_slow(number): time.sleep(0.3)
     @given(strategies.integers())
     @settings(max_examples=2, deadline=10)
-    def test_own_limit(number): time.sleep(0.1)
+    def test_own_limit(number): time.sleep(0.02)
     @given(strategies.integers())
     def test_wrong(number): assert number != 0
     @given(strategies.lists(strategies.integers()))
