@@ -45,7 +45,19 @@ class Case:
     @property
     def changes_code(self) -> bool:
         """Whether anything changed that a workload could execute: statements of functions, or native code."""
-        return bool(self.trace) or has_native_source(self.change)
+        return bool(self.trace) or self.changes_native
+
+    @cached_property
+    def changes_native(self) -> bool:
+        """Whether source changed that the build compiles: where it compiles nothing, no workload executes any of it."""
+        built = (side.tree.rglob("*.so") for side in (self.base, self.head))
+        return has_native_source(self.change) and any(next(found, None) for found in built)
+
+    @property
+    def why_unchanged(self) -> str:
+        """Where nothing changed that a workload could execute: why."""
+        uncompiled = has_native_source(self.change)
+        return "the build compiles nothing of this tree" if uncompiled else "no statement of a function changed"
 
     def row(self, source: Source, code: str = "", **columns: Any) -> Workload:
         """A workload of the change; without code, what a source says of the change as a whole."""

@@ -20,7 +20,7 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
 from perfquarry.testgen.targets import targets_of
-from perfquarry.testgen.traced import SIDES, has_native_source, lines_of
+from perfquarry.testgen.traced import SIDES, lines_of
 
 LATER_CALLS = 2
 """Timed calls of a process after the first and one that warms up."""
@@ -69,7 +69,7 @@ def try_scripts(case: Case, scripts: Sequence[Script]) -> list[Trial]:
         SandboxUnavailable: the sandbox itself could not start.
     """
     if not case.changes_code:
-        return [Trial(script, Reason.MISSES_CHANGE, "no statement of a function changed") for script in scripts]
+        return [Trial(script, Reason.MISSES_CHANGE, case.why_unchanged) for script in scripts]
     packages = package_names(case.base.source_roots)
     with ThreadPoolExecutor(max_workers=case.jobs) as pool:
         return list(pool.map(lambda script: _Attempt(case, script).trial(packages), scripts))
@@ -188,7 +188,7 @@ class _Attempt:
             self._again += again if item.outcome == "passed" else first
         if self._trace and not self._hits and not late and self._script.source == "generated":
             self._hits = self._again = self._hits_of_setup()
-        if self._trace and not self._hits and (late or not has_native_source(self._case.change)):
+        if self._trace and not self._hits and (late or not self._case.changes_native):
             if late:
                 raise _Rejected(*late)
             files = sorted({target.path for side in SIDES for target in self._trace.of(side)})

@@ -34,7 +34,7 @@ from perfquarry.testgen.reach import TestFile, unparsable_tests
 from perfquarry.testgen.runs import Results, Runner
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.targets import targets_of
-from perfquarry.testgen.traced import candidate_files, content_of, has_native_source
+from perfquarry.testgen.traced import candidate_files, content_of
 
 SOURCE: Final = "unit-test"
 FIRST_FILES = 3
@@ -77,13 +77,13 @@ class UnitTests:
         """
         settings, rows = case.settings, _Rows(case)
         if not case.changes_code:
-            return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, "no statement of a function changed")]
+            return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, case.why_unchanged)]
         files = candidate_files(case.change, case.sides, settings.max_test_files)
         if not files:
             return [rows.none(Reason.NO_TESTS, _why_no_tests(case.sides["base"]))]
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:
             runner = Runner(case.prober, case.sides, case.tools, settings, pool)
-            executing = Executing(runner, case.trace, native=has_native_source(case.change))
+            executing = Executing(runner, case.trace, native=case.changes_native)
             candidates = _search(executing, files, settings)
             if not candidates:
                 return [rows.none(*executing.nothing())]

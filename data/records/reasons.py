@@ -167,7 +167,8 @@ HELP: dict[Reason, str] = {
     Reason.SYSTEM_PACKAGE_MISSING: "apt-get install what the log names, or [build] system_packages in --settings",
     Reason.EXPECTATIONS_CHANGED: "nothing: the change alters behaviour",
     Reason.NO_TESTS: "`test_paths` in a recipe, or a model that writes scripts: --llm",
-    Reason.NO_TEST_EXECUTES_CHANGE: "a larger [generate] max_test_files, or a model that writes scripts: --llm",
+    Reason.NO_TEST_EXECUTES_CHANGE: "a larger [generate] max_test_files, a model that writes scripts (--llm), or "
+    "`build` in a recipe where native source is not compiled",
     Reason.TEST_CHANGED: "a model that writes scripts: --llm",
     Reason.FAILS_ON_BASE: "`requirements`, `test_requirements` and `python` in a recipe, if the tests pass elsewhere",
     Reason.FAILS_ON_HEAD: "nothing: the change alters behaviour",

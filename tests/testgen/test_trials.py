@@ -221,14 +221,14 @@ def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path
 
 
 def test_native_changes_are_tried_without_lines(tmp_path: Path, prober: Prober) -> None:
-    case = case_of(tmp_path, prober, {"pairs.py": BASE, "fast.c": "int x;"}, {"fast.c": "int y;"})
+    case = case_of(tmp_path, prober, {"pairs.py": BASE, "fast.c": "int x;", "fast.abi3.so": ""}, {"fast.c": "int y;"})
     trial = tried(case, "")
     assert (trial.reason, trial.hits) == (None, []), trial
 
 
 def test_where_native_code_changed_too_a_script_need_not_reach_the_python_lines(tmp_path: Path, prober: Prober) -> None:
     """The Python part of the change is the twin of what is compiled, and is not executed."""
-    before = {"pairs.py": BASE, "twin.py": BASE, "fast.c": "int x;"}
+    before = {"pairs.py": BASE, "twin.py": BASE, "fast.c": "int x;", "fast.abi3.so": ""}
     case = case_of(tmp_path / "both", prober, before, {"twin.py": HEAD, "fast.c": "int y;"})
     trial = tried(case, "")
     assert (trial.reason, trial.hits) == (None, []), trial

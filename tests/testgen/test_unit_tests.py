@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -306,7 +307,11 @@ def test_native_changes_are_reached_by_imports_alone(tmp_path: Path, prober: Pro
         "pkg/src/impl.c": "int a;\n",
         "tests/test_heap.py": "from pkg.heap import smallest\ndef test_it():\n    assert smallest([1]) == 1\n",
     }
-    rows = Trial(tmp_path, base, {"pkg/src/impl.c": "int b;\n"}, prober).select()
+    (row,) = Trial(tmp_path / "pure", base, {"pkg/src/impl.c": "int b;\n"}, prober).select()
+    assert row.reason == Reason.NO_TEST_EXECUTES_CHANGE and "compiles nothing" in row.detail
+    base["pkg/impl.abi3.so"] = ""
+    base["pkg/heap.py"] = f"try:\n    from pkg import impl\nexcept ImportError:\n    pass\n{textwrap.dedent(HEAP)}"
+    rows = Trial(tmp_path / "native", base, {"pkg/src/impl.c": "int b;\n"}, prober).select()
     assert kept(rows) == ["tests/test_heap.py::test_it"]
     assert rows[0].hits == []
     assert "without coverage" in rows[0].detail
@@ -321,6 +326,7 @@ def test_tests_that_execute_the_python_twin_come_before_those_that_may_execute_n
         "pkg/heap.py": HEAP,
         "pkg/twin.py": HEAP,
         "pkg/impl.c": "int a;\n",
+        "pkg/impl.abi3.so": "",
         "tests/test_heap.py": f"import pkg.twin\n{test}",
     }
     change = {"pkg/impl.c": "int b;\n", "pkg/twin.py": HEAP.replace(*SORTED)}
