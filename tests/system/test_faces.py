@@ -168,12 +168,13 @@ def test_what_fails_after_ctrl_c_was_interrupted(monkeypatch: pytest.MonkeyPatch
     assert cli._done() == cli.INTERRUPTED
 
 
-@pytest.mark.parametrize("seen", ["logs", "tables/builds"])
-def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str) -> None:
-    arguments = command(tmp_path, "curate", "demo", "--no-server")
+@pytest.mark.parametrize(("seen", "server"), [("logs", "--no-server"), ("cache/timings", "--server")])
+def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str, server: str) -> None:
+    """Prefect speaks of what was ended in its own way, after the last word."""
+    arguments = command(tmp_path, "curate", "demo", server)
     code, said = interrupted(arguments, lambda: (tmp_path / seen).exists())
-    assert code == 130 and "Traceback" not in said
-    assert "perfquarry curate demo --no-server --home" in said
+    assert code == 130 and "Traceback" not in said, said
+    assert f"perfquarry curate demo {server} --home" in said.splitlines()[-1]
 
 
 def test_ctrl_c_in_revalidate_says_how_to_go_on(curated: Curated) -> None:
