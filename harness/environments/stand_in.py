@@ -69,7 +69,7 @@ class StandIn:
     place: Path
     cache: Path
     left: Callable[[], float]
-    fault: SandboxUnavailable | None = None
+    fault: SandboxUnavailable | KeyboardInterrupt | None = None
     """Why a call could not be run: then what uv says is not the requirements' fault."""
     _ending: threading.Event = field(default_factory=threading.Event)
 
@@ -100,9 +100,9 @@ class StandIn:
             results = step.prepare(argv)
             done = self.sandbox.run(self._command(step, results, argv))
             step.take(results, argv)
-        except SandboxUnavailable as error:
+        except (SandboxUnavailable, KeyboardInterrupt) as error:
             self.fault = error
-            return 1, "", str(error)
+            return 1, "", str(error) or "interrupted"
         except (OSError, RecursionError) as error:
             return 1, "", f"what the build left cannot be taken over: {error}"
         return _result(done)
@@ -208,6 +208,7 @@ def stand_in(sandbox: Sandbox, real: Path, place: Path, cache: Path, left: Calla
 
     Raises:
         SandboxUnavailable: a call could not be run.
+        KeyboardInterrupt: the command was to end while one ran.
     """
     with tempfile.TemporaryDirectory(prefix="pq-") as folder:
         taken = StandIn(sandbox, real, place.resolve(), cache.resolve(), left)
@@ -253,8 +254,7 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        # uv was killed meanwhile; after a Ctrl-C, the main thread reports it
-        with contextlib.suppress(OSError, ValueError, KeyboardInterrupt):
+        with contextlib.suppress(OSError, ValueError):  # uv was killed meanwhile
             argv, cwd = json.loads(self.rfile.readline())
             answer = self.server.taken.answer(argv, Path(cwd))
             self.wfile.write(json.dumps(answer).encode() + b"\n")

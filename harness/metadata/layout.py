@@ -59,7 +59,7 @@ def layout_of(
     """
     shelf = _Shelf(paths)
     known = [root for root in roots if shelf.has_folder(root)]
-    folders = list(dict.fromkeys(map(_clean, known or [*metadata.package_folders, *_ROOTS])))
+    folders = list(dict.fromkeys(map(_clean, known or [*_above(shelf, metadata), *_ROOTS])))
     if packages:
         found = _by_names(shelf, folders, packages)
     else:
@@ -69,6 +69,13 @@ def layout_of(
     names = tuple(dict.fromkeys([*packages, *(name for _, name in found)]))
     above = [root for root, _ in found] or known[:1] or ["."]
     return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), tuple(shelf.places(found)))
+
+
+def _above(shelf: _Shelf, metadata: Metadata) -> Iterator[str]:
+    """The folders of packages that are declared; `find_packages('name')` may look for packages of the package."""
+    for folder in map(_clean, metadata.package_folders):
+        if not (shelf.is_package(folder) and _is_own(PurePosixPath(folder).name, metadata.name)):
+            yield folder
 
 
 class _Shelf:

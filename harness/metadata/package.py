@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -159,14 +159,15 @@ def _read_poetry(poetry: Tables, found: Metadata) -> None:
         return
     found.name = found.name or _text(poetry.get("name"))
     dependencies = dict(table_of(poetry, "dependencies"))
-    python = _constraint(dependencies.pop("python", None))
+    python = _specifier(_alternatives(_text(dependencies.pop("python", None)) or "", of_python=True)[-1])
     found.requires_python = found.requires_python or python or None
-    found.runtime += [f"{name}{_constraint(value)}" for name, value in dependencies.items() if not _optional(value)]
+    needed = {name: value for name, value in dependencies.items() if not _optional(value)}
+    found.runtime += [line for name, value in needed.items() for line in _lines_of(name, value)]
     groups = {"dev": table_of(poetry, "dev-dependencies")}
     groups |= {name: table_of(group, "dependencies") for name, group in table_of(poetry, "group").items()}
     for name, group in groups.items():
         if group:
-            found.extras.setdefault(name, [f"{n}{_constraint(value)}" for n, value in group.items()])
+            found.extras.setdefault(name, [line for n, value in group.items() for line in _lines_of(n, value)])
     _add_entry_points(_entry_points(table_of(poetry, "plugins")), found)
     if poetry.get("build"):
         found.native = True
@@ -176,14 +177,47 @@ def _optional(value: object) -> bool:
     return isinstance(value, dict) and bool(value.get("optional"))
 
 
+def _lines_of(name: str, value: object) -> list[str]:
+    """One of poetry's dependencies as PEP 508's lines: for each version that it asks for, where that is asked for."""
+    if isinstance(value, list):
+        return [line for one in value for line in _lines_of(name, one)]
+    where = [f"({one})" for one in _markers(value) if one] if isinstance(value, dict) else []
+    return [f"{name}{_constraint(value)}" + (f" ; {' and '.join(where)}" if where else "")]
+
+
+def _markers(value: Tables) -> Iterator[str]:
+    ranges = (_specifier(one) for one in _alternatives(_text(value.get("python")) or ""))
+    yield " or ".join(" and ".join(map(_of_python, one.split(","))) for one in ranges if one)
+    yield _text(value.get("markers")) or ""
+    if platform := _text(value.get("platform")):
+        yield f'sys_platform == "{platform}"'
+
+
+def _of_python(bound: str) -> str:
+    """The marker of one bound on the interpreter's version: '<3.9' is 'python_version < "3.9"'."""
+    sign, version = re.fullmatch(r"([<>=!~]+)\s*(.*)", bound.strip()).groups()  # type: ignore[union-attr]
+    name = "python_full_version" if re.fullmatch(r"\d+\.\d+\.\d+.*", version) else "python_version"
+    return f'{name} {sign} "{version}"'
+
+
 def _constraint(value: object) -> str:
-    """A poetry constraint as a PEP 440 specifier; '' for any."""
+    """A poetry constraint as a PEP 440 specifier; '' for any. Of alternatives, which it cannot say, the last."""
     if isinstance(value, dict):
         value = value.get("version", "")
-    if not isinstance(value, str) or value.strip() in ("", "*"):
+    return _specifier(_alternatives(value)[-1]) if isinstance(value, str) else ""
+
+
+def _alternatives(text: str, *, of_python: bool = False) -> list[str]:
+    """Those of poetry's '^1.2 || ^2'; of versions of Python, those that are not of Python 2 alone come last."""
+    found = [one.strip() for one in re.split(r"\|\|?", text)]
+    return sorted(found, key=lambda one: of_python and re.match(r"[~^=\s]*2\b", one) is None)
+
+
+def _specifier(text: str) -> str:
+    if text in ("", "*"):
         return ""
     parts = []
-    for part in value.split("||")[0].split(","):
+    for part in text.split(","):
         part = part.strip()
         numbers = re.match(r"[\^~]\s*(\d+(?:\.\d+)*)", part)
         if numbers:

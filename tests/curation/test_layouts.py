@@ -127,6 +127,9 @@ LAYOUTS = {
     "find_packages('source')": Layout(
         "source/lib/core.py", ["lib"], "source", _setup("name='x', packages=find_packages('source')")
     ),
+    "find_packages of the package": Layout(
+        "lib/lib.py", ["lib"], ".", _setup("name='lib', packages=['lib'] + find_packages('lib')")
+    ),
     "py_modules": Layout(
         "alone.py", ["alone"], ".", {"setup.cfg": "[metadata]\nname = x\n[options]\npy_modules = alone\n"}
     ),

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -241,6 +242,19 @@ def test_a_sandbox_that_fails_is_no_rejection(victim: Victim, tmp_path: Path) ->
     victim.add("outer", outer=False)
     with pytest.raises(SandboxUnavailable, match="no namespaces"):
         victim.ensure(oldest_and_newest()[-1], BubblewrapSandbox(_bwrap=str(broken)), "outer")
+
+
+def test_what_an_interruption_ends_is_no_rejection(victim: Victim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: a run that was ended left a row which said that dependencies could not be resolved."""
+
+    def ends(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    sandbox = sandbox_of("bubblewrap")
+    monkeypatch.setattr(type(sandbox), "run", ends)
+    victim.add("outer", outer=False)
+    with pytest.raises(KeyboardInterrupt):
+        victim.ensure(oldest_and_newest()[-1], sandbox, "outer")
 
 
 def test_without_a_sandbox_builds_run_beside_us(victim: Victim) -> None:

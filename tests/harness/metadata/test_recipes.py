@@ -61,6 +61,48 @@ def test_poetry(recipe: Any) -> None:
     assert made.test_requirements == ["pytest-mock>=3"]
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("~2.7 || ^3.5", "<4,>=3.5"),
+        ("^3.5 || ~2.7", "<4,>=3.5"),
+        ("~2.7|^3.4", "<4,>=3.4"),
+        ("2.7.*", "==2.7.*"),
+        (">=2.7,<4", "<4,>=2.7"),
+    ],
+)
+def test_poetry_knows_alternatives(recipe: Any, said: str, meant: str) -> None:
+    text = f"[tool.poetry]\nname = 'lib'\n[tool.poetry.dependencies]\npython = '{said}'\none = '^1.2 || ^2.1'\n"
+    made = recipe({"pyproject.toml": text, "lib/__init__.py": ""})
+    assert made.requires_python == meant
+    assert "one<3,>=2.1" in made.requirements, "the last; it is no version of Python"
+
+
+def test_poetry_asks_for_what_some_interpreters_need(recipe: Any) -> None:
+    text = """
+        [tool.poetry]
+        name = "lib"
+        [tool.poetry.dependencies]
+        python = "^3.7"
+        old = {version = ">=0.2.1", python = ">=3.7,<3.9"}
+        patch = {version = "*", python = "~3.7.2 || ^3.9"}
+        windows = {version = "^1", platform = "win32"}
+        marked = {version = "^1", markers = "python_version < '3.8'"}
+        two = [{version = "<1", python = "<3.8"}, {version = ">=1", python = "^3.8"}]
+    """
+    made = recipe({"pyproject.toml": text, "lib/__init__.py": ""})
+    assert made.requirements == [
+        'marked<2,>=1; python_version < "3.8"',
+        'old>=0.2.1; python_version >= "3.7" and python_version < "3.9"',
+        'patch; python_full_version >= "3.7.2" and python_version < "3.8"'
+        ' or python_version >= "3.9" and python_version < "4"',
+        "pytest",
+        'two<1; python_version < "3.8"',
+        'two>=1; python_version >= "3.8" and python_version < "4"',
+        'windows<2,>=1; sys_platform == "win32"',
+    ]
+
+
 def test_setup_cfg(recipe: Any) -> None:
     made = recipe(
         {
