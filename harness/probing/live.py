@@ -97,8 +97,7 @@ class LiveProcess:
         self._notified.wait(SLACK_SECONDS)  # an engine may say later than the probe what it has started
         if self._root:
             self._spared = frozenset(_above(self._root))
-            for pid in [self._root, *descendants(self._root)]:
-                prefer_session(pid)
+            self._prefer()
 
     @property
     def stoppable(self) -> bool:
@@ -183,7 +182,12 @@ class LiveProcess:
 
     def _started(self, pid: int) -> None:
         self._root = pid
+        self._prefer()  # what it loads would else wait for the builds and searches beside it
         self._notified.set()
+
+    def _prefer(self) -> None:
+        for pid in [self._root, *descendants(self._root)] if self._root else ():
+            prefer_session(pid)
 
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
         outside, token = 0.0, secrets.token_hex(8)

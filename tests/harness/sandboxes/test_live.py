@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from in_sandbox import backend
+from test_priority import GROUP, may_prefer
 
 from perfquarry.harness.alternation.turns import alternate
 from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, PartnerFailed, ProbeRequest, Sandbox
@@ -80,6 +81,21 @@ def any_sandbox(tmp_path: Path, bare_python: Path) -> Live:
     (tmp_path / "scratch").mkdir()
     found = next(one for one in map(backend, ("bubblewrap", "process")) if not isinstance(one, str))
     return Live(Prober(found, tmp_path / "scratch"), bare_python, tmp_path)
+
+
+LOADING = """
+    with open("/proc/self/autogroup") as file:
+        while_loading = file.read()
+    def test_is_preferred(): assert while_loading.split()[-1] == "-10", while_loading
+"""
+
+
+@pytest.mark.skipif(
+    not GROUP.exists() or not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it"
+)
+def test_what_is_timed_comes_first_while_it_loads(any_sandbox: Live) -> None:
+    with any_sandbox(LOADING) as partner:
+        partner.warm(name("test_is_preferred"), 1)
 
 
 KINDS = """
