@@ -28,6 +28,12 @@ def bound(**ids: str) -> Iterator[None]:
         _ids.reset(token)
 
 
+def without_frames_of_ends() -> None:
+    """From now on others do not report the threads that end because the command does, each with all its frames."""
+    for name in ("prefect", "concurrent.futures"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, logger, message, the ids, and the traceback of an error."""
 

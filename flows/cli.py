@@ -141,8 +141,9 @@ _interrupted = threading.Event()
 def _interrupt(*_: object) -> NoReturn:
     """Says at once that the command ends: what runs in sandboxes and servers may need half a minute for that."""
     _interrupted.set()
-    for of_others in ("prefect", "concurrent.futures"):  # they report threads that end by it, with all their frames
-        logging.getLogger(of_others).setLevel(logging.CRITICAL + 1)
+    from perfquarry.data.logs import without_frames_of_ends
+
+    without_frames_of_ends()
     if _path_of(sys.argv[1:]) not in _UNTIL_INTERRUPTED:
         with contextlib.suppress(OSError):
             os.write(2, b"\nending: what runs is stopped, what is done is kept\n")

@@ -37,6 +37,7 @@ from perfquarry.data.errors import InfrastructureError, PerfquarryError, RunFail
 from perfquarry.data.figures import with_interval
 from perfquarry.data.files import is_locked
 from perfquarry.data.funnel import Funnel, funnel
+from perfquarry.data.logs import without_frames_of_ends
 from perfquarry.flows.pipeline import Step, run_steps
 from perfquarry.flows.run import Run
 from perfquarry.flows.runner import WAITING, Begin, End, Failure, Outcome, attempt, failed
@@ -92,6 +93,9 @@ def task_runs(run: Run) -> Iterator[Begin]:
     try:
         with ending_together():
             yield begin
+    except BaseException:  # Prefect's own handler of SIGTERM, too
+        without_frames_of_ends()
+        raise
     finally:
         for future in futures:
             future.wait()

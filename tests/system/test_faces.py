@@ -131,8 +131,8 @@ def test_a_home_of_a_newer_version(curated: Curated, tmp_path: Path, perfquarry:
     assert "newer" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def interrupted(arguments: list[str], ready: Callable[[], bool]) -> tuple[int, str]:
-    """Exit code and stderr of a program that gets Ctrl-C once it is ready."""
+def interrupted(arguments: list[str], ready: Callable[[], bool], by: signal.Signals = signal.SIGINT) -> tuple[int, str]:
+    """Exit code and stderr of a program that gets Ctrl-C, or another signal, once it is ready."""
     process = subprocess.Popen(
         arguments,
         stdout=subprocess.DEVNULL,
@@ -144,7 +144,7 @@ def interrupted(arguments: list[str], ready: Callable[[], bool]) -> tuple[int, s
     try:
         while process.poll() is None and not ready():
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, by)
         _, said = process.communicate(timeout=120)
     finally:
         if process.poll() is None:
@@ -168,11 +168,18 @@ def test_what_fails_after_ctrl_c_was_interrupted(monkeypatch: pytest.MonkeyPatch
     assert cli._done() == cli.INTERRUPTED
 
 
-@pytest.mark.parametrize(("seen", "server"), [("logs", "--no-server"), ("cache/timings", "--server")])
-def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str, server: str) -> None:
+@pytest.mark.parametrize(
+    ("seen", "server", "by"),
+    [
+        ("logs", "--no-server", signal.SIGINT),
+        pytest.param("cache/timings", "--server", signal.SIGINT, marks=pytest.mark.slow),
+        ("cache/timings", "--server", signal.SIGTERM),
+    ],
+)
+def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str, server: str, by: signal.Signals) -> None:
     """Prefect speaks of what was ended in its own way, after the last word."""
     arguments = command(tmp_path, "curate", "demo", server)
-    code, said = interrupted(arguments, lambda: (tmp_path / seen).exists())
+    code, said = interrupted(arguments, lambda: (tmp_path / seen).exists(), by)
     assert code == 130 and "Traceback" not in said, said
     assert f"perfquarry curate demo {server} --home" in said.splitlines()[-1]
 
