@@ -195,7 +195,9 @@ def _markers(value: Tables) -> Iterator[str]:
 
 def _of_python(bound: str) -> str:
     """The marker of one bound on the interpreter's version: '<3.9' is 'python_version < "3.9"'."""
-    sign, version = re.fullmatch(r"([<>=!~]+)\s*(.*)", bound.strip()).groups()  # type: ignore[union-attr]
+    version = bound.strip().lstrip("<>=!~")
+    sign = bound.strip().removesuffix(version)
+    version = version.strip()
     name = "python_full_version" if re.fullmatch(r"\d+\.\d+\.\d+.*", version) else "python_version"
     return f'{name} {sign} "{version}"'
 

@@ -103,6 +103,14 @@ def test_poetry_asks_for_what_some_interpreters_need(recipe: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("said", ["", "||", ",,", ">=", "3.\\n7", '3\\" or \\"', "^x || !", "== "])
+def test_poetry_with_nonsense_is_read(recipe: Any, said: str) -> None:
+    """A stranger's text ends no build: lines that are no requirements are left out later."""
+    needed = f'one = {{version = "{said}", python = "{said}", platform = "{said}"}}\ntwo = [1, "{said}"]\nthree = []'
+    text = f'[tool.poetry]\nname = "lib"\n[tool.poetry.dependencies]\npython = "{said}"\n{needed}\n'
+    assert recipe({"pyproject.toml": text, "lib/__init__.py": ""}).packages == ["lib"]
+
+
 def test_setup_cfg(recipe: Any) -> None:
     made = recipe(
         {
