@@ -93,7 +93,7 @@ def run_steps(run: Run, names: Collection[str], does: Callable[[Step], list[Fail
     """Does the steps one after the other; none after one that halts, nor once the time is over one that can wait."""
     failures: list[Failure] = []
     for step in steps(names):
-        if step.can_wait and run.is_over:
+        if step.can_wait and run.time_is_over:
             continue
         failures += does(step)
         if any(failure.halts for failure in failures):
@@ -123,8 +123,10 @@ def go_through(
                 pipeline = _Pipeline(run, stages, deciding, Batches(begin))
                 pipeline.go()
         except TimeIsOver:
-            _log.info("what was still at work was ended: the time is over")
+            why = "the time is over" if run.time_is_over else "the accepted tasks are enough"
+            _log.info("what was still at work was ended: %s", why)
         pipeline.end()
+        run.has_enough.clear()
         for stage in stages:
             compact(run, stage)
     return pipeline.failures
@@ -154,7 +156,7 @@ class _Pipeline:
 
     def go(self) -> None:
         """Begins what can be begun, and waits for what was, until nothing is left."""
-        self.known = self._accepted()
+        self._know(self._accepted())
         self._look()
         current().stage("changes", len(self.todo))
         if self.todo:
@@ -163,10 +165,10 @@ class _Pipeline:
             since = self.run.claims.now()
             if not self.batches.running:
                 self._look()
-            if not self._is_over():
+            if not self.run.is_over:
                 self._begin(since)
             self._say_who_waits()
-            if not self.batches.running and (self._is_over() or not self.todo):
+            if not self.batches.running and (self.run.is_over or not self.todo):
                 return
             if outcome := self.batches.next(LOOK_SECONDS):
                 self._take(*outcome)
@@ -179,7 +181,7 @@ class _Pipeline:
         self._decide()
         self._look()
         current().finish(f"{self.tried} change(s) tried" + (f", {self.left} to go" if self.left else ""))
-        if self.left and (self.tried or self.run.is_over):
+        if self.left and (self.tried or self.run.time_is_over):
             current().announce("left", self._left())
 
     @property
@@ -239,7 +241,7 @@ class _Pipeline:
         waits = {change for change, stage in self.todo.items() if stage.needs_core} & self.begun - at_work - self.aside
         for stage in self.stages if waits else ():
             waits -= self.run.claims.elsewhere(self.run.scope(stage.name))
-        (self.run.others_wait.set if waits and not self._is_over() else self.run.others_wait.clear)()
+        (self.run.others_wait.set if waits and not self.run.is_over else self.run.others_wait.clear)()
 
     @property
     def _timing(self) -> set[str]:
@@ -262,20 +264,21 @@ class _Pipeline:
         current().advance(max(0, self.tried - before))
         self.timed += stage.needs_core and outcome.end == "done" and not outcome.failure
         if self.timed >= max(self.decided + 1, GROWTH * self.decided):
-            if not self._is_over():
+            if not self.run.is_over:
                 self._begin(self.run.claims.now())  # meanwhile
             self._decide()
 
     def _check_time(self) -> None:
-        """Raises TimeIsOver where what is at work has outlasted it for too long; builds and searches may not at all."""
+        """Raises TimeIsOver where what is at work has outlasted it for too long; builds and searches may not at all.
+
+        Where the tasks are enough, timings may not either: what they have timed is kept.
+        """
+        if self.batches.running and self.run.has_enough.is_set():
+            raise TimeIsOver
         times = any(name in self._timing for name, _ in self.batches.running)
         grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0))) if times else 0.0
         if self.batches.running and self.run.seconds_left < -grace:
             raise TimeIsOver
-
-    def _is_over(self) -> bool:
-        most = self.run.options.tasks
-        return self.run.is_over or (most is not None and len(self.known) >= most)
 
     def _decide(self) -> None:
         self.decided = self.timed
@@ -285,7 +288,12 @@ class _Pipeline:
         accepted = self._accepted()
         for task_id in accepted.keys() - self.known.keys():
             current().announce("task", accepted[task_id])
-        self.known = accepted
+        self._know(accepted)
+
+    def _know(self, accepted: dict[str, str]) -> None:
+        self.known, most = accepted, self.run.options.tasks
+        enough = most is not None and len(accepted) >= most
+        (self.run.has_enough.set if enough else self.run.has_enough.clear)()
 
     def _accepted(self) -> dict[str, str]:
         """By id of an accepted task what is reported of it."""
@@ -308,7 +316,7 @@ class _Pipeline:
         if self.tried:
             pace = (time.monotonic() - self.began) / self.tried
             text += f": about {duration(self.left * pace)} at this pace"
-        return text + ("; the time is over: the same command goes on" if self.run.is_over else "")
+        return text + ("; the time is over: the same command goes on" if self.run.time_is_over else "")
 
 
 def _a_core_is_free() -> bool:

@@ -42,7 +42,7 @@ from perfquarry.testgen.traced import candidate_files
 
 
 class TimeIsOver(PerfquarryError):
-    """The time that the options give a run was over before a piece of its work began."""
+    """The run was over (`Run.is_over`) before a piece of its work began, or was done."""
 
 
 class OthersWait(PerfquarryError):
@@ -58,6 +58,8 @@ class Run(OwnRows):
     """Names of the stages it is to do; none: all."""
     others_wait: threading.Event = field(default_factory=threading.Event, compare=False)
     """Set while changes that have not been timed at all wait for a core."""
+    has_enough: threading.Event = field(default_factory=threading.Event, compare=False)
+    """Set while its changes come to their end because it has as many accepted tasks as the options ask for."""
 
     @classmethod
     @functools.lru_cache(maxsize=8)
@@ -109,9 +111,14 @@ class Run(OwnRows):
         return self._deadline - time.monotonic()
 
     @property
-    def is_over(self) -> bool:
+    def time_is_over(self) -> bool:
         """Whether the time is over that the options give it."""
         return self.seconds_left <= 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further change is to be begun: the time is over, or the accepted tasks are enough."""
+        return self.time_is_over or self.has_enough.is_set()
 
     def close(self) -> None:
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""

@@ -322,6 +322,29 @@ def test_a_timing_may_outlast_the_time_a_little(judged_demo: Path, tmp_path: Pat
     run.close()
 
 
+def test_what_is_still_timed_when_the_tasks_are_enough_is_ended_and_is_no_failure(
+    judged_demo: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_over(judged_demo, tmp_path, tasks=1)
+    ranked = run.in_scope()
+
+    def doing(stage: str, change: str) -> None:
+        if (stage, change) == ("measure", ranked[1]):
+            run.runtime.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+
+    def decide() -> None:
+        run.store.append([accepted.task(7, title="Sum [once]").model_copy(update={"repo": run.name})])
+
+    line = Line(run, ranked, doing=doing, decide=decide)
+    with showing(Console(width=200)):
+        assert line.go() == []
+    assert ranked[1] not in line.done["measure"] and not run.claims.elsewhere(run.scope("measure"))
+    shown = capsys.readouterr().out
+    assert shown.count("task      ") == 1 and "the time is over" not in shown
+    assert not run.is_over, "the stages that follow go on"
+    run.close()
+
+
 def test_it_ends_with_so_many_tasks_and_announces_each(
     judged_demo: Path, tmp_path: Path, own_cores: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
