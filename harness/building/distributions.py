@@ -57,10 +57,9 @@ _OTHER_NAMES = {
     "Xlib": "python-xlib",
     "yaml": "pyyaml",
     "zmq": "pyzmq",
-    "zope.interface": "zope-interface",
 }
 _MODULES = (".py", ".pyx", ".so")
-# Called as they are imported, but for '-' in the place of '_'.
+# Called as they are imported, but for '-' in the place of '_' and '.'.
 _SAME_NAME = """
 aiodns aiohttp alabaster anyio appdirs argcomplete asgiref asttokens async_timeout asyncpg babel backcall
 blinker bottleneck brotli cachetools certifi cffi chardet charset_normalizer click cloudpickle colorama coverage
@@ -85,6 +84,14 @@ pytest_django pytest_doctestplus pytest_env pytest_flask pytest_forked pytest_ht
 pytest_lazyfixture pytest_localserver pytest_mock pytest_mpl pytest_qt pytest_randomly pytest_regressions
 pytest_remotedata pytest_rerunfailures pytest_split pytest_subtests pytest_timeout pytest_tornado pytest_trio
 pytest_twisted pytest_xdist
+backports.functools_lru_cache backports.ssl_match_hostname backports.tempfile backports.zoneinfo
+flufl.lock jaraco.classes jaraco.collections jaraco.context jaraco.functools jaraco.itertools jaraco.text
+logilab.common repoze.lru repoze.sendmail repoze.zcml zc.buildout zc.lockfile zope.browser zope.cachedescriptors
+zope.component zope.configuration zope.contenttype zope.copy zope.deferredimport zope.deprecation zope.dottedname
+zope.event zope.exceptions zope.filerepresentation zope.hookable zope.i18n zope.i18nmessageid zope.interface
+zope.lifecycleevent zope.location zope.proxy zope.publisher zope.schema zope.security zope.size zope.sqlalchemy
+zope.tal zope.tales zope.testing zope.testrunner zope.traversing
+BTrees persistent transaction translationstring venusian ZODB
 """
 
 
@@ -93,8 +100,9 @@ def distribution_of(module: str) -> str | None:
     for name in _prefixes(module):
         if name in _OTHER_NAMES:
             return _OTHER_NAMES[name]
-    top = module.partition(".")[0]
-    return str(canonicalize_name(top)) if top in _SAME_NAME.split() else None
+        if name in _SAME_NAME.split():
+            return str(canonicalize_name(name))
+    return None
 
 
 def distribution(line: str) -> str | None:
@@ -132,19 +140,32 @@ def _prefixes(module: str) -> Iterator[str]:
         module = module.rpartition(".")[0]
 
 
+def is_namespace(name: str) -> bool:
+    """Whether distributions of several authors put their packages into a package of that name, such as 'zope'."""
+    return any(known.startswith(f"{name}.") for known in (*_OTHER_NAMES, *_SAME_NAME.split()))
+
+
 def own_names(trees: Iterable[Path]) -> Callable[[str], bool]:
     """Whether a folder or module of a tree could be imported by a name, from any folder that is no package itself.
 
-    The trees are walked when it is first asked.
+    Names have one part or two. The trees are walked when it is first asked.
     """
 
     @functools.cache
     def names() -> frozenset[str]:
         found: set[str] = set()
         for tree in trees:
-            for _, folders, files in os.walk(tree):
-                if "__init__.py" not in files:
-                    found |= {*folders, *(name.partition(".")[0] for name in files if name.endswith(_MODULES))}
+            for place, folders, files in os.walk(tree):
+                if "__init__.py" in files:
+                    continue
+                found |= {*folders, *map(_module, files)}
+                for folder in filter(is_namespace, folders):
+                    found |= {f"{folder}.{_module(one.name)}" for one in Path(place, folder).iterdir()}
         return frozenset(found)
 
     return lambda name: name in names()
+
+
+def _module(name: str) -> str:
+    """The name by which a file or folder is imported, its own where it is none."""
+    return name.partition(".")[0] if name.endswith(_MODULES) else name

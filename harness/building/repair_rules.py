@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
-from perfquarry.harness.building.distributions import candidates, distribution, known_distributions
+from perfquarry.harness.building.distributions import candidates, distribution, is_namespace, known_distributions
 
 _ABC = (
     r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"
@@ -161,7 +161,7 @@ class Situation:
     declared: Sequence[str] = ()
     """Requirements the tree names anywhere."""
     is_own: Callable[[str], bool] = lambda name: False
-    """Whether a top-level import name is of the repository itself."""
+    """Whether a name is of the repository itself: a top-level one, or 'a.b' where `a` is a namespace (`zope`)."""
     python: tuple[int, int] | None = None
     """Of the interpreter it was tried with."""
     ci_packages: Sequence[str] = ()
@@ -222,8 +222,14 @@ def _advised(situation: Situation) -> Iterator[str]:
 def _modules(situation: Situation) -> Iterator[Sequence[str]]:
     """Requirements for all missing modules at once, then for each of them alone."""
     names = dict.fromkeys(name.rstrip(".") for name in _MISSING_MODULE.findall(situation.log))
-    missing = [name for name in names if not situation.is_own(name.partition(".")[0])]
+    missing = [name for name in names if not situation.is_own(_own(name))]
     options = [found for name in missing if (found := list(candidates(name, situation.declared)))]
     if options:
         yield [found[0] for found in options]
         yield from ([line] for found in options for line in found)
+
+
+def _own(module: str) -> str:
+    """By what of its name a module would be the repository's own: 'a' of 'a.b.c', 'zope.b' of 'zope.b.c'."""
+    first, _, rest = module.partition(".")
+    return f"{first}.{rest.partition('.')[0]}" if rest and is_namespace(first) else first

@@ -186,6 +186,10 @@ def test_amendments_add_up() -> None:
         ("google.cloud", None),
         ("typing_extensions", "typing-extensions"),
         ("pytest_asyncio", "pytest-asyncio"),
+        ("zope.deprecation.interfaces", "zope-deprecation"),
+        ("zope.unheard_of", None),
+        ("zope", None),
+        ("BTrees.OOBTree", "btrees"),
         ("Queue", None),
         ("helper", None),
     ],
@@ -202,3 +206,15 @@ def test_names_of_the_repository(tmp_path: Path) -> None:
     is_own = own_names([tmp_path])
     assert all(map(is_own, ("lib", "helper", "six", "tests", "fast")))
     assert not is_own("yaml")
+
+
+def test_of_a_namespace_a_repository_owns_only_what_it_holds(tmp_path: Path) -> None:
+    for name in ("src/zope/__init__.py", "src/zope/own/__init__.py", "src/zope/single.py", "lib/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    log = "".join(
+        f"ModuleNotFoundError: No module named '{name}'\n"
+        for name in ("zope.own.part", "zope.single", "zope.event.more", "lib.yaml")
+    )
+    found = list(proposals(Situation("collect", log, is_own=own_names([tmp_path]))))
+    assert [amendment.requirements for _, amendment in found] == [["zope-event"]] * len(found) and found
