@@ -73,14 +73,23 @@ class CountSettings(StageSettings):
     calls: int = Field(default=4, ge=1, description="Counted calls of a process; their median counts.")
     touched: float = Field(default=0.005, gt=0, description="From this |log ratio| on, functions are counted, too.")
     functions: int = Field(default=24, ge=0, description="Functions that are kept of a workload.")
+    explained: int = Field(
+        default=200_000_000,
+        gt=0,
+        description="Instructions of a call of those workloads, together, that are counted by function; one always is.",
+    )
     workload_seconds: float = Field(
         default=8.0, gt=0, description="A workload is called no more after so long, but counted once at least."
     )
-    change_seconds: float = Field(default=60.0, gt=0, description="No further seed is begun after so long.")
+    change_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="No further seed is begun that would end later; the calls of a process have a third of it.",
+    )
     process_seconds: float = Field(default=600.0, gt=0, description="Wall limit of one process.")
     memory_bytes: int = Field(default=8 * 1024**3, description="Memory of one process, bytes.")
     UNHASHED: ClassVar[frozenset[str]] = frozenset(
-        {"workload_seconds", "change_seconds", "process_seconds", "memory_bytes"}
+        {"explained", "workload_seconds", "change_seconds", "process_seconds", "memory_bytes"}
     )
 
     @field_validator("seeds")

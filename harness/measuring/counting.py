@@ -59,12 +59,14 @@ class Counter:
         wanted = [*nodes, *scripts]
         found = {node: PairCount(node) for node in wanted}
         first: dict[Side, dict[str, ProbeItem]] = {}
-        until = time.monotonic() + self.settings.change_seconds
+        began, longest = time.monotonic(), 0.0
         for seed in self.settings.seeds:
             left = [node for node in wanted if not found[node].problem]
-            if not left or (first and time.monotonic() > until):
+            past = time.monotonic() - began
+            if not left or (first and past + 2 * longest > self.settings.change_seconds):  # one more is by function
                 break
             sides = self._both(left, scripts, seed, ())
+            longest = max(longest, time.monotonic() - began - past)
             first = first or sides
             for node in left:
                 self._add(found[node], seed, {side: sides[side].get(node) for side in _SIDES})
@@ -89,7 +91,7 @@ class Counter:
         python = [name for name in self.targets if name.partition("::")[0].endswith(".py") and "<" not in name]
         inside: dict[Side, dict[str, ProbeItem]] = {"base": {}, "head": {}}
         if touched and python:
-            inside = self._both(touched, scripts, self.settings.seeds[0], python)
+            inside = self._both(self._most_telling(touched, found), scripts, self.settings.seeds[0], python)
         for node in touched:
             functions = by_function(
                 {side: whole[side][node] for side in _SIDES},
@@ -97,6 +99,21 @@ class Counter:
                 self.targets,
             )
             found[node].functions = functions[: self.settings.functions]
+
+    def _most_telling(self, touched: Sequence[str], found: Mapping[str, PairCount]) -> list[str]:
+        """Those with the largest effects, as many as can be counted by function soon, and one at least."""
+
+        def effect(node: str) -> float:
+            return max(abs(math.log(max(1, one.ir_base) / max(1, one.ir_head))) for one in found[node].seeds)
+
+        chosen: list[str] = []
+        left = self.settings.explained
+        for node in sorted(touched, key=effect, reverse=True):
+            longest = max(max(one.ir_base, one.ir_head) for one in found[node].seeds)
+            if not chosen or longest <= left:
+                chosen.append(node)
+                left -= longest
+        return [node for node in touched if node in chosen]
 
     def _is_touched(self, pair: PairCount) -> bool:
         least = self.settings.touched
@@ -112,7 +129,9 @@ class Counter:
             scripts={node: scripts[node] for node in nodes if node in scripts},
             warmups=settings.warmups,
             max_calls=settings.calls if not functions else 2,
-            max_seconds=min(settings.process_seconds * 0.6, settings.workload_seconds * len(nodes)),
+            max_seconds=min(
+                settings.process_seconds * 0.6, settings.workload_seconds * len(nodes), settings.change_seconds / 3
+            ),
             test_timeout=settings.process_seconds * 0.3,
             functions=list(functions),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -175,6 +176,17 @@ def test_long_workloads_are_called_less_and_with_fewer_seeds(
     [pair] = Counter(watched, callgrind, *sides, settings).count([], {"script-c": SCRIPT})
     assert ratios(pair) == pytest.approx([1 / 0.9], rel=0.03)
     assert calls == [1, 1]
+
+
+def test_of_long_workloads_only_the_most_telling_is_counted_by_function(
+    callgrind: Callgrind, prober: Prober, sides: Sides
+) -> None:
+    node = "test_all.py::test_changed"
+    settings = CountSettings(seeds=SEEDS[:1], explained=1)
+    counter = Counter(prober, callgrind, *sides, settings, targets=["module.py::changed"])
+    pairs = counter.count([node], {"script-c": SCRIPT})
+    telling = max(pairs, key=lambda pair: abs(math.log(ratios(pair)[0])))
+    assert [pair for pair in pairs if any(one.in_patch for one in pair.functions)] == [telling]
 
 
 def test_waiting_is_not_counted(pairs: dict[str, PairCount]) -> None:
