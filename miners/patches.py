@@ -76,7 +76,9 @@ def version_at(clone: Path, sha: str) -> str:
 
 
 def licence_at(clone: Path, sha: str) -> str:
-    """SPDX identifier of the licence file at the root of the tree at `sha`; empty when unknown.
+    """SPDX identifier of the licence of the tree at `sha`; empty when unknown.
+
+    That of a licence file at the root, else the one that the package's metadata name.
 
     Raises:
         GitFailed: the tree cannot be read.
@@ -97,7 +99,17 @@ def licence_file_at(clone: Path, sha: str) -> tuple[str, str]:
         for identifier, phrases in _LICENCES:
             if all(phrase in words for phrase in phrases):
                 return identifier, path
-    return "", next(iter(paths), "")
+    return ("", paths[0]) if paths else _declared_licence(clone, sha)
+
+
+def _declared_licence(clone: Path, sha: str) -> tuple[str, str]:
+    """What the metadata of a tree without a licence file say, and where; both empty unless they name one licence."""
+    for path, content in sorted(_files_at(clone, sha, r"pyproject\.toml|setup\.cfg|setup\.py").items()):
+        classifiers = set(re.findall(r"License :: (?:OSI Approved :: )?([^\"'\n]+?)\s*[\"'\n]", text(content)))
+        known = {_CLASSIFIERS.get(one, "") for one in classifiers}
+        if len(known) == 1 and all(known):
+            return known.pop(), path
+    return "", ""
 
 
 def _sections(git: Git, change: Change, *options: str) -> list[tuple[Entry, bytes]]:
@@ -172,3 +184,20 @@ _LICENCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("PSF-2.0", ("python software foundation license",)),
     ("Unlicense", ("this is free and unencumbered software",)),
 )
+_CLASSIFIERS = {
+    "Apache Software License": "Apache-2.0",
+    "GNU Affero General Public License v3": "AGPL-3.0",
+    "GNU Affero General Public License v3 or later (AGPLv3+)": "AGPL-3.0",
+    "GNU General Public License v2 (GPLv2)": "GPL-2.0",
+    "GNU General Public License v2 or later (GPLv2+)": "GPL-2.0",
+    "GNU General Public License v3 (GPLv3)": "GPL-3.0",
+    "GNU General Public License v3 or later (GPLv3+)": "GPL-3.0",
+    "GNU Lesser General Public License v3 (LGPLv3)": "LGPL-3.0",
+    "GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0",
+    "ISC License (ISCL)": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "The Unlicense (Unlicense)": "Unlicense",
+}
+"""Trove classifiers that name one licence; "BSD License" is several."""

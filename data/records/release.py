@@ -167,7 +167,8 @@ class ReleasedTask(Record):
     files_changed: int = Field(description="Files changed outside tests.")
     licence: str = Field(description="SPDX identifier of the repository's licence; it covers patches, tests, sources.")
     licence_url: Address = Field(
-        default="", description="The licence's text at the base commit; empty where the repository has no address."
+        default="",
+        description="The licence's text, or the metadata naming it, at the base; empty where it has no address.",
     )
     recipe: ReleasedRecipe = Field(description="How the base is made runnable again.")
     machine_id: str = Field(description="The machine of the timings: see the configuration `timings`.")
@@ -202,7 +203,7 @@ class ReleasedFolder(Record):
     image: ImageReference = Field(description="Image of solver and verifier, by digest.")
     repo: Name = Field(description="Short name of the repository.")
     licence: str = Field(description="SPDX identifier, as at the base commit.")
-    licence_url: Address = Field(description="The licence's text at the base commit.")
+    licence_url: Address = Field(description="The licence's text at the base commit, or the metadata that name it.")
     created_at: datetime = Field(description="When the fix became public.")
     speedup: float = Field(description="The expert's, as in `default`.")
     workloads: int = Field(description="Workloads that are timed.")

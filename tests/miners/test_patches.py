@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from git_repository import Repository, only_row
 
-from perfquarry.miners.patches import licence_at, split, version_at
+from perfquarry.miners.patches import licence_at, licence_file_at, split, version_at
 
 
 @pytest.fixture
@@ -123,3 +123,22 @@ BSD = "Redistribution and use in source and binary forms are permitted\n * in bi
 )
 def test_licences(repository: Repository, name: str, words: str, licence: str) -> None:
     assert licence_at(repository.folder, repository.commit("start", {name: words})) == licence
+
+
+@pytest.mark.parametrize(
+    ("files", "licence"),
+    [
+        ({"setup.py": "setup(classifiers=['License :: OSI Approved :: MIT License', 'Topic :: Text'])"}, "MIT"),
+        ({"setup.cfg": "classifiers =\n    License :: OSI Approved :: ISC License (ISCL)\n    Topic\n"}, "ISC"),
+        ({"setup.py": "['License :: OSI Approved :: BSD License']"}, ""),
+        ({"setup.py": "['License :: OSI Approved :: MIT License', 'License :: Other/Proprietary License']"}, ""),
+        ({"setup.py": "['License :: OSI Approved :: MIT License']", "LICENSE": "All rights reserved."}, ""),
+        ({"lib/setup.py": "['License :: OSI Approved :: MIT License']", "setup.py": "setup()"}, ""),
+    ],
+)
+def test_without_a_licence_file_the_one_licence_that_the_metadata_name(
+    repository: Repository, files: dict[str, str], licence: str
+) -> None:
+    head = repository.commit("start", files)
+    path = next(iter(files)) if licence else "LICENSE" if "LICENSE" in files else ""
+    assert licence_file_at(repository.folder, head) == (licence, path)
