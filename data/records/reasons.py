@@ -41,7 +41,7 @@ class Reason(StrEnum):
     NOT_ON_CPU = "not_on_cpu", "its gain cannot be shown on a CPU"
     SAME_PATCH = (
         "same_patch_as_a_commit",
-        "the merge brought one commit, which is a change of its own with the same patch",
+        "an earlier commit, or the only one that the merge brought, is a change of its own with the same patch",
     )
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base", "a changed source file does not parse at the base"

@@ -47,21 +47,21 @@ def verdicts(rows: OwnRows, judge: Judge, wanted: Collection[str]) -> Iterator[V
     Raises:
         BudgetExceeded, AnswersAwaited, ModelFailed: as the judge's client does.
     """
-    commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
-    patches = rows.column("mine", "patch_id", commit)  # a merge of one commit has that commit's
-    again: list[Change] = []
+    first = _first_of_patches(rows)
+    again: list[tuple[Change, str]] = []
 
     def mined() -> Iterator[Change]:
         where = (pc.field("status") == "kept") & pc.field("change_id").isin(list(wanted))
         for change in rows.store.records(Change, rows.name, where=where, **rows.where("mine")):
-            if change.kind == "merge" and change.patch_id in patches:
-                again.append(change)
-                continue
-            yield change
+            sha = first.get(change.patch_id or "", change.head_sha)
+            if sha == change.head_sha:
+                yield change
+            else:
+                again.append((change, sha))
 
     yield from judge.judge_all(mined())
     stamp = rows.stamp("judge")
-    for change in again:
+    for change, sha in again:
         yield Verdict(
             **stamp.fields(),
             status="rejected",
@@ -70,8 +70,20 @@ def verdicts(rows: OwnRows, judge: Judge, wanted: Collection[str]) -> Iterator[V
             judge=HEURISTIC,
             is_performance="no",
             probability=0.0,
-            why=MEANING[Reason.SAME_PATCH],
+            why=f"{MEANING[Reason.SAME_PATCH]}: {sha}",
         )
+
+
+def _first_of_patches(rows: OwnRows) -> dict[str, str]:
+    """By patch id the commit that brought the patch first; merges have none of their own.
+
+    A merge of one commit has that commit's patch; a branch that was rebased and merged twice has each commit twice.
+    """
+    commit = (pc.field("status") == "kept") & (pc.field("kind") != "merge") & pc.field("patch_id").is_valid()
+    columns = ["patch_id", "head_sha", "merged_at"]
+    found = rows.store.scan(Change, rows.name, columns=columns, where=commit, **rows.where("mine"))
+    ordered = found.sort_by([("merged_at", "descending"), ("head_sha", "descending")])
+    return dict(zip(ordered["patch_id"].to_pylist(), ordered["head_sha"].to_pylist(), strict=True))
 
 
 def verdict_with_functions(rows: OwnRows, clone: Path, change: Change) -> Verdict:

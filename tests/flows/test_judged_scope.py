@@ -39,6 +39,27 @@ def test_a_merge_and_its_only_commit_are_one_change(tmp_path: Path) -> None:
     assert len(found) == sum(Change.model_validate(one.model_dump()).status == "kept" for one in changes)
 
 
+def test_a_commit_that_was_rebased_and_merged_twice_is_one_change(tmp_path: Path) -> None:
+    git = Git(tmp_path / "lib")
+    slow = "def work(n):\n    return sum([one for one in range(n)])\n"
+    git.commit("start", {"lib/core.py": slow, "lib/other.py": slow})
+    git.git("checkout", "-q", "-b", "old")
+    first = git.commit("Speed up work", {"lib/core.py": slow.replace("[one for one in range(n)]", "range(n)")})
+    git.git("checkout", "-q", "main")
+    git.commit("Other", {"lib/other.py": slow + "# more\n"})
+    git.git("cherry-pick", first)
+    again = git.head()
+    git.merge("Merge branch 'old'", "old")
+    run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
+    run.store.append(list(crawl(run.clone, run.stamp("mine"), MineSettings())))
+    heads = {change.change_id: change.head_sha for change in run.store.records(Change, run.name)}
+    with run.judging() as judge:
+        found = {heads[one.change_id]: one for one in verdicts(run, judge, heads.keys())}
+    same = [sha for sha, one in found.items() if one.reason == Reason.SAME_PATCH]
+    assert len({first, again} & set(same)) == 1
+    assert all(one.why.rpartition(" ")[2] in {first, again} - set(same) for one in map(found.get, same) if one)
+
+
 def test_functions_are_found_once_and_only_when_a_change_is_taken_up(tmp_path: Path) -> None:
     git = Git(tmp_path / "lib")
     slow = "def work(n):\n    return sum([one for one in range(n)])\n"
