@@ -35,6 +35,10 @@ _IDLE = re.compile(r"(^|/)(docs?|\.github|\.circleci)/|\.(rst|md|yml|yaml|ipynb|
 """Files no build reads."""
 
 
+ENVIRONMENT = ".environment"
+"""Name of the link beside a build tree that leads to the environment in use."""
+
+
 @dataclass(frozen=True)
 class Sources:
     """A plain checkout, and what decides its build beside its files."""
@@ -135,6 +139,20 @@ class BuildFolder:
             os.utime(self.tree / name, follow_symlinks=False)
         self._unlink_products(sources)
         return f"incremental: {len(differing)} files differ from the last build's"
+
+    def environment(self, python: Path) -> Path:
+        """The interpreter of an environment by a path that is the same for all environments of this folder.
+
+        Compilers are given folders of the environment (`-I`): with their own paths, which name what is installed, a
+        compiler cache would serve no build of another environment, though the headers are the same.
+
+        Returns:
+            The interpreter in `ENVIRONMENT`, a link to the environment's folder beside the build tree.
+        """
+        link = self.tree.parent / ENVIRONMENT
+        remove(link)
+        link.symlink_to(python.parent.parent)
+        return link / python.relative_to(python.parent.parent)
 
     def keep(self, sources: Sources) -> None:
         """Notes that the build tree is what a build of the sources left."""

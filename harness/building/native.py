@@ -115,7 +115,8 @@ class NativeBuilds:
         """Runs the commands in the build tree; the log, and the reason if one fails."""
         caches, read_only = self.read_caches or self.home, self.read_caches is not None
         toolchain = Toolchain.find(caches, self.repo, build_folder.tree, self.settings.jobs, read_only=read_only)
-        env = environment_variables(environment.python)
+        python = build_folder.environment(environment.python)
+        env = environment_variables(python)
         own, system = env["PATH"].split(":", 1)
         env |= {
             "PATH": ":".join([own, *map(str, toolchain.path), system]),
@@ -125,7 +126,8 @@ class NativeBuilds:
             "SOURCE_DATE_EPOCH": str(MTIME),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
-        installed = (environment.python.parent.parent, interpreter_folder(environment.python))
+        linked, real = python.parent.parent, environment.python.parent.parent
+        installed = (linked, real, interpreter_folder(environment.python))
         settings, log = self.settings, ""
         for command in recipe.build:
             text = with_jobs(command, settings.jobs)

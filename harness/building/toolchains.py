@@ -60,7 +60,7 @@ class Toolchain:
             writable.append(cache / "ccache")
             env |= {
                 "CCACHE_DIR": str(cache / "ccache"),
-                "CCACHE_BASEDIR": str(work),
+                "CCACHE_BASEDIR": str(work.parent),  # the link to the environment lies there, too
                 "CCACHE_NOHASHDIR": "true",
                 "CCACHE_COMPILERCHECK": "content",
                 "CCACHE_MAXSIZE": CACHE_SIZE,

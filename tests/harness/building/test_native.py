@@ -340,6 +340,13 @@ def test_a_setting_younger_than_homes_counts_only_when_it_is_used():
     assert BuildSettings(repair_model="openai:m").config_hash() != BuildSettings().config_hash()
 
 
+def cache_hits(builds: Builds) -> int:
+    env = {**os.environ, "CCACHE_DIR": str(builds.home.compiled / "lib" / "ccache")}
+    facts = subprocess.check_output(["ccache", "--print-stats"], env=env, text=True)
+    counts = dict(line.split("\t") for line in facts.splitlines())
+    return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
+
+
 @needs_compiler
 @needs_ccache
 def test_what_was_compiled_once_comes_from_the_cache(builds: Builds) -> None:
@@ -348,10 +355,30 @@ def test_what_was_compiled_once_comes_from_the_cache(builds: Builds) -> None:
     again = builds.build(builds.tree({"setup.py": f"{SETUP}\n# changed\n"}))
     assert again.how == "full: no build is left"
     assert contents(again) == contents(first)
-    env = {**os.environ, "CCACHE_DIR": str(builds.home.compiled / "lib" / "ccache")}
-    facts = subprocess.check_output(["ccache", "--print-stats"], env=env, text=True)
-    counts = dict(line.split("\t") for line in facts.splitlines())
-    assert int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"]) == 3
+    assert cache_hits(builds) == 3
+
+
+@needs_compiler
+@needs_ccache
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "process"])
+def test_the_cache_serves_other_environments_with_the_same_headers(builds: Builds, sandbox: str) -> None:
+    """Folders of the environment are given to the compiler, as numpy's headers are."""
+    setup = SETUP.replace('include_dirs=["lib"]', 'include_dirs=["lib", os.path.dirname(cffi.__file__)]')
+    files = {
+        name: f'#include <stddef.h>\n#include "parse_c_type.h"\n{CYTHON[name]}'
+        for name in ("lib/fast.c", "lib/twice_fast.c")
+    }
+    project = 'build-system.requires = ["setuptools", "cython", "cffi"]\n'
+    tree = builds.tree({**CYTHON, **files, "pyproject.toml": project, "setup.py": f"import os, cffi\n{setup}"})
+    recipe = read_recipe(tree, Repository(name="lib", codebase="lib"))
+    more = recipe.model_copy(update={"requirements": [*recipe.requirements, "six"]})
+    native = builds.native(choose_sandbox(sandbox, private=(builds.home.compiled,)))
+    for name, one in (("first", recipe), ("other", more)):
+        made = native.ensure(name, tree, one, builds.environment(one), "1.0.0")
+        assert isinstance(made, Artifacts), made.log
+        assert made.how.startswith("full: ")
+    assert builds.environment(recipe).python != builds.environment(more).python
+    assert cache_hits(builds) == 3
 
 
 @pytest.fixture
