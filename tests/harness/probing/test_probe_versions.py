@@ -245,7 +245,7 @@ def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version:
 LARGE = f"""
 import gc
 import time
-HEAP = [[] for _ in range(1000000)]
+HEAP = [[] for _ in range(3000000)]
 WHOLE = []
 def setup():
     return None
