@@ -105,8 +105,8 @@ def licence_file_at(clone: Path, sha: str) -> tuple[str, str]:
 def _declared_licence(clone: Path, sha: str) -> tuple[str, str]:
     """What the metadata of a tree without a licence file say, and where; both empty unless they name one licence."""
     for path, content in sorted(_files_at(clone, sha, r"pyproject\.toml|setup\.cfg|setup\.py").items()):
-        classifiers = set(re.findall(r"License :: (?:OSI Approved :: )?([^\"'\n]+?)\s*[\"'\n]", text(content)))
-        known = {_CLASSIFIERS.get(one, "") for one in classifiers}
+        classifiers = re.findall(r"License :: (?:OSI Approved :: )?([^\"'\n]+)", text(content))
+        known = {_CLASSIFIERS.get(one.strip(), "") for one in classifiers}
         if len(known) == 1 and all(known):
             return known.pop(), path
     return "", ""

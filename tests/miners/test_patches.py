@@ -133,6 +133,8 @@ def test_licences(repository: Repository, name: str, words: str, licence: str) -
         ({"setup.py": "['License :: OSI Approved :: BSD License']"}, ""),
         ({"setup.py": "['License :: OSI Approved :: MIT License', 'License :: Other/Proprietary License']"}, ""),
         ({"setup.py": "['License :: OSI Approved :: MIT License']", "LICENSE": "All rights reserved."}, ""),
+        ({"setup.py": f"License :: {' ' * 200_000}"}, ""),
+        ({"setup.cfg": "classifiers =\n    License :: OSI Approved :: MIT License  \n"}, "MIT"),
         ({"lib/setup.py": "['License :: OSI Approved :: MIT License']", "setup.py": "setup()"}, ""),
     ],
 )
