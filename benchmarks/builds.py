@@ -1,6 +1,6 @@
 """Success rate of builds: the share of a history's commits that can be built and whose chosen tests run.
 
-    python -m benchmarks.builds tornado=CLONE sympy=CLONE … [--commits N] [--home DIR] [--minutes M] [--details]
+    python -m benchmarks.builds tornado=CLONE sympy=CLONE … [--commits N] [--home DIR] [--minutes M] [--again]
 
 Commits that touch a source file of the package are drawn with a seed, one from each of N equal stretches
 of time. A commit counts when the build stage makes both sides runnable (`harness.building.builder.Builder`) and its
@@ -203,12 +203,19 @@ def trial_stamp(run: Run) -> dict[str, str]:
     return {"repo": run.name, "stage_version": VERSIONS["build"], "config_hash": settings}
 
 
-def measure(run: Run, changes: Sequence[Change], jobs: int, progress: Progress, deadline: float) -> list[Trial]:
-    """Trials of the changes, those of earlier runs included; none is begun after the deadline."""
+def measure(
+    run: Run, changes: Sequence[Change], jobs: int, progress: Progress, deadline: float, *, again: bool = False
+) -> list[Trial]:
+    """Trials of the changes, those of earlier runs included; none is begun after the deadline.
+
+    Args:
+        again: what was rejected before is tried again, as after a mend.
+    """
     stamp = trial_stamp(run)
     where = {"stage_version": stamp["stage_version"], "config_hash": stamp["config_hash"]}
     wanted = {change.head_sha for change in changes}
     known = [trial for trial in run.store.records(Trial, run.name, **where) if trial.head_sha in wanted]
+    known = [trial for trial in known if not again or trial.status == "kept"]
     bar = progress.add_task(run.name, total=len(changes), completed=len(known))
     done = {trial.head_sha for trial in known}
 
@@ -238,6 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--home", default=str(Home.default().root))
     parser.add_argument("--jobs", type=int, default=cores_of_process())
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no further commit after that time")
+    parser.add_argument("--again", action="store_true", help="try what was rejected again, as after a mend")
     parser.add_argument("--details", action="store_true", help="one line a commit on the terminal")
     parser.add_argument("--failures", type=Path, metavar="FILE.md", help="write what failed, with logs")
     asked = parser.parse_args(arguments)
@@ -251,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run = Run.open(options.model_dump_json())
             changes = sample(run, asked.commits)
             sampled[run.name] = len(changes)
-            trials[run.name] = measure(run, changes, asked.jobs, progress, deadline)
+            trials[run.name] = measure(run, changes, asked.jobs, progress, deadline, again=asked.again)
     for name, found in trials.items():
         body = section(name, found, sampled[name], asked.jobs)
         replace_section(f"Builds of {name}", body)

@@ -57,7 +57,10 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
     modules: dict[str, set[str]] = {}
     for path, text in texts.items():
         for target, names in _imported(path, text, layout):
-            if target in modules:
+            if any(_calls(text, name) for name in names):  # a build's own function, as versioneer's: no version
+                there.add(target)
+                modules.pop(target, None)
+            elif target in modules:
                 modules[target].update(names)
             elif target not in there:
                 if _is_missing(tree, target):
@@ -67,6 +70,12 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
                 if len(modules) > _MOST:
                     return {}
     return modules
+
+
+def _calls(text: str, name: str) -> bool:
+    """Whether a module calls what it has imported by that name, its own or that after `as`."""
+    alias = re.search(rf"\b{re.escape(name)}[ \t]{{1,9}}as[ \t]{{1,9}}(\w{{1,99}})", text)
+    return re.search(rf"(?<![\w.]){re.escape(alias[1] if alias else name)}[ \t]{{0,9}}\(", text) is not None
 
 
 def _asks(text: str) -> bool:

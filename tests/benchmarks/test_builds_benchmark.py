@@ -58,9 +58,12 @@ def test_trials_are_kept_and_not_repeated(tmp_path: Path) -> None:
         late = measure(run, changes, 1, progress, time.monotonic() - 1)
         first = measure(run, changes[:1], 1, progress, float("inf"))
         both = measure(run, changes, 1, progress, float("inf"))
+        again = measure(run, changes, 1, progress, float("inf"), again=True)
     assert sample(run, 5) == sample(run, 5)
     assert late == [] and len(first) == 1 and len(both) == 2
     assert both[0].created_at == first[0].created_at
+    before, after = ({trial.head_sha: trial.created_at for trial in found} for found in (both, again))
+    assert before[heads[0]] == after[heads[0]] and before[heads[1]] < after[heads[1]], "the rejected one alone"
     trials = {trial.head_sha: trial for trial in both}
     good, bad = (trials[head] for head in heads)
     assert good.status == "kept" and good.built and "::" in good.test

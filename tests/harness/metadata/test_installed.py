@@ -63,6 +63,23 @@ def test_what_an_installation_would_write_is_written(
     assert _python(made, tmp_path, asked) in ("4.5.6", "9.9"), "commands may run twice in one tree"
 
 
+@pytest.mark.parametrize("alias", ["", " as asked"])
+def test_a_function_of_another_build_is_no_version(recipe: Any, tmp_path: Path, alias: str) -> None:
+    """As in numpy while it had both setup.py and meson, and the import of what only meson writes may fail."""
+    name = alias.rpartition(" ")[2] or "get_versions"
+    text = f"""
+from my_lib._version import version
+try:
+    from my_lib._version_meson import get_versions{alias}
+except ImportError:
+    {name} = dict
+found = {name}(version=version)
+"""
+    made = recipe({"setup.py": "from setuptools import setup\nsetup(name='my-lib')", "my_lib/__init__.py": text})
+    _run(made, tmp_path, version="4.5.6")
+    assert _python(made, tmp_path, "import my_lib; print(my_lib.found['version'])") == "4.5.6"
+
+
 @pytest.mark.parametrize(
     "project",
     [
