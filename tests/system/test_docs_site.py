@@ -211,7 +211,7 @@ def test_files_that_pages_name_are_there_and_define_what_the_pages_say() -> None
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not os.access(CHROMIUM, os.X_OK):
-        pytest.skip(f"no {CHROMIUM} on this machine (Debian: chromium)")
+        pytest.skip(f"no {CHROMIUM} on this machine (Debian: chromium-headless-shell)")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=[f"--{flag}" for flag in FLAGS])
         yield launched
