@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.forked import forking
 from tests.real_servers import postgres, postgres_binaries, s3_server
@@ -19,6 +21,8 @@ from tests.running import (  # noqa: F401  # hooks
 
 LANES = {"system": "system", "harness": "sandbox", "testgen": "sandbox", "benchmarks": "sandbox"}
 """What the tests of a folder need; those of the others are unit tests."""
+MARKS = {"slow", "unit", *LANES.values()}
+"""What a choice of tests may name that leaves files out."""
 WHOLE = {
     *("test_builds", "test_native", "test_repair", "test_stand_in", "test_docker_images", "test_builds_benchmark"),
     *("test_schedule", "test_counting", "test_sessions", "test_live", "test_busy_sandbox", "test_formats"),
@@ -31,14 +35,30 @@ LONGEST = ("test_docs_commands", "test_evaluate", "test_resume")
 """Files with the shared home that take minutes; the first of them makes it."""
 
 
+def lane_of(path: Path) -> str:
+    """The lane of a file of tests."""
+    folder = path.relative_to(Path(__file__).parent).parts[0]
+    return "system" if path.stem in WHOLE else LANES.get(folder, "unit")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of other lanes are not imported: each worker would need seconds for them."""
+    wanted = config.option.markexpr
+    if not wanted or collection_path.suffix != ".py" or not {*re.findall(r"\w+", wanted)} <= {*MARKS, "not", "and"}:
+        return None
+    marks = {lane_of(collection_path)}
+    chosen = Expression.compile(wanted)
+    fits = any(chosen.evaluate(one.__contains__) for one in (marks, marks | {"slow"}))
+    return None if fits else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each test gets its lane; those that take longest come first, or one worker ends long after the others.
 
     One worker makes the home that many files of the last lane share; the others begin with files that do without.
     """
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        item.add_marker("system" if item.path.stem in WHOLE else LANES.get(folder, "unit"))
+        item.add_marker(lane_of(item.path))
     sharing = {item.path for item in items if "curated" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     items.sort(key=lambda item: item.path in sharing and item.path.stem != LONGEST[0])
