@@ -26,6 +26,8 @@ _FROM = re.compile(
     re.M,
 )
 _IMPORT = re.compile(r"^[ \t]{0,80}import[ \t]{1,9}(\w{1,99}(?:\.\w{1,99}){0,9})", re.M)
+_CALL = re.compile(r"(?<![\w.])(\w{1,99})[ \t]{0,9}\(")
+_ALIAS = re.compile(r"(?<!\w)(\w{1,99})[ \t]{1,9}as[ \t]{1,9}(\w{1,99})")
 _LIKE_VERSION = re.compile(r"\w{0,40}?version\w{0,40}", re.I)
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)
@@ -56,8 +58,10 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
     there: set[str] = set()
     modules: dict[str, set[str]] = {}
     for path, text in texts.items():
-        for target, names in _imported(path, text, layout):
-            if any(_calls(text, name) for name in names):  # a build's own function, as versioneer's: no version
+        found = list(_imported(path, text, layout))
+        called = _called(text) if found else set()
+        for target, names in found:
+            if not called.isdisjoint(names):  # a build's own function, as versioneer's: no version
                 there.add(target)
                 modules.pop(target, None)
             elif target in modules:
@@ -72,10 +76,10 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
     return modules
 
 
-def _calls(text: str, name: str) -> bool:
-    """Whether a module calls what it has imported by that name, its own or that after `as`."""
-    alias = re.search(rf"\b{re.escape(name)}[ \t]{{1,9}}as[ \t]{{1,9}}(\w{{1,99}})", text)
-    return re.search(rf"(?<![\w.]){re.escape(alias[1] if alias else name)}[ \t]{{0,9}}\(", text) is not None
+def _called(text: str) -> set[str]:
+    """What a module calls, by the names that it has where it is imported from."""
+    called, aliases = set(_CALL.findall(text)), dict(_ALIAS.findall(text))
+    return (called - aliases.keys()) | {name for name, alias in aliases.items() if alias in called}
 
 
 def _asks(text: str) -> bool:

@@ -74,6 +74,11 @@ try:
 except ImportError:
     {name} = dict
 found = {name}(version=version)
+try:
+    from importlib.metadata import version
+    version("nothing")
+except Exception:
+    from my_lib._version import version as __version__
 """
     made = recipe({"setup.py": "from setuptools import setup\nsetup(name='my-lib')", "my_lib/__init__.py": text})
     _run(made, tmp_path, version="4.5.6")
@@ -156,10 +161,12 @@ def _python(made: Recipe, tree: Path, code: str) -> str:
         "from .a" + "version" * 100_000 + "! import",
         "".join(f"from .version{number} import x\n" for number in range(30_000)),
         "from .version import " + ", ".join(f"x{number}" for number in range(100_000)),
+        ("from ._version import " + ", ".join(f"x{number}" for number in range(99)) + "\n") * 1_400,
+        "x as " * 200_000 + "\nfrom ._version import x" + "(" * 9 + "x " * 9_000 + "(",
         "from ." + "a." * 400 + "version import x\nfrom ." + "version" * 200 + " import x\n",
         "from " + "." * 50 + "version import x\nfrom ....version import x\nfrom ._version import class, None, x\n",
     ],
-    ids=["asks", "brackets", "dots", "imports", "name", "modules", "names", "long", "above"],
+    ids=["asks", "brackets", "dots", "imports", "name", "modules", "names", "again", "aliases", "long", "above"],
 )
 def test_what_strangers_write_keeps_nobody_busy(recipe: Any, tmp_path: Path, text: str) -> None:
     made = recipe({"pyproject.toml": "[project]\nname = 'lib'", "lib/__init__.py": text})
