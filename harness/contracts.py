@@ -32,7 +32,7 @@ class Limits:
     disk_bytes: int = 8 * 1024**3
     """What its writable folders may hold in all, deleted files it keeps open included."""
     output_bytes: int = 1024**2
-    """Bytes kept of each output stream; the rest is read and thrown away."""
+    """Bytes kept of each output stream, from its beginning and its end; what lies between is read and thrown away."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason, Record, content_id
@@ -95,7 +95,7 @@ class NativeBuilds:
                 log, failed = self._run(build_folder, recipe, environment, version)
             if failed:
                 build_folder.clear()
-                lacks = failed == Reason.BUILD_FAILED and absent_submodules(tree)
+                lacks = failed == Reason.BUILD_FAILED and _names_one(log, absent_submodules(tree))
                 return Rejection(Reason.SUBMODULE_MISSING if lacks else failed, tail(log))
             added = _added(build_folder.tree, tree, recipe.source_roots[0])
             if isinstance(added, Rejection):
@@ -145,6 +145,11 @@ class NativeBuilds:
             if not done.ok:
                 return log, Reason.BUILD_TIMEOUT if done.timed_out else Reason.BUILD_FAILED
         return log, None
+
+
+def _names_one(log: str, absent: Sequence[str]) -> bool:
+    """Whether a build that failed spoke of an absent submodule: that of the documentation hinders no compiler."""
+    return any(PurePosixPath(path).name in log for path in absent)
 
 
 def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]] | Rejection:

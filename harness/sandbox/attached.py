@@ -10,6 +10,8 @@ from typing import Any
 
 import docker
 
+from perfquarry.harness.sandbox.kept import Kept
+
 BLOCK = 1 << 18
 HEADER = 8
 """Bytes before each frame: the stream's number, three of nothing, and the length in four."""
@@ -21,13 +23,15 @@ class Attached:
 
     def __init__(self, raw: Any, limit: int) -> None:
         self._raw = raw
-        self._limit = limit
         self._header = b""
         self._stream = OUT
         self._left = 0
-        self._kept = {OUT: bytearray(), ERR: bytearray()}
-        self.truncated = False
+        self._kept = {OUT: Kept(limit), ERR: Kept(limit)}
+
+    @property
+    def truncated(self) -> bool:
         """Whether a stream was longer than the limit."""
+        return any(kept.truncated for kept in self._kept.values())
 
     @property
     def stdout(self) -> bytes:
@@ -69,9 +73,7 @@ class Attached:
             self._left -= len(part)
             kept = self._kept.get(self._stream)
             if kept is not None:
-                room = self._limit - len(kept)
-                kept += part[:room]
-                self.truncated |= len(part) > room
+                kept.take(part)
 
 
 @contextlib.contextmanager

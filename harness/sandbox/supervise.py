@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO
 
 from perfquarry.data.errors import SandboxUnavailable
@@ -17,6 +17,7 @@ from perfquarry.harness.alternation.waiting import WaitingLimit
 from perfquarry.harness.contracts import Command, Completed, Exceeded
 from perfquarry.harness.interrupts import interrupts_held
 from perfquarry.harness.sandbox.disk import DiskMeter
+from perfquarry.harness.sandbox.kept import Kept
 from perfquarry.harness.sandbox.priority import raised
 from perfquarry.harness.sandbox.tree import descendants, proportional_memory, usage
 
@@ -32,16 +33,12 @@ _ending = threading.Event()
 @dataclass
 class _Stream:
     pipe: IO[bytes]
-    limit: int
-    kept: bytearray = field(default_factory=bytearray)
-    truncated: bool = False
+    kept: Kept
 
     def read(self) -> bool:
         """Takes what is there; False at the end of the stream."""
         data = os.read(self.pipe.fileno(), 1 << 18)
-        room = self.limit - len(self.kept)
-        self.kept += data[:room]
-        self.truncated |= len(data) > room
+        self.kept.take(data)
         return bool(data)
 
 
@@ -111,7 +108,7 @@ def supervise(
             raise SandboxUnavailable(f"cannot start {command.argv[0]} in {command.cwd}: {error}") from error
         assert process.stdout is not None and process.stderr is not None
         with process.stdout as out, process.stderr as err:
-            streams = _Stream(out, limits.output_bytes), _Stream(err, limits.output_bytes)
+            streams = _Stream(out, Kept(limits.output_bytes)), _Stream(err, Kept(limits.output_bytes))
             exceeded: Exceeded = ""
             try:
                 if command.started:
@@ -129,7 +126,7 @@ def supervise(
         signal=-code if code < 0 else None,
         stdout=bytes(streams[0].kept),
         stderr=bytes(streams[1].kept),
-        truncated=any(stream.truncated for stream in streams),
+        truncated=any(stream.kept.truncated for stream in streams),
         wall_seconds=wall,
         cpu_seconds=used.ru_utime + used.ru_stime,
         exceeded=exceeded,

@@ -175,6 +175,24 @@ CHANGES = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("cc -Ivendor/http-parser: http_parser.h: No such file or directory", Reason.SUBMODULE_MISSING),
+        ("fast.c:3: error: unknown type name", Reason.BUILD_FAILED),
+    ],
+)
+def test_an_absent_submodule_is_the_reason_only_if_the_build_speaks_of_it(
+    builds: Builds, said: str, reason: Reason
+) -> None:
+    modules = "".join(f'[submodule "{path}"]\n\tpath = {path}\n' for path in ("vendor/http-parser", "doc/theme"))
+    tree = builds.tree({".gitmodules": modules, "lib/__init__.py": ""})
+    for path in ("vendor/http-parser", "doc/theme"):
+        (tree / path).mkdir(parents=True)
+    rejected = builds.reject_or_build(tree, by_hand(f"echo '{said}'; exit 1"))
+    assert isinstance(rejected, Rejection) and rejected.reason == reason and said in rejected.log
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("change", "how", "answers"),
@@ -275,11 +293,6 @@ def test_a_failed_build_leaves_nothing(builds: Builds) -> None:
     builds.build(builds.tree({"lib.c": "good"}), recipe)
     failed = builds.reject_or_build(builds.tree({"lib.c": "bad"}), recipe)
     assert isinstance(failed, Rejection) and failed.reason is Reason.BUILD_FAILED
-    files: dict[str, str | bytes] = {"lib.c": "bad", ".gitmodules": '[submodule "v"]\n\tpath = vendor\n\turl = ../v\n'}
-    without = builds.tree(files)
-    (without / "vendor").mkdir()
-    failed = builds.reject_or_build(without, recipe)
-    assert isinstance(failed, Rejection) and failed.reason is Reason.SUBMODULE_MISSING
     assert builds.build(builds.tree({"lib.c": "good again"}), recipe).how == "full: no build is left"
 
 

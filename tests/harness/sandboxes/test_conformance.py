@@ -46,9 +46,13 @@ def test_output_is_kept_byte_for_byte(sandbox: Sandbox, folder: Path) -> None:
 
 
 def test_a_flood_of_output_is_read_and_thrown_away(sandbox: Sandbox, folder: Path) -> None:
-    flood = "import sys\nfor _ in range(200): sys.stdout.write('x' * 2**20)\nsys.stderr.write('end')"
+    flood = (
+        "import sys\nprint('begun')\nfor _ in range(200): sys.stdout.write('x' * 2**20)\n"
+        "print('failed')\nsys.stderr.write('end')"
+    )
     ended = python(sandbox, flood, folder, limits=Limits(output_bytes=1000))
-    assert (ended.stdout, ended.stderr, ended.truncated, ended.exit_code) == (b"x" * 1000, b"end", True, 0)
+    assert ended.stdout == b"begun\n" + b"x" * (1000 - len("begun\nfailed\n")) + b"failed\n"
+    assert (ended.stderr, ended.truncated, ended.exit_code) == (b"end", True, 0)
 
 
 def test_many_small_outputs_arrive_in_order(sandbox: Sandbox, folder: Path) -> None:
