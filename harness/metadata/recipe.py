@@ -102,7 +102,9 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     runtime = runtime + (repository.requirements if fits or not repository.build else [])
     if build and not fits:
         runtime += _for_building(metadata, build)
-    tests = repository.test_requirements or testing_needs(top, metadata, ci)
+    tests = testing_needs(top, metadata, ci)
+    if repository.test_requirements:
+        tests = [*repository.test_requirements, *_about(repository.test_requirements, tests)]
     written = [command for command in installed_commands(tree, metadata, layout) if command not in build]
     tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
     own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
@@ -223,6 +225,13 @@ def _range(own: str | None, registered: str, notes: list[str]) -> str | None:
         except InvalidSpecifier:
             notes.append(f"range of Python versions ignored: {own!r}")
     return str(found) or None
+
+
+def _about(names: Sequence[str], lines: Iterable[str]) -> list[str]:
+    """Those of a tree's lines that are about one of the names: its own versions of what the registry only names."""
+    known = {canonicalize_name(name) for name in names}
+    found = ((re.match(r"[\w.-]+", line), line) for line in lines)
+    return [line for name, line in found if name and canonicalize_name(name.group()) in known]
 
 
 def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:

@@ -236,6 +236,12 @@ def test_commands_of_the_registry_end_with_their_era(recipe: Any, backend: str) 
         assert "pip install" in made.build[0] and "cython<3" not in made.requirements
 
 
+def test_the_tree_says_the_versions_of_what_the_registry_names_for_tests(recipe: Any) -> None:
+    tree = {"setup.py": "", "test_requirements.txt": "Hypothesis==6.81.1\nmypy==1.0\nattrs<22\n"}
+    made = recipe(tree, test_requirements=["hypothesis", "typing_extensions", "attrs>=20"])
+    assert made.test_requirements == ["attrs>=20", "hypothesis==6.81.1", "typing-extensions"]
+
+
 def test_what_absent_submodules_hold_is_switched_off(recipe: Any, tmp_path: Path) -> None:
     files = {
         ".gitmodules": '[submodule "fast"]\n\tpath = vendor/fast\n\turl = u\n[submodule "x"]\n\tpath = ../..\n',
