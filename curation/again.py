@@ -1,6 +1,7 @@
 """What was not brought to an end: rows that only a time limit rejected are tried again (decision 0033).
 
 Once a run, `MOST_TRIES` times in all. A run with `--limit N` is about changes that are not finished when it begins.
+And where unit tests alone show no gain, other sources of workloads are asked once (decision 0075).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import pyarrow.compute as pc
 from perfquarry.curation import rows_of_run
 from perfquarry.curation.in_force import renewed
 from perfquarry.data.own_rows import TABLES, OwnRows
-from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Timing, Workload, is_late
+from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Task, Timing, Workload, is_late
 
 WISHED_BY = "a time limit"
+GAINLESS = "unit tests that show no gain"
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]
 Stage = Literal["build", "generate"]
 _STAGES: tuple[Stage, ...] = ("build", "generate")
@@ -45,8 +47,41 @@ def waiting(run: OwnRows, stage: Stage, before: datetime | None = None) -> set[s
     return found - run.column("generate", where=altering)  # unit tests have shown that nothing of these is kept
 
 
-def left(run: OwnRows, stages: Sequence[str], in_scope: Scope) -> bool:
+def further_wishes(run: OwnRows, further: Collection[str], in_scope: Scope) -> list[Renewal]:
+    """Wishes that other sources of workloads are asked about changes of which unit tests alone show no gain.
+
+    Tests take small inputs: what grows with their size does not show in them. Each change is wished for once.
+
+    Args:
+        run: the run.
+        further: names of the sources that its settings ask where unit tests show nothing.
+        in_scope: the changes that it is about.
+    """
+    last = rows_of_run.decision(run) if further else None
+    if last is None:
+        return []
+    gainless = (pc.field("reason") == str(Reason.NO_GAIN)) & (pc.field("config_hash") == last)
+    found = set(run.store.scan(Task, run.name, columns=["change_id"], where=gainless)["change_id"].to_pylist())
+    if found:
+        found -= run.column("generate", where=pc.field("source") != "unit-test")
+        wished = (pc.field("stage") == "generate") & (pc.field("wished_by") == GAINLESS)
+        found -= {row.change_id for row in run.store.records(Renewal, run.name, where=wished, **run.where("generate"))}
+    found &= set(in_scope() if found else ())
+    common = run.stamp("generate").fields()
+    return [Renewal(**common, change_id=change, stage="generate", wished_by=GAINLESS) for change in sorted(found)]
+
+
+def seeks_further(run: OwnRows, change_id: str) -> bool:
+    """Whether the newest wish for workloads of a change is one of `further_wishes`."""
+    where = (pc.field("stage") == "generate") & (pc.field("change_id") == change_id)
+    rows = list(run.store.records(Renewal, run.name, where=where))
+    return bool(rows) and max(rows, key=lambda row: row.created_at).wished_by == GAINLESS
+
+
+def left(run: OwnRows, stages: Sequence[str], further: Collection[str], in_scope: Scope) -> bool:
     """Whether the next run will have something to try again, of the changes that it is about."""
+    if {"generate", "select"} <= set(stages) and further_wishes(run, further, in_scope):
+        return True
     late = {change for stage in _STAGES if stage in stages for change in waiting(run, stage)}
     if "measure" in stages:
         late |= {wish.change_id for wish in late_wishes(run, in_scope)} | rows_of_run.undecided(run).keys()
@@ -67,13 +102,15 @@ def workloads(run: OwnRows, change_id: str) -> list[Workload]:
     return rows if is_done else []
 
 
-def wishes(run: OwnRows, change_id: str, known: Sequence[Workload], found: Sequence[Workload]) -> list[Renewal]:
+def wishes(
+    run: OwnRows, change_id: str, known: Sequence[Workload], found: Sequence[Workload], wished_by: str
+) -> list[Renewal]:
     """A wish to measure a change once more, if it was measured without workloads that it has now."""
     before = {row.workload_id for row in known if row.status == "kept"}
     new = {row.workload_id for row in found if row.status == "kept"} - before
     if not new or change_id not in run.column("measure"):
         return []
-    return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=WISHED_BY)]
+    return [Renewal(**run.stamp("measure").fields(), change_id=change_id, stage="measure", wished_by=wished_by)]
 
 
 def late_wishes(run: OwnRows, in_scope: Scope, before: datetime | None = None) -> list[Renewal]:

@@ -18,6 +18,8 @@ NEIGHBOURS = 10
 """Changes next in time from which a change's chance and cost are learned."""
 PRIOR = 2.0
 """Changes that the rate of the whole repository counts for, and tasks that the judge's own expectation counts for."""
+GAINLESS = 0.2
+"""Of changes whose unit tests alone show no gain, the share in which other workloads do."""
 SECONDS = 90.0
 """What searching and measuring a change takes beside its build: the middle of what was seen (docs/benchmarks.md)."""
 
@@ -38,7 +40,9 @@ def promising(run: OwnRows, changes: Collection[str]) -> list[str]:
         return []
     table = run.store.scan(Change, run.name, columns=["change_id", "merged_at"], **run.where("mine"))
     merged = {row["change_id"]: row["merged_at"].timestamp() for row in table.to_pylist()}
-    accepted = {task.change_id: task.status == "kept" for task in newest_tasks(run.store, run.name)}
+    decided = newest_tasks(run.store, run.name)
+    accepted = {task.change_id: task.status == "kept" for task in decided}
+    gainless = {task.change_id for task in decided if task.reason == Reason.NO_GAIN}
     wanted = pc.field("change_id").isin([*changes, *accepted])
     columns = ["change_id", "probability", "signals"]
     verdicts = run.store.scan(Verdict, run.name, columns=columns, where=wanted, **run.where("judge")).to_pylist()
@@ -64,6 +68,7 @@ def promising(run: OwnRows, changes: Collection[str]) -> list[str]:
         at = merged.get(change, 0.0)
         seconds = SECONDS + (0.0 if change in built else cost.near(at))
         usual = 1.0 if change in usable else chance.near(at) * python_3.chance(at)
+        usual *= GAINLESS if change in gainless else 1.0
         return probable.get(change, 0.0) * yields.factor(led_by.get(change, "")) * usual / seconds
 
     return sorted(changes, key=lambda change: (-worth(change), change))

@@ -22,7 +22,7 @@ from perfquarry.data.logs import bound
 from perfquarry.data.spans import span
 from perfquarry.flows.run import Run, TimeIsOver
 from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, compact, failed, run_stage, threads
-from perfquarry.flows.stages import STAGES, Stage
+from perfquarry.flows.stages import STAGES, Stage, wish_further
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.blobs import tree_files
 
@@ -168,7 +168,7 @@ class _Pipeline:
             if not self.run.is_over:
                 self._begin(since)
             self._say_who_waits()
-            if not self.batches.running and (self.run.is_over or not self.todo):
+            if not self.batches.running and (self.run.is_over or not self.todo) and not self._asks_further():
                 return
             if outcome := self.batches.next(LOOK_SECONDS):
                 self._take(*outcome)
@@ -183,6 +183,20 @@ class _Pipeline:
         current().finish(f"{self.tried} change(s) tried" + (f", {self.left} to go" if self.left else ""))
         if self.left and (self.tried or self.run.time_is_over):
             current().announce("left", self._left())
+
+    def _asks_further(self) -> bool:
+        """Once all is done: whether changes begin anew whose unit tests alone show no gain (decision 0075)."""
+        if self.run.is_over:
+            return False
+        self._decide()
+        if self.run.is_over or not (changes := wish_further(self.run)):
+            return False
+        current().finish(f"{self.tried} change(s) tried")
+        sources = " and ".join(self.run.options.settings.generate.further)
+        current().announce("further", f"{changes} change(s) show no gain by unit tests alone: {sources} are asked")
+        current().stage("further", changes)
+        self._look()
+        return True
 
     @property
     def tried(self) -> int:

@@ -48,7 +48,7 @@ from perfquarry.miners.submodules import fetch_submodules
 from perfquarry.testgen.again import try_again
 from perfquarry.testgen.apis import with_apis
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.sources import gather
+from perfquarry.testgen.sources import ask_further, gather
 
 R = TypeVar("R", bound=Row)
 JUDGE_ROWS, JUDGE_PARTS = 5000, 16
@@ -191,12 +191,24 @@ def _generate(run: Run, keys: Batch) -> None:
         case = case_of(run, key)
         current().note(case.change.title)
         sources, further = sources_of(run, extra_sources(run.store, run.name, key))
-        known = again.workloads(run, key)
-        rows = try_again(case, known, [*sources, *further]) if known else gather(case, sources, further)
+        known, wished_by = again.workloads(run, key), again.WISHED_BY
+        if known:
+            rows = try_again(case, known, [*sources, *further])
+        elif again.seeks_further(run, key) and (known := run.rows_of(Workload, "generate", key)):
+            rows, wished_by = ask_further(case, known, further), again.GAINLESS
+        else:
+            rows = gather(case, sources, further)
         found = with_apis(case, rows)
-        run.store.append([*(again.wishes(run, key, known, found) if known else []), *found])
+        run.store.append([*(again.wishes(run, key, known, found, wished_by) if known else []), *found])
         del case
         tidy(run.home, run.options.settings.resources.disk)
+
+
+def wish_further(run: Run) -> int:
+    """Has the further sources asked where unit tests alone show no gain; returns about how many changes."""
+    wishes = again.further_wishes(run, run.options.settings.generate.further, run.in_scope)
+    run.store.append(wishes)
+    return len(wishes)
 
 
 def _measure_todo(run: Run) -> list[Batch]:
@@ -311,7 +323,15 @@ STAGES: tuple[Stage, ...] = (
     Stage("mine", lambda run: [("history",)], _mine, alone=True, counts_rows=True, writes=(Change,)),
     Stage("judge", _judge_todo, _judge, alone=True, counts_rows=True, writes=(Verdict,), keys="change"),
     Stage("build", _build_todo, _build, of_changes=True, writes=(Attempt, Build), keys="change"),
-    Stage("generate", _generate_todo, _generate, of_changes=True, writes=(Verdict, Workload), keys="change"),
+    Stage(
+        "generate",
+        _generate_todo,
+        _generate,
+        of_changes=True,
+        begin=wish_further,
+        writes=(Verdict, Workload),
+        keys="change",
+    ),
     Stage(
         "measure",
         _measure_todo,

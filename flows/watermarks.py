@@ -72,7 +72,8 @@ class Watermark:
             return
         if run.options.limit and again.open_changes(run, run.stages, run.ranked()):
             return
-        if again.left(run, [stage.name for stage in self._stages], run.in_scope):
+        further = run.options.settings.generate.further
+        if again.left(run, [stage.name for stage in self._stages], further, run.in_scope):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
         write_whole(self._path, mark.model_dump_json())

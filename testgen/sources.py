@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from perfquarry.data.records import INFORMATIVE, Reason, Source, Workload
@@ -45,16 +47,38 @@ def gather(case: Case, sources: Sequence[WorkloadSource], further: Sequence[Work
     """
     if edited := edited_expectations(case.change, case.base.tree, case.head.tree):
         return [case.row(sources[0].name, reason=Reason.EXPECTATIONS_CHANGED, detail="; ".join(edited[:_NAMED]))]
+    rows = _asked(case, sources, further, case.settings.enough_share)
+    if any(row.status == "kept" or not row.code for row in rows):
+        return rows
+    return [_summary(case, sources[0].name, rows), *rows]
+
+
+def ask_further(case: Case, known: Sequence[Workload], further: Sequence[WorkloadSource]) -> list[Workload]:
+    """New rows of a change whose unit tests were measured and show no gain, as if they had not been usable.
+
+    Args:
+        case: the change.
+        known: its rows so far. Where no source has any, one of them is given back as it is, with the present time.
+        further: the sources.
+
+    Raises:
+        SandboxUnavailable: the sandbox itself could not start.
+    """
+    rows = _asked(case, (), further, math.inf)
+    return rows or [row.model_copy(update={"created_at": datetime.now(UTC)}) for row in known[:1]]
+
+
+def _asked(
+    case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource], share: float
+) -> list[Workload]:
     rows: list[Workload] = []
     for source in (*sources, *further):
-        if source in further and any(_may_show(row, case.settings.enough_share) for row in rows):
+        if source in further and any(_may_show(row, share) for row in rows):
             break
         rows += source.workloads(case)
         if any(not row.code and row.reason == Reason.FAILS_ON_HEAD for row in rows):
             break
-    if any(row.status == "kept" or not row.code for row in rows):
-        return rows
-    return [_summary(case, sources[0].name, rows), *rows]
+    return rows
 
 
 def _may_show(row: Workload, share: float) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from perfquarry.curation import again, sessions
+from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, Stamp, Task, Timing, Workload
 from perfquarry.flows import stages
 from perfquarry.flows.options import Options
@@ -39,6 +40,10 @@ WORK = """\
             result += value
         return result
 """
+FASTER = """\
+    def total(values):
+        return sum(values)
+"""
 TESTS = """\
     import time
     from work import total
@@ -55,16 +60,18 @@ TESTS = """\
 class Repository:
     """A repository with one change that makes a function faster, and runs over it."""
 
-    def __init__(self, folder: Path, package: str = "") -> None:
+    def __init__(
+        self, folder: Path, package: str = "", before: str = WORK, after: str = FASTER, tests: str = TESTS
+    ) -> None:
         self.path, self.home = folder / "work", folder / "home"
         self._write("setup.cfg", "[metadata]\nname = work\n[options]\npackages = work\n")
         self._write("setup.py", "from setuptools import setup\nsetup()\n")
-        self._write("work/__init__.py", package + textwrap.dedent(WORK))
+        self._write("work/__init__.py", package + textwrap.dedent(before))
         self._write("work/busy.py", SLOW_UNTIL_FREED)
-        self._write("tests/test_work.py", TESTS)
+        self._write("tests/test_work.py", tests)
         self._git("init", "-q", "-b", "main")
         self._commit("First")
-        self._write("work/__init__.py", package + "def total(values):\n    return sum(values)\n")
+        self._write("work/__init__.py", package + textwrap.dedent(after))
         self._commit("Speed up total(): much faster, performance of the loop optimized")
         settings = Settings(build=BuildSettings(timeout=30.0), generate=GenerateSettings(test_timeout=1.0))
         self.run = Run(Options(repo=str(self.path), home=str(self.home), jobs=1, settings=settings))
@@ -109,7 +116,7 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     late = str(Reason.TEST_TIMEOUT)
     assert made.tests() == dict.fromkeys(["", "test_freed", "test_endless"], (late, 1))
     assert made.todo("generate") == 0
-    assert again.left(made.run, ["generate"], made.run.in_scope), "it is for the next run"
+    assert again.left(made.run, ["generate"], (), made.run.in_scope), "it is for the next run"
 
     made.free()
     made.next_run("generate")
@@ -119,7 +126,7 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     made.next_run("generate")
     assert made.tests()["test_freed"] == (None, 2) and made.tests()["test_endless"] == (late, 3)
     rows = list(made.run.store.records(Workload, made.run.name))
-    assert not again.left(made.run, ["generate"], made.run.in_scope)
+    assert not again.left(made.run, ["generate"], (), made.run.in_scope)
 
     made.next_run("generate")
     assert list(made.run.store.records(Workload, made.run.name)) == rows
@@ -131,12 +138,12 @@ def test_a_build_is_tried_again(tmp_path: Path) -> None:
     run_stages(made.run, ["mine", "judge", "build", "generate"])
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.reason, row.tries) for row in builds] == [(Reason.BUILD_TIMEOUT, 1)] * 2, builds[0].log
-    assert made.todo("build") == 0 and again.left(made.run, ["build"], made.run.in_scope)
+    assert made.todo("build") == 0 and again.left(made.run, ["build"], (), made.run.in_scope)
     made.free()
     made.next_run("build")
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.status, row.tries) for row in builds] == [("kept", 2)] * 2, builds[0].log
-    assert not again.left(made.run, ["build"], made.run.in_scope)
+    assert not again.left(made.run, ["build"], (), made.run.in_scope)
 
 
 def test_measured_changes_with_new_workloads_are_measured_once_more(tmp_path: Path) -> None:
@@ -144,11 +151,15 @@ def test_measured_changes_with_new_workloads_are_measured_once_more(tmp_path: Pa
     task = task_of(1, 2.0, repo="demo")
     late = Workload.of(run.stamp("generate"), task.change_id, "unit-test", "test_a", reason=Reason.TEST_TIMEOUT)
     kept = Workload.of(run.stamp("generate"), task.change_id, "unit-test", "test_a")
-    assert again.wishes(run, task.change_id, [late], [kept]) == [], "it was not measured yet"
+    assert again.wishes(run, task.change_id, [late], [kept], again.WISHED_BY) == [], "it was not measured yet"
     run.store.append([row.model_copy(update=run.stamp("measure").fields()) for row in timings_of(task)])
-    (wish,) = again.wishes(run, task.change_id, [late], [kept])
+    (wish,) = again.wishes(run, task.change_id, [late], [kept], again.WISHED_BY)
     assert (wish.stage, wish.change_id) == ("measure", task.change_id)
-    assert again.wishes(run, task.change_id, [kept], [kept]) == again.wishes(run, task.change_id, [late], [late]) == []
+    assert (
+        again.wishes(run, task.change_id, [kept], [kept], again.WISHED_BY)
+        == again.wishes(run, task.change_id, [late], [late], again.WISHED_BY)
+        == []
+    )
 
 
 class Measured:
@@ -198,7 +209,7 @@ class Measured:
         }
 
     def left(self) -> bool:
-        return again.left(self.made.run, ["measure", "select"], self.made.run.in_scope)
+        return again.left(self.made.run, ["measure", "select"], (), self.made.run.in_scope)
 
 
 def simulated(workload: str, change: str, session: int, given_round: float | str, stamp: Stamp) -> list[Timing]:
@@ -327,3 +338,65 @@ def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, m
     stored = made.run.rows_of(Timing, "measure", change)
     assert stored[: len(rows)] == rows and len({(row.session, row.block) for row in stored}) >= 6
     assert not kept.exists()
+
+
+DISTINCT = """\
+    def distinct(values):
+        found = []
+        for value in values:
+            if value not in found:
+                found.append(value)
+        return found
+"""
+FASTER_IF_MANY = """\
+    def distinct(values):
+        if len(values) > 100:
+            return list(dict.fromkeys(values))
+        found = []
+        for value in values:
+            if value not in found:
+                found.append(value)
+        return found
+"""
+OF_FEW = """\
+    from work import distinct
+    def test_distinct():
+        values = list(range(40))
+        assert distinct(values) == values
+"""
+AS_FAST = DISTINCT.replace("found", "kept")
+ALL = [stage.name for stage in STAGES]
+
+
+@pytest.mark.parametrize(("after", "reason"), [(FASTER_IF_MANY, None), (AS_FAST, Reason.NO_GAIN)])
+def test_where_unit_tests_show_no_gain_other_sources_are_asked_once(
+    tmp_path: Path, after: str, reason: Reason | None
+) -> None:
+    made = Repository(tmp_path, before=DISTINCT, after=after, tests=OF_FEW)
+    run_stages(made.run, ALL)
+    store, name = made.run.store, made.run.name
+    (task,) = newest_tasks(store, name)
+    assert task.reason == reason
+    decided = sorted(store.records(Task, name), key=lambda row: row.created_at)
+    assert decided[0].reason == Reason.NO_GAIN, "by the unit test alone"
+    kept = {row.source for row in store.records(Workload, name) if row.status == "kept"}
+    assert kept == {"unit-test", "replay"}
+    assert {(row.stage, row.wished_by) for row in store.records(Renewal, name)} == {
+        ("generate", again.GAINLESS),
+        ("measure", again.GAINLESS),
+    }
+    if reason is None:
+        assert task.speedup > 1.2 and {one.source for one in task.workloads} == {"replay"}
+    tables = store.state(name)
+    made.next_run(*ALL)
+    assert store.state(name) == tables and not again.left(made.run, ALL, ["asv", "replay"], made.run.in_scope)
+
+
+def test_where_other_sources_have_nothing_it_is_known_that_they_were_asked(tmp_path: Path) -> None:
+    made = Repository(tmp_path, before=DISTINCT, after=AS_FAST, tests=OF_FEW)
+    further = GenerateSettings(then="asv")
+    made.run = Run(made.run.options.model_copy(update={"settings": Settings(generate=further)}))
+    run_stages(made.run, ALL)
+    assert [row.wished_by for row in made.run.store.records(Renewal, made.run.name)] == [again.GAINLESS]
+    assert made.todo("generate") == made.todo("measure") == 0
+    assert {row.source for row in made.run.store.records(Workload, made.run.name)} == {"unit-test"}
