@@ -32,6 +32,12 @@ MADE_OF = {
     datetime.datetime: attrgetter("year", "month", "day", "hour", "minute", "second", "microsecond"),
     datetime.time: attrgetter("hour", "minute", "second", "microsecond"),
 }
+PLAIN = {
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    int: int.__int__,
+    float: float.__float__,
+}  # of instances of their subclasses: the value without what a subclass adds or overrides
 DEPTH = 12
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
@@ -195,6 +201,9 @@ class Describer(object):
 
     def contents(self, value, kind):
         """What the class's constructor may take to make an equal one."""
+        for plain, copied in PLAIN.items():
+            if isinstance(value, plain):
+                return self.of(copied(value))
         if isinstance(value, Mapping):
             return {"kind": "dict", "pairs": [[self.of(key), self.of(value[key])] for key in value]}
         if isinstance(value, (Set, Sequence, set, frozenset)):

@@ -24,8 +24,11 @@ class View(object):
             raise ValueError("the result is too large to compare")
         if value is None or type(value) in (bool, int, str):
             return value
+        if isinstance(value, str):
+            return {type(value).__name__: str.__str__(value)}
         if isinstance(value, float):
-            return value if math.isfinite(value) else {"float": repr(float(value))}
+            plain = float.__float__(value)
+            return plain if math.isfinite(plain) else {"float": repr(plain)}
         if isinstance(value, (bytes, bytearray)):
             return {type(value).__name__: bytes(value).decode("latin-1")}
         if isinstance(value, (complex, range, slice)) or type(value).__module__ in PLAIN:
@@ -48,11 +51,22 @@ class View(object):
         if isinstance(value, (Set, set, frozenset)):
             return {name: sorted((self.of(one, depth) for one in value), key=text_of)}
         if isinstance(value, Sequence) or (hasattr(value, "__len__") and hasattr(value, "__iter__")):
-            return {name: [self.of(one, depth) for one in value]}
+            items = list(value)
+            if not holds_itself(value, items):
+                return {name: [self.of(one, depth) for one in items]}
+        return self.of_state(value, depth)
+
+    def of_state(self, value, depth):
+        """Public attributes and text, where that says more than where the value lies."""
         state = getattr(value, "__dict__", {})
         public = {key: self.of(one, depth) for key, one in sorted(state.items()) if not key.startswith("_")}
         text = repr(value) if type(value).__repr__ is not object.__repr__ else ""
-        return {name: [public, "" if " at 0x" in text else text]}
+        return {type(value).__name__: [public, "" if " at 0x" in text else text]}
+
+
+def holds_itself(value, items):
+    """Whether its only item is an equal instance of its own kind, as of a text of one character: not looked into."""
+    return len(items) == 1 and type(items[0]) is type(value) and (items[0] is value or bool(items[0] == value))
 
 
 def text_of(view):

@@ -407,3 +407,84 @@ def test_calls_that_raised_are_left_out(tmp_path: Path, prober: Prober) -> None:
     found = record(case)
     assert {call.node.partition("::")[2] for call in found.calls} == {"test_returns"}
     assert sum(one.count for one in found.missed if "raised" in one.reason) == 3
+
+
+def test_instances_of_subclasses_of_texts_and_numbers_are_made_of_their_plain_value(
+    tmp_path: Path, prober: Prober
+) -> None:
+    base = """\
+        class Line(str):
+            def __new__(cls, value):
+                return super().__new__(cls, value.strip())
+
+            def parts(self):
+                return [part for part in self.split(";")]
+
+        class Feet(int):
+            def __int__(self):
+                raise TypeError("not that")
+
+        class Odd(float):
+            def __float__(self):
+                raise TypeError("not that")
+
+        def longest(line, feet, odd, raw):
+            return Line(max([part for part in line.split(";")], key=len)), feet, odd, raw
+
+        class Raw(bytes):
+            def __iter__(self):
+                raise TypeError("not that")
+        """
+    tests = """\
+        from shop import Feet, Line, Odd, Raw, longest
+        def test_parts():
+            line = Line(" a;bc ")
+            assert line.parts() == ["a", "bc"]
+            assert longest(line, Feet(3), Odd(0.5), Raw(b"ab"))[0] == "bc"
+        """
+    changed = base.replace('[part for part in self.split(";")]', 'self.split(";")')
+    changed = changed.replace('[part for part in line.split(";")]', 'line.split(";")')
+    case = case_of(tmp_path, prober, changed, base, tests)
+    calls = by_name(record(case))
+    assert [rebuilt(call, "contents") for call in calls["Line.parts"]] == [["shop.Line('a;bc')"]]
+    assert [rebuilt(call, "contents") for call in calls["longest"]] == [
+        ["shop.Line('a;bc')", "shop.Feet(3)", "shop.Odd(0.5)", "shop.Raw(b'ab')"]
+    ]
+    rows = kept(ReplaySource().workloads(case))
+    assert {name for row in rows for name in row.calls} == {"shop.py::Line.parts", "shop.py::longest"}
+
+
+def test_a_collection_that_holds_itself_is_compared_by_its_text(tmp_path: Path, prober: Prober) -> None:
+    base = """\
+        class Span:
+            def __init__(self, *ends):
+                self._ends = list(ends)
+
+            def __len__(self):
+                return len(self._ends)
+
+            def __iter__(self):
+                return iter([Span(one) for one in self._ends])
+
+            def __eq__(self, other):
+                return self._ends == other._ends
+
+            def __repr__(self):
+                return "Span({})".format(self._ends)
+
+        def joined(one, other):
+            return Span(*[end for end in one._ends + other._ends])
+        """
+    tests = """\
+        from shop import Span, joined
+        def test_joined():
+            assert joined(Span(1), Span(2)) == Span(1, 2)
+            assert joined(Span(), Span(2)) == Span(2)
+        """
+    changed = base.replace("Span(*[end for end in one._ends + other._ends])", "Span(*one._ends, *other._ends)")
+    case = case_of(tmp_path / "equal", prober, changed, base, tests)
+    assert len(by_name(record(case))["joined"]) == 2
+    assert kept(ReplaySource().workloads(case))
+    wrong = changed.replace("*other._ends", "*[end + 1 for end in other._ends]")
+    rows = ReplaySource().workloads(case_of(tmp_path / "wrong", prober, wrong, base, tests))
+    assert rows and not kept(rows)
