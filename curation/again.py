@@ -19,6 +19,8 @@ from perfquarry.data.records import MOST_TRIES, Build, Reason, Renewal, Task, Ti
 
 WISHED_BY = "a time limit"
 GAINLESS = "unit tests that show no gain"
+WITHOUT_GAIN = (Reason.NO_GAIN, Reason.SLOWER)
+"""Reasons of changes of which no workload gains."""
 _REASONS = [Reason.TEST_TIMEOUT, Reason.BUILD_TIMEOUT, Reason.TOO_LONG]
 Stage = Literal["build", "generate"]
 _STAGES: tuple[Stage, ...] = ("build", "generate")
@@ -60,7 +62,7 @@ def further_wishes(run: OwnRows, further: Collection[str], in_scope: Scope) -> l
     last = rows_of_run.decision(run) if further else None
     if last is None:
         return []
-    gainless = (pc.field("reason") == str(Reason.NO_GAIN)) & (pc.field("config_hash") == last)
+    gainless = pc.field("reason").isin([str(reason) for reason in WITHOUT_GAIN]) & (pc.field("config_hash") == last)
     found = set(run.store.scan(Task, run.name, columns=["change_id"], where=gainless)["change_id"].to_pylist())
     if found:
         found -= run.column("generate", where=pc.field("source") != "unit-test")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from perfquarry.curation.again import WITHOUT_GAIN
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.own_rows import OwnRows
 from perfquarry.data.records import Build, Change, Reason, Verdict
@@ -42,7 +43,7 @@ def promising(run: OwnRows, changes: Collection[str]) -> list[str]:
     merged = {row["change_id"]: row["merged_at"].timestamp() for row in table.to_pylist()}
     decided = newest_tasks(run.store, run.name)
     accepted = {task.change_id: task.status == "kept" for task in decided}
-    gainless = {task.change_id for task in decided if task.reason == Reason.NO_GAIN}
+    gainless = {task.change_id for task in decided if task.reason in WITHOUT_GAIN}
     wanted = pc.field("change_id").isin([*changes, *accepted])
     columns = ["change_id", "probability", "signals"]
     verdicts = run.store.scan(Verdict, run.name, columns=columns, where=wanted, **run.where("judge")).to_pylist()
