@@ -205,6 +205,7 @@ class Launcher(object):
         if self.core is not None:
             os.sched_setaffinity(0, [self.core])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))  # POSIX queues would outlive it, in no folder
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024**3, 1024**3))
         memory = self._task["memory_bytes"]
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

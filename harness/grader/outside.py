@@ -1,10 +1,11 @@
 """What the clocks outside say of a gain that the candidate's own process claims.
 
-In each turn the grader takes three times besides: around the request that runs the timed part (`run`), around the
-whole turn's call with what a script prepares and does with its result (`whole`), and the processor time of all that
-belongs to the side, from its being let go until it was stopped (`cpu`). Of a claim, at least `PART` must be seen in
-both walls; the processor time must not speak against it. And a candidate may not be seen to fall short, from
-outside, of what its claim owes to the expert's: else it could halve its time and claim to need none.
+In each turn the grader takes four times besides: around the request that runs the timed part (`run`), around the
+whole turn's call with what a script prepares and does with its result (`whole`), the time from the side's being let
+go until it was stopped (`turn`), which leaves no gap, and the processor time of all that belongs to the side in it
+(`cpu`). Of a claim, at least `PART` must be seen in both walls; the other two must not speak against it. And a
+candidate may not be seen to fall short, from outside, of what its claim owes to the expert's: else it could halve
+its time and claim to need none.
 """
 
 from figures import hodges_lehmann, median
@@ -18,6 +19,8 @@ SHORT = 0.05
 STRICT = 0.8
 """Of what a candidate claims to save in a test, what further calls must save in a turn seen from outside."""
 WALLS = ("run", "whole")
+TURN = "turn"
+"""A clock of the whole turn: too coarse for short calls, so it has to speak for certain."""
 
 
 def saved(session, clock, role="cand", part=PART):
@@ -44,8 +47,14 @@ def short_of_claim(session, clock, seen):
 def of_wall(pair, node, clock, part, role="cand"):
     """Seconds of a turn that a side saves by a clock outside, less a part of what it says itself."""
     base, cand = (pair.turns[one][node] for one in ("base", role))
+    calls = calls_of(base, clock)
     rows = zip(getattr(base, clock), getattr(cand, clock), base.inside, cand.inside)
-    return hodges_lehmann([b - c - part * (inner - claim) for b, c, inner, claim in rows])
+    return hodges_lehmann([b - c - part * calls * (inner - claim) for b, c, inner, claim in rows])
+
+
+def calls_of(turns, clock):
+    """Calls that a clock's value is about: of the whole turn those that are not timed, too."""
+    return 1 + turns.untimed if clock == TURN else 1
 
 
 def of_cpu(pair, node, _, part, role="cand"):
@@ -106,11 +115,11 @@ def falls_short(session, threshold):
         for node in session.nodes:
             base, gold, cand = (pair.turns[role][node] for role in ("base", "gold", "cand"))
             rows = zip(getattr(cand, clock), getattr(gold, clock), gold.inside, base.inside)
-            allowed = 1 / threshold - 1
-            total += hodges_lehmann([c - g - allowed * inner - SHORT * b for c, g, inner, b in rows])
+            allowed, calls = 1 / threshold - 1, calls_of(base, clock)
+            total += hodges_lehmann([c - g - calls * (allowed * inner + SHORT * b) for c, g, inner, b in rows])
         return total
 
-    return {clock: session.over_pairs(lambda pair: excess(pair, clock)) for clock in WALLS}
+    return {clock: session.over_pairs(lambda pair: excess(pair, clock)) for clock in WALLS + (TURN,)}
 
 
 def disagrees(session, threshold):

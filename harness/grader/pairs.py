@@ -45,12 +45,14 @@ class Failed(Exception):
 class SideTurns(object):
     """What the turns of one workload in one pair took on one side, in seconds, one value a turn."""
 
-    def __init__(self, calls, cpu, first, untimed):
+    def __init__(self, calls, cpu, turn, first, untimed):
         self.inside, self.run, self.whole = (list(values) for values in zip(*calls))
         self.seconds = self.inside
         """What counts: see `bounded` and `count_beside`."""
         self.cpu = cpu
         """Processor time of all that belongs to the side, from its being let go until it was stopped."""
+        self.turn = turn
+        """From its being let go until it was stopped, without what others had of the core."""
         self.first, self.first_outside = first
         self.untimed = untimed
         self.slope = None
@@ -289,7 +291,9 @@ class GradingSession(object):
                     break
                 look = 2 * len(found[0])
         for partner, calls in zip(partners, found):
-            pair.turns[partner.role][node] = SideTurns(calls, partner.cpu[:], first[partner.role][:2], untimed)
+            pair.turns[partner.role][node] = SideTurns(
+                calls, partner.cpu[:], partner.turns(), first[partner.role][:2], untimed
+            )
             partner.on_one_core(node)
         for role in pair.order:
             pair.turns[role][node].bounded(pair.turns["base"][node])
@@ -377,7 +381,7 @@ class GradingSession(object):
         found = {"turns": len(pair.turns["base"][node].inside)}
         for role, by_node in pair.turns.items():
             turns = by_node[node]
-            names = ("seconds", "inside", "run", "whole", "cpu")
+            names = ("seconds", "inside", "run", "whole", "turn", "cpu")
             found[role] = {name: float("%.4g" % median(getattr(turns, name))) for name in names}
             if turns.slope:
                 found[role]["slope"] = [float("%.4g" % seconds) for seconds in turns.slope]

@@ -10,7 +10,7 @@ import time
 
 from channel import Channel, ChannelFailed, make_pipes
 from figures import median
-from processes import Meter, delayed
+from processes import Meter, delayed, newest_process
 from stored import take_stored
 from users import Trouble, cores_of_all, hand_over, wait_stopped
 
@@ -53,6 +53,8 @@ class SideProcess(object):
         self._process = None
         self._scripts = frozenset(request["scripts"])
         self._meter, self._known = Meter(), []
+        self._newest = None
+        self._spared = 0.0
         self._went = clock()
         self._used = 0.0
         self.role = role
@@ -63,6 +65,8 @@ class SideProcess(object):
         """Processor seconds of its turns since the list was last emptied, from `go` until it was stopped."""
         self.wall = []
         """Seconds of these turns."""
+        self.spared = []
+        """Seconds of these turns that were not counted in answers, because others had the core."""
         self.results = []
         """(node, number drawn, files) of each call of a script, taken from the process right after the call."""
         self.seeds = {}
@@ -99,15 +103,18 @@ class SideProcess(object):
         Raises:
             Stumbled: one of them runs.
         """
-        self._known = self._side.all()
+        self._know()
         self.cores |= cores_of_all(self._known)
         if not wait_stopped(self._known):
             raise self._stumbled("it runs on when it is stopped", final=True)
 
+    def _know(self):
+        self._newest, self._known = newest_process(), self._side.all()
+
     def go(self):
         """Lets it go on."""
         self.awake += self._meter.read(self._known) - self._used
-        self._calls = 0
+        self._calls, self._spared = 0, 0.0
         self._went = clock()
         self._side.go()
 
@@ -116,6 +123,9 @@ class SideProcess(object):
         self._side.stop()
         self.wall.append(clock() - self._went)
         self.on_turn += self.wall[-1]
+        self.spared.append(self._spared)
+        if self._newest is None or self._newest != newest_process():  # what was begun in this turn has worked, too
+            self._know()
         used = self._meter.read(self._known)  # what it used since the last turn is in it
         self.cpu.append(used - self._used)
         self._used = used
@@ -129,7 +139,7 @@ class SideProcess(object):
             Stumbled: one of its processes runs.
         """
         self.look()
-        del self.cpu[:], self.wall[:]
+        del self.cpu[:], self.wall[:], self.spared[:]
 
     def warm(self, node, calls, drawn):
         """So many whole calls: seconds of the first and of the last inside, of all outside, of the last with fixtures.
@@ -183,11 +193,21 @@ class SideProcess(object):
         """Looks at whether its turns since `cool` fit on one core.
 
         Raises:
-            Stumbled: most of them used more processor time than they lasted.
+            Stumbled: most of them used more processor time than they lasted, or than others have left of them.
         """
-        excess = median([used - ONE_CORE * wall - MOMENT for used, wall in zip(self.cpu, self.wall)])
-        if excess > 0:
-            raise self._stumbled("%s: a turn uses %.3g s more than one core has: other cores" % (node, excess), True)
+        over = [used - ONE_CORE * wall - MOMENT for used, wall in zip(self.cpu, self.wall)]
+        if median(over) > 0:
+            said = "%s: a turn uses %.3g s more than one core has: other cores"
+            raise self._stumbled(said % (node, median(over)), True)
+        over = [more + spared for more, spared in zip(over, self.spared)]
+        if median(over) > 0:
+            said = "%s: in a turn it works for %.3g s of the time in which others are said to have the core"
+            raise self._stumbled(said % (node, median(over)), True)
+
+    def turns(self):
+        """Seconds of its turns since `cool`, without those for which others had the core."""
+        rows = zip(self.wall, self.cpu, self.spared)
+        return [wall - min(spared, max(0.0, wall - used)) for wall, used, spared in rows]
 
     def turn(self, node, untimed, drawn):
         """Its calls, asked for one by one: what each of the timed ones returned."""
@@ -235,7 +255,9 @@ class SideProcess(object):
         self._lasted = outside
         # what others had of the core: time in which none of its own processes used it, though one was ready, or we were
         idle = outside - (self._meter.read(self._known) - used)
-        return answer, outside - max(0.0, min(idle, delayed(self._known + [os.getpid()]) - waited))
+        spared = max(0.0, min(idle, delayed(self._known + [os.getpid()]) - waited))
+        self._spared += spared
+        return answer, outside - spared
 
     def _time(self, answer, name):
         """Seconds that the last answer reports, which must fit into those that it took to come."""

@@ -26,6 +26,15 @@ def of_user(uid):
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and user_of(name) == uid]
 
 
+def newest_process():
+    """The number that the kernel gave to a process or thread last; None where it does not say."""
+    try:
+        with open("/proc/loadavg") as file:
+            return int(file.read().split()[4])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def fields_of(pid):
     """The fields of /proc/PID/stat after the name, the state first; None when it is gone."""
     try:

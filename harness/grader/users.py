@@ -35,7 +35,9 @@ class Warden(object):
         self.uid, own = free_uid(taken), free_uid(taken)
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "warden.py")
         command = [sys.executable, "-E", "-s", "-S", program, str(own), str(self.uid)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        pipe = subprocess.PIPE
+        # in a session of its own: who ends the grader's process group ends what it stopped through the warden
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, start_new_session=True)
         self._heard(b"r")
         self._facts = self._look()
 

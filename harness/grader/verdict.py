@@ -2,7 +2,7 @@
 
 import math
 
-from outside import WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim, short_of_first
+from outside import TURN, WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim, short_of_first
 from users import Trouble
 
 FIRST_GAIN = 0.02
@@ -11,7 +11,7 @@ GAIN_PART = 0.5
 """Part of the expert's gain (log) that has to be reached, too: of an expert's 1.06x, 95 % is hardly any gain at all."""
 AA_LIMIT = 0.02
 """Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
-CLOCKS = WALLS + ("cpu",)
+CLOCKS = WALLS + (TURN, "cpu")
 ACCUSING = 12
 """Pairs after which a clock or a single workload may accuse: of many that are looked at, one differs by chance with
 fewer.
@@ -141,7 +141,8 @@ class RewardRules(object):
         if apart:
             node, figures = sorted(apart.items())[0]
             return "the clock inside disagrees with turns of more calls at %s: %s" % (node, figures)
-        for clock, (low, middle, _) in sorted(short.items()):
+        for clock in WALLS + (TURN,):
+            low, middle, _ = short[clock]
             if low > 0:
                 said = "from outside it is slower than the clock inside says"
                 return "%s: %s %.3g s more than the expert's allows" % (said, clock, middle)

@@ -47,6 +47,21 @@ for word in sys.argv[1:]:
 """
 RENICES = "import os, sys; os.setpriority(os.PRIO_PROCESS, int(sys.argv[1]), 19)"
 
+KEEPS = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+keys = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+made = [libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600), libc.semget(0, 1, 0o1600)]
+key = libc.syscall(keys[0], b"user", b"memo", b"answers", 7, -4)
+assert min(made) >= 0
+print(key, flush=True)
+"""
+FINDS = """
+import ctypes, os
+keys = {"x86_64": (248, 250), "aarch64": (217, 219)}[os.uname().machine]
+print(ctypes.CDLL(None).syscall(keys[1], 10, -4, b"user", b"memo", 0))
+"""
+
 
 @pytest.fixture
 def wardens(part: Any) -> Iterator[list[Any]]:
@@ -123,6 +138,23 @@ def test_who_slows_down_its_warden_is_found(wardens: list[Any]) -> None:
     assert not one.meddled()
     assert ended(start(one, RENICES, one.pid)) == ""
     assert one.meddled() and not other.meddled()
+
+
+def test_what_users_leave_in_the_kernel_is_removed(part: Any, wardens: list[Any]) -> None:
+    def kept(uid: int) -> list[str]:
+        places = [Path("/proc/sysvipc") / kind for kind in ("shm", "msg", "sem")]
+        return [place.name for place in places for line in place.read_text().splitlines() if str(uid) in line.split()]
+
+    one, other = wardens
+    key = int(ended(start(one, KEEPS)))
+    ended(start(other, KEEPS))
+    assert kept(one.uid) == ["shm", "msg", "sem"]
+    assert key < 0 or int(ended(start(one, FINDS))) == key, "where the kernel keeps keys"
+    one.kill()
+    assert kept(one.uid) == [] and kept(other.uid) == ["shm", "msg", "sem"]
+    assert int(ended(start(one, FINDS))) == -1
+    other.kill()
+    assert kept(other.uid) == []
 
 
 def test_what_users_leave_is_removed(part: Any, wardens: list[Any], tmp_path: Path) -> None:

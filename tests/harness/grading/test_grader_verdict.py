@@ -32,6 +32,8 @@ class Session:
         """Of a side whose first calls are not as its later ones, their seconds."""
         self.cpu: dict[str, float] = {}
         """Of a side whose processor time is not its wall time, what it is in a turn."""
+        self.turn: dict[str, float] = {}
+        """Of a side that works between requests, what its turn lasts."""
         self.fixed: list[str] = []
         """Workloads whose data are always the same."""
         self.slopes: dict[str, tuple[float, float]] = {}
@@ -64,7 +66,8 @@ class Session:
                         max(first, seconds[2]) if role != self.lies_of_first else self._sides["base"][node][2],
                     )
                     cold = (cold[0], cold[1] + self.first_apart * float(self._rng.standard_t(3)))
-                    turns = pair.turns[role][node] = self._pairs.SideTurns(calls, cpu, cold, 0)
+                    whole = [self.turn[role] * self._drawn() if role in self.turn else one for _, _, one in calls]
+                    turns = pair.turns[role][node] = self._pairs.SideTurns(calls, cpu, whole, cold, 0)
                     turns.slope = [one * self._drawn() for one in self.slopes.get(role, ())]
                     if turns.slope:
                         turns.slope[1] += self.apart * float(self._rng.standard_t(3))
@@ -225,9 +228,10 @@ def test_clocks_that_differ_for_the_expert_accuse_nobody(part: Any) -> None:
 
 def test_no_call_of_a_script_counts_less_than_the_clock_outside_allows(part: Any) -> None:
     turns = part("pairs").SideTurns
-    base = turns([(0.010, 0.0101 + 0.00001 * n, 0.0121 + 0.00001 * n) for n in range(12)], [0.0] * 12, (0.01, 0.011), 0)
-    honest = turns([(0.004, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.004, 0.005), 0)
-    lies = turns([(0.001, 0.0041, 0.0061)] * 12, [0.0] * 12, (0.001, 0.005), 0)
+    no = [0.0] * 12  # of the clocks that are not looked at
+    base = turns([(0.010, 0.0101 + 0.00001 * n, 0.0121 + 0.00001 * n) for n in range(12)], no, no, (0.01, 0.011), 0)
+    honest = turns([(0.004, 0.0041, 0.0061)] * 12, no, no, (0.004, 0.005), 0)
+    lies = turns([(0.001, 0.0041, 0.0061)] * 12, no, no, (0.001, 0.005), 0)
     for one in (honest, lies):
         one.bounded(base)
     assert honest.seconds == [0.004] * 12 and honest.first == pytest.approx(0.004)
@@ -244,7 +248,9 @@ def _of_processes(part: Any, after: Sequence[float]) -> list[Any]:
             own = 0.0003 + rng.normal(0, 5e-6)
             runs = [5e-6 + own + abs(rng.normal(0, 40e-6)) for _ in range(24)]
             calls = [(5e-6, run, run + 0.0001 + (more if role == "cand" else 0.0)) for run in runs]
-            pair.turns[role]["a"] = pairs.SideTurns(calls, [0.0] * 24, (5e-6, 0.0004), 0)
+            pair.turns[role]["a"] = pairs.SideTurns(
+                calls, [0.0] * 24, [whole for _, _, whole in calls], (5e-6, 0.0004), 0
+            )
         for role in pair.order:
             pair.turns[role]["a"].bounded(pair.turns["base"]["a"])
         found.append(pair)
@@ -270,6 +276,13 @@ def test_processor_time_must_fall_unless_the_base_waits(part: Any) -> None:
     session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
     session.cpu = dict.fromkeys(("base", "gold", "cand"), 0.0005)
     assert graded(part, session)[0] is None, "waiting less"
+
+
+@pytest.mark.parametrize("part_hidden", [1.0, 0.25], ids=["all", "a quarter"])
+def test_what_is_done_between_two_requests_is_seen_in_the_whole_turn(part: Any, part_hidden: float) -> None:
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.turn["cand"] = GOLD[2] + part_hidden * (BASE[0] - GOLD[0])
+    assert "turn" in (graded(part, session)[0] or "")
 
 
 def test_one_workload_among_many_may_not_lie(part: Any) -> None:
