@@ -80,10 +80,8 @@ def seeks_further(run: OwnRows, change_id: str) -> bool:
     return bool(rows) and max(rows, key=lambda row: row.created_at).wished_by == GAINLESS
 
 
-def left(run: OwnRows, stages: Sequence[str], further: Collection[str], in_scope: Scope) -> bool:
+def left(run: OwnRows, stages: Sequence[str], in_scope: Scope) -> bool:
     """Whether the next run will have something to try again, of the changes that it is about."""
-    if {"generate", "select"} <= set(stages) and further_wishes(run, further, in_scope):
-        return True
     late = {change for stage in _STAGES if stage in stages for change in waiting(run, stage)}
     if "measure" in stages:
         late |= {wish.change_id for wish in late_wishes(run, in_scope)} | rows_of_run.undecided(run).keys()

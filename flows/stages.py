@@ -28,6 +28,7 @@ from perfquarry.data.records import (
     Evidence,
     Finding,
     Problem,
+    Renewal,
     Row,
     Task,
     Timing,
@@ -204,9 +205,16 @@ def _generate(run: Run, keys: Batch) -> None:
         tidy(run.home, run.options.settings.resources.disk)
 
 
+def further_wishes(run: Run) -> list[Renewal]:
+    """Where unit tests alone show no gain: what a run that was given time asks the further sources about."""
+    if run.options.seconds is None:
+        return []
+    return again.further_wishes(run, run.options.settings.generate.further, run.in_scope)
+
+
 def wish_further(run: Run) -> int:
-    """Has the further sources asked where unit tests alone show no gain; returns about how many changes."""
-    wishes = again.further_wishes(run, run.options.settings.generate.further, run.in_scope)
+    """Writes these wishes down; how many there are."""
+    wishes = further_wishes(run)
     run.store.append(wishes)
     return len(wishes)
 

@@ -22,7 +22,7 @@ from perfquarry.data.git import commit_of
 from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Record, content_id
 from perfquarry.flows.run import Run
-from perfquarry.flows.stages import STAGES
+from perfquarry.flows.stages import STAGES, further_wishes
 
 _log = logging.getLogger("perfquarry.flows")
 _DECIDES_NOTHING = {"home", "jobs", "seconds", "tasks", "settings"}
@@ -58,7 +58,10 @@ class Watermark:
             return None
         if mark.head != self.head or mark.tables != self._run.store.state(self._run.name):
             return None
-        return mark
+        return None if self._asks_further() else mark
+
+    def _asks_further(self) -> bool:
+        return {"generate", "select"} <= {stage.name for stage in self._stages} and bool(further_wishes(self._run))
 
     def begin(self) -> None:
         """Remembers the branch's head: before the history is read, so that nothing newer is marked as seen."""
@@ -72,8 +75,7 @@ class Watermark:
             return
         if run.options.limit and again.open_changes(run, run.stages, run.ranked()):
             return
-        further = run.options.settings.generate.further
-        if again.left(run, [stage.name for stage in self._stages], further, run.in_scope):
+        if self._asks_further() or again.left(run, [stage.name for stage in self._stages], run.in_scope):
             return
         mark = Mark(head=self.head, tables=tables, funnel=funnel(run.store, run.name, provenance(run)))
         write_whole(self._path, mark.model_dump_json())

@@ -20,6 +20,7 @@ from perfquarry.flows.pipeline import run_stages
 from perfquarry.flows.run import OthersWait, Run
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES
+from perfquarry.flows.watermarks import Watermark
 from perfquarry.harness.building.builder import Builder
 from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.harness.settings import BuildSettings
@@ -116,7 +117,7 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     late = str(Reason.TEST_TIMEOUT)
     assert made.tests() == dict.fromkeys(["", "test_freed", "test_endless"], (late, 1))
     assert made.todo("generate") == 0
-    assert again.left(made.run, ["generate"], (), made.run.in_scope), "it is for the next run"
+    assert again.left(made.run, ["generate"], made.run.in_scope), "it is for the next run"
 
     made.free()
     made.next_run("generate")
@@ -126,7 +127,7 @@ def test_a_test_is_tried_again_once_a_run_and_three_times_in_all(tmp_path: Path)
     made.next_run("generate")
     assert made.tests()["test_freed"] == (None, 2) and made.tests()["test_endless"] == (late, 3)
     rows = list(made.run.store.records(Workload, made.run.name))
-    assert not again.left(made.run, ["generate"], (), made.run.in_scope)
+    assert not again.left(made.run, ["generate"], made.run.in_scope)
 
     made.next_run("generate")
     assert list(made.run.store.records(Workload, made.run.name)) == rows
@@ -138,12 +139,12 @@ def test_a_build_is_tried_again(tmp_path: Path) -> None:
     run_stages(made.run, ["mine", "judge", "build", "generate"])
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.reason, row.tries) for row in builds] == [(Reason.BUILD_TIMEOUT, 1)] * 2, builds[0].log
-    assert made.todo("build") == 0 and again.left(made.run, ["build"], (), made.run.in_scope)
+    assert made.todo("build") == 0 and again.left(made.run, ["build"], made.run.in_scope)
     made.free()
     made.next_run("build")
     builds = list(made.run.store.records(Build, made.run.name))
     assert [(row.status, row.tries) for row in builds] == [("kept", 2)] * 2, builds[0].log
-    assert not again.left(made.run, ["build"], (), made.run.in_scope)
+    assert not again.left(made.run, ["build"], made.run.in_scope)
 
 
 def test_measured_changes_with_new_workloads_are_measured_once_more(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ class Measured:
         }
 
     def left(self) -> bool:
-        return again.left(self.made.run, ["measure", "select"], (), self.made.run.in_scope)
+        return again.left(self.made.run, ["measure", "select"], self.made.run.in_scope)
 
 
 def simulated(workload: str, change: str, session: int, given_round: float | str, stamp: Stamp) -> list[Timing]:
@@ -368,17 +369,26 @@ AS_FAST = DISTINCT.replace("found", "kept")
 ALL = [stage.name for stage in STAGES]
 
 
+def with_time(made: Repository, **settings: Any) -> Run:
+    """The next run, which is given time."""
+    made.run.close()
+    return Run(made.run.options.model_copy(update={"seconds": 600.0, **settings}))
+
+
 @pytest.mark.parametrize(("after", "reason"), [(FASTER_IF_MANY, None), (AS_FAST, Reason.NO_GAIN)])
-def test_where_unit_tests_show_no_gain_other_sources_are_asked_once(
+def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     tmp_path: Path, after: str, reason: Reason | None
 ) -> None:
     made = Repository(tmp_path, before=DISTINCT, after=after, tests=OF_FEW)
     run_stages(made.run, ALL)
     store, name = made.run.store, made.run.name
     (task,) = newest_tasks(store, name)
+    assert task.reason == Reason.NO_GAIN, "by the unit test alone"
+    assert not list(store.records(Renewal, name)) and not Watermark(with_time(made), ALL).reached()
+    made.run = with_time(made)
+    run_stages(made.run, ALL)
+    (task,) = newest_tasks(store, name)
     assert task.reason == reason
-    decided = sorted(store.records(Task, name), key=lambda row: row.created_at)
-    assert decided[0].reason == Reason.NO_GAIN, "by the unit test alone"
     kept = {row.source for row in store.records(Workload, name) if row.status == "kept"}
     assert kept == {"unit-test", "replay"}
     assert {(row.stage, row.wished_by) for row in store.records(Renewal, name)} == {
@@ -388,14 +398,14 @@ def test_where_unit_tests_show_no_gain_other_sources_are_asked_once(
     if reason is None:
         assert task.speedup > 1.2 and {one.source for one in task.workloads} == {"replay"}
     tables = store.state(name)
-    made.next_run(*ALL)
-    assert store.state(name) == tables and not again.left(made.run, ALL, ["asv", "replay"], made.run.in_scope)
+    made.run = with_time(made)
+    run_stages(made.run, ALL)
+    assert store.state(name) == tables
 
 
 def test_where_other_sources_have_nothing_it_is_known_that_they_were_asked(tmp_path: Path) -> None:
     made = Repository(tmp_path, before=DISTINCT, after=AS_FAST, tests=OF_FEW)
-    further = GenerateSettings(then="asv")
-    made.run = Run(made.run.options.model_copy(update={"settings": Settings(generate=further)}))
+    made.run = with_time(made, settings=Settings(generate=GenerateSettings(then="asv")))
     run_stages(made.run, ALL)
     assert [row.wished_by for row in made.run.store.records(Renewal, made.run.name)] == [again.GAINLESS]
     assert made.todo("generate") == made.todo("measure") == 0
