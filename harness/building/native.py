@@ -149,7 +149,8 @@ class NativeBuilds:
 
 def _names_one(log: str, absent: Sequence[str]) -> bool:
     """Whether a build that failed spoke of an absent submodule: that of the documentation hinders no compiler."""
-    return any(PurePosixPath(path).name in log for path in absent)
+    names = [PurePosixPath(path).name for path in absent]
+    return any(f"/{name}" in log or f"{name}/" in log for name in names)  # as a part of a path
 
 
 def _added(work: Path, tree: Path, root: str) -> list[tuple[Path, Path]] | Rejection:

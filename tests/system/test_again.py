@@ -349,16 +349,9 @@ DISTINCT = """\
                 found.append(value)
         return found
 """
-FASTER_IF_MANY = """\
-    def distinct(values):
-        if len(values) > 100:
-            return list(dict.fromkeys(values))
-        found = []
-        for value in values:
-            if value not in found:
-                found.append(value)
-        return found
-"""
+FASTER_IF_MANY = DISTINCT.replace(
+    "found = []", "if len(values) > 100:\n            return list(dict.fromkeys(values))\n        found = []"
+)
 OF_FEW = """\
     from work import distinct
     def test_distinct():
