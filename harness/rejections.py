@@ -38,4 +38,6 @@ def tail(text: str, limit: int = LOG_BYTES) -> str:
 
 def _reports_error(line: str) -> bool:
     """As compilers, meson, ninja, CMake and Python say it."""
-    return line.startswith(("FAILED: ", "ERROR: ")) or any(word in line for word in (" error: ", "Error: ", " ERROR: "))
+    return line.lstrip().startswith(("FAILED: ", "ERROR: ")) or any(
+        word in line for word in (" error: ", "Error: ", " ERROR: ")
+    )

@@ -391,7 +391,7 @@ def test_tail_keeps_the_end_within_its_bytes() -> None:
 
 
 def test_tail_keeps_lines_that_report_an_error() -> None:
-    failed = "FAILED: [code=1] npyv.o\nsort.hpp:3:10: fatal error: npyv.h: No such file or directory\n"
+    failed = "      FAILED: [code=1] npyv.o\nsort.hpp:3:10: fatal error: npyv.h: No such file or directory\n"
     noise = "warning: maybe uninitialized\n"
     cut = tail(noise * 5000 + failed + noise * 5000 + "ninja: build stopped")
     assert cut.startswith("[...]\n" + failed + "[...]\n") and cut.endswith("ninja: build stopped")
