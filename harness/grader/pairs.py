@@ -290,10 +290,9 @@ class GradingSession(object):
                 if self._agree(partners, found):
                     break
                 look = 2 * len(found[0])
-        for partner, calls in zip(partners, found):
-            pair.turns[partner.role][node] = SideTurns(
-                calls, partner.cpu[:], partner.turns(), first[partner.role][:2], untimed
-            )
+        for partner, asked in zip(partners, found):
+            calls, turns = partner.turns(asked)
+            pair.turns[partner.role][node] = SideTurns(calls, partner.cpu[:], turns, first[partner.role][:2], untimed)
             partner.on_one_core(node)
         for role in pair.order:
             pair.turns[role][node].bounded(pair.turns["base"][node])

@@ -204,10 +204,16 @@ class SideProcess(object):
             said = "%s: in a turn it works for %.3g s of the time in which others are said to have the core"
             raise self._stumbled(said % (node, median(over)), True)
 
-    def turns(self):
-        """Seconds of its turns since `cool`, without those for which others had the core."""
-        rows = zip(self.wall, self.cpu, self.spared)
-        return [wall - min(spared, max(0.0, wall - used)) for wall, used, spared in rows]
+    def turns(self, calls):
+        """Calls of its turns since `cool`, one of each, and seconds of these turns, less what others had of the core.
+
+        Others had no more than what the side has left: an answer may have spared a process that nobody knew yet.
+        """
+        rows = list(zip(self.wall, self.cpu, self.spared))
+        others = [min(spared, max(0.0, wall - used)) for wall, used, spared in rows]
+        worked = [spared - left for (_, _, spared), left in zip(rows, others)]
+        calls = [(inside, run + more, whole + more) for (inside, run, whole), more in zip(calls, worked)]
+        return calls, [wall - left for (wall, _, _), left in zip(rows, others)]
 
     def turn(self, node, untimed, drawn):
         """Its calls, asked for one by one: what each of the timed ones returned."""
