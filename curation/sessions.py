@@ -6,11 +6,12 @@ import math
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import zip_longest
+from typing import Literal
 
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import passed_selection
 from perfquarry.curation.settings import SelectSettings
-from perfquarry.curation.summary import chosen, excluded, precise, promising, smallest_speedup, summarise
+from perfquarry.curation.summary import chosen, excluded, gains, precise, promising, smallest_speedup, summarise
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Keep, Progress, run_session
@@ -18,7 +19,10 @@ from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.settings import MeasureSettings
 
 BESIDE = 12
-"""Pairs of a first session, at most, of a workload beside one that gains."""
+"""Pairs of a session of a change, at most, of a workload beside one that gains."""
+Purpose = Literal["select", "confirm", "look again"]
+"""What a session is for: the first, the second of a round, and any other."""
+_PURPOSES: tuple[Purpose, Purpose] = ("select", "confirm")
 
 
 def measure(
@@ -43,8 +47,9 @@ def measure(
 
     The first session measures all, up to the limit (`in_turn`) and to `pair_seconds`; the second those that pass the
     first by themselves, in a new order and in fresh processes. Either ends for a workload when there is no gain worth a
-    task or its interval is as narrow as wanted. The first also ends when it shows a gain by itself: it is no more than
-    the ticket to the second, whose figures are published and which never ends because it just became significant.
+    task or its interval is as narrow as wanted, or when another's is and it has had its pairs (`settled`). The first
+    also ends when it shows a gain by itself: it is no more than the ticket to the second, whose figures are published
+    and which never ends because it just became significant.
     `progress(done, planned)` counts the pairs of one session and begins again with the next. Rounds after the first
     have a `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes
     run anywhere. What `keep` was given of a measurement that did not come to its end is `so_far` when it goes on.
@@ -69,7 +74,7 @@ def measure(
     def before(number: int) -> list[Timing]:
         return [row for row in so_far if row.session == number]
 
-    selecting, confirming = (partial(settled, settings=select, selecting=one) for one in (True, False))
+    selecting, confirming = (partial(settled, settings=select, purpose=one) for one in _PURPOSES)
     measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
     first = session(
         workloads=measured,
@@ -95,16 +100,22 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
     return ranked[:limit]
 
 
-def settled(timings: Sequence[Timing], settings: SelectSettings, *, selecting: bool = False) -> set[str]:
+def settled(timings: Sequence[Timing], settings: SelectSettings, *, purpose: Purpose = "look again") -> set[str]:
     """Ids of workloads that need no more pairs of the same session.
 
-    A `selecting` session only chooses what is confirmed: there a gain is enough, and beside a workload that has one the
-    others are not waited for: what they show after `BESIDE` pairs decides whether they are confirmed, too.
+    A session that selects only chooses what is confirmed: there a gain is enough. In both sessions of a change the
+    others are not waited for beside a workload that needs no more and gains: `BESIDE` pairs decide what they show
+    (docs/decisions/0076-nobody-waits-for-the-last-workload.md). A second look does wait: each is compared with what is
+    published of it.
     """
     seen = {run.workload_id: summarise(run.sessions[0], settings) for run in runs_of(timings)}
     known = {workload: statistics for workload, statistics in seen.items() if statistics is not None}
     found = {one for one, shown in known.items() if excluded(shown, settings) or precise(shown, settings)}
-    gaining = {one for one, shown in known.items() if chosen(shown, settings)} if selecting else set()
+    gaining: set[str] = set()
+    if purpose == "select":
+        gaining = {one for one, shown in known.items() if chosen(shown, settings)}
+    elif purpose == "confirm":
+        gaining = {one for one in found if gains(known[one], settings)}
     if gaining:
         found |= gaining | {one for one, shown in known.items() if shown.n_base >= BESIDE}
     return found

@@ -38,9 +38,12 @@ class MeasureSettings(StageSettings):
         default=0.25, gt=0, description="Seconds that the turns of one side last in a pair, fixtures included."
     )
     fewest_turns: int = Field(default=5, ge=1, description="Timed calls of a side in a pair, at least.")
+    slow_turns: int = Field(
+        default=3, ge=1, description="The same of a workload whose call takes 50 ms or more, with its fixtures."
+    )
     most_turns: int = Field(default=320, ge=1, description="Timed calls of a side in a pair, at most.")
     pair_seconds: float = Field(
-        default=15.0, gt=0, description="Seconds of a pair's turns; slow workloads beyond that are not timed."
+        default=8.0, gt=0, description="Seconds of a pair's turns; slow workloads beyond that are not timed."
     )
     turn_error: float = Field(
         default=0.008, ge=0, description="Standard error (log) of a pair's ratio at which it takes no more turns."
@@ -60,7 +63,7 @@ class MeasureSettings(StageSettings):
     max_workloads: int = Field(
         default=12, ge=1, description="Workloads of a change that are timed: of each source and role in turn."
     )
-    ADDED: ClassVar[frozenset[str]] = frozenset({"pair_seconds"})
+    ADDED: ClassVar[frozenset[str]] = frozenset({"pair_seconds", "slow_turns"})
 
 
 class CountSettings(StageSettings):

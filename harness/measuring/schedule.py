@@ -310,8 +310,8 @@ class _Session:
             slowest, shortest = max(slowest, busy), min(shortest, last)
         if node not in self._turns:
             settings = self.settings
-            limits = settings.turn_seconds, settings.fewest_turns, settings.most_turns
-            self._turns[node] = turns_of(slowest, shortest, *limits)
+            fewest = settings.fewest_turns if slowest < SLOW else settings.slow_turns
+            self._turns[node] = turns_of(slowest, shortest, settings.turn_seconds, fewest, settings.most_turns)
         return first, slowest
 
     def _by_itself(self, pair: LivePair, node: str) -> None:

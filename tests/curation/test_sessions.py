@@ -206,16 +206,21 @@ def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
         *session_rows("early", 1, blocks=5),
     ]
     assert settled(rows, SELECTION) == {"hopeless", "slower", "precise"}
-    assert settled(rows, SELECTION, selecting=True) == {"hopeless", "slower", "precise", "clear"}
+    assert settled(rows, SELECTION, purpose="select") == {"hopeless", "slower", "precise", "clear"}
 
 
 def test_beside_a_gain_that_is_clear_others_are_not_waited_for():
     clear = session_rows("clear", 1, blocks=6, speedup=1.4, noise=0.04)
     unclear = session_rows("unclear", 1, blocks=12, noise=0.3), session_rows("new", 1, blocks=11, noise=0.3)
     rows = [row for mine in unclear for row in mine]
-    assert settled(rows, SELECTION, selecting=True) == set()
-    assert settled([*rows, *clear], SELECTION, selecting=True) == {"clear", "unclear"}
-    assert settled([*rows, *clear], SELECTION) == set(), "the second session publishes what it shows of each"
+    assert settled(rows, SELECTION, purpose="select") == set()
+    assert settled([*rows, *clear], SELECTION, purpose="select") == {"clear", "unclear"}
+    assert settled([*rows, *clear], SELECTION, purpose="confirm") == set(), "its figures are published: not precise"
+    precise = session_rows("precise", 1, blocks=6, speedup=1.4)
+    assert settled([*rows, *precise], SELECTION, purpose="confirm") == {"precise", "unclear"}
+    assert settled([*rows, *precise], SELECTION) == {"precise"}, "a second look waits for each"
+    hopeless = session_rows("hopeless", 1, blocks=6)
+    assert settled([*rows, *hopeless], SELECTION, purpose="confirm") == {"hopeless"}
 
 
 @pytest.mark.parametrize(

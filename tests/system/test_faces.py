@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from perfquarry.data.demo import expected
 from perfquarry.data.errors import InfrastructureError
 from perfquarry.flows import cli
 from tests.system.commands import command, heed_interrupts
@@ -178,10 +180,11 @@ def test_what_fails_after_ctrl_c_was_interrupted(monkeypatch: pytest.MonkeyPatch
 )
 def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str, server: str, by: signal.Signals) -> None:
     """Prefect speaks of what was ended in its own way, after the last word."""
-    arguments = command(tmp_path, "curate", "demo", server)
-    code, said = interrupted(arguments, lambda: (tmp_path / seen).exists(), by)
+    head = next(one.head_sha for one in expected() if one.speedup)
+    words = ["curate", "demo", "--changes", head, server]
+    code, said = interrupted(command(tmp_path, *words), lambda: (tmp_path / seen).exists(), by)
     assert code == 130 and "Traceback" not in said, said
-    assert f"perfquarry curate demo {server} --home" in said.splitlines()[-1]
+    assert f"perfquarry {shlex.join(words)} --home" in said.splitlines()[-1]
 
 
 def test_ctrl_c_in_revalidate_says_how_to_go_on(curated: Curated, tmp_path: Path) -> None:

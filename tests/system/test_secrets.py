@@ -78,6 +78,11 @@ aa_every = 6
 warmups = 1
 most_turns = 5
 turn_seconds = 0.01
+[count]
+seeds = [1]
+warmups = 1
+calls = 1
+functions = 0
 """
 
 
