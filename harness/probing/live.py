@@ -17,7 +17,7 @@ from perfquarry.data.errors import SandboxUnavailable
 from perfquarry.harness.alternation.channel import Channel, ChannelFailed, make_pipes
 from perfquarry.harness.alternation.turns import MOST_OF_TURN, Call
 from perfquarry.harness.contracts import Command, Completed, PartnerFailed, ProbeReport, Sandbox
-from perfquarry.harness.sandbox.priority import prefer_session
+from perfquarry.harness.sandbox.priority import prefer_process
 from perfquarry.harness.sandbox.tree import children, descendants
 
 DEFAULT_LIMIT = 60.0
@@ -187,7 +187,7 @@ class LiveProcess:
 
     def _prefer(self) -> None:
         for pid in [self._root, *descendants(self._root)] if self._root else ():
-            prefer_session(pid)
+            prefer_process(pid)
 
     def _ask(self, *words: object) -> tuple[dict[str, Any], float]:
         outside, token = 0.0, secrets.token_hex(8)

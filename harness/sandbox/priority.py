@@ -8,12 +8,16 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from perfquarry.data.errors import InputError
 
 NICE_VARIABLE = "PERFQUARRY_NICE"
 TIMED_NICE = -10
 """It gives nine tenths of a core next to one other program."""
+
+PER_NICE = 1.25
+"""The kernel's factor between the weights of neighbouring nice values; that of 0 is 1024."""
 
 _lock = threading.Lock()
 _preferred = 0
@@ -71,11 +75,32 @@ def preferred() -> Iterator[None]:
         _group(-1, wanted)
 
 
-def prefer_session(pid: int) -> None:
-    """Prefers the session of a timed process: nice values count only within one."""
-    if wanted := timed_nice():
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{pid}/autogroup").write_text(str(wanted), encoding="utf-8")
+def prefer_process(pid: int) -> None:
+    """Prefers a timed process: its session, and its control group, where it has another one than we.
+
+    Nice values of threads count only within a session, those of sessions only outside of control groups. The group
+    comes before our own session, too: other programs of the same terminal are in that, and it is preferred.
+    """
+    if not (wanted := timed_nice()):
+        return
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(wanted), encoding="utf-8")
+    group = max(-20, 2 * wanted)
+    for folder in cpu_groups(pid) - cpu_groups("self"):
+        for file, weight in (("cpu.shares", round(1024 * PER_NICE**-group)), ("cpu.weight.nice", group)):
+            with contextlib.suppress(OSError):  # each version of control groups has one of them
+                (folder / file).write_text(str(weight), encoding="utf-8")
+
+
+def cpu_groups(process: int | Literal["self"]) -> set[Path]:
+    """Folders of the control groups by which the kernel shares out processors to a process; none once it is gone."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/cgroup").read_text(encoding="utf-8").splitlines():
+            number, controllers, path = line.split(":", 2)
+            if number == "0" or "cpu" in controllers.split(","):
+                found.add(Path(f"/sys/fs/cgroup/{controllers}{path}"))
+    return found
 
 
 def _group(more: int, wanted: int) -> None:

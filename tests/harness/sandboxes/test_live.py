@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from perfquarry.harness.contracts import BuiltSide, Command, Completed, Limits, 
 from perfquarry.harness.probing import live
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.sandbox.priority import NICE_VARIABLE, preferred
 from perfquarry.harness.sandbox.process import ProcessSandbox
 
 SCRIPT = """
@@ -96,6 +99,32 @@ LOADING = """
 def test_what_is_timed_comes_first_while_it_loads(any_sandbox: Live) -> None:
     with any_sandbox(LOADING) as partner:
         partner.warm(name("test_is_preferred"), 1)
+
+
+SHARE = """
+    import time
+    def test_has_the_core():
+        wall, cpu = time.perf_counter(), time.process_time()
+        while time.process_time() - cpu < 0.3:
+            pass
+        share = 0.3 / (time.perf_counter() - wall)
+        assert share > 0.25, "%.2f of the core" % share
+"""
+
+
+@pytest.mark.skipif(not may_prefer(), reason="NOT TESTED: only who may raise priorities (root) can see it")
+def test_what_is_timed_has_the_core_beside_other_programs_of_the_same_terminal(any_sandbox: Live) -> None:
+    """They are preferred with us; a sandbox has a control group, whose weight is another one."""
+    core = max(os.sched_getaffinity(0))
+    busy = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"]
+    loops = [subprocess.Popen(busy) for _ in range(4)]
+    try:
+        with preferred(), any_sandbox(SHARE, core=core) as partner:
+            partner.warm(name("test_has_the_core"), 1)
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 KINDS = """
@@ -427,6 +456,13 @@ BURNS = """
 """
 
 
+@pytest.fixture
+def as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for users who may not raise priorities."""
+    monkeypatch.setenv(NICE_VARIABLE, "0")
+
+
+@pytest.mark.usefixtures("as_others")
 def test_a_core_that_others_use_reads_the_same(any_sandbox: Live, busy_core: int) -> None:
     """Three busy loops on the core: a call lasts several times as long, and says that it did not."""
     with any_sandbox(BURNS, core=busy_core) as partner:
@@ -436,6 +472,7 @@ def test_a_core_that_others_use_reads_the_same(any_sandbox: Live, busy_core: int
     assert outside > 2 * inside, "others had the core"
 
 
+@pytest.mark.usefixtures("as_others")
 def test_it_reads_as_alone(any_sandbox: Live, busy_core: int) -> None:
     quiet = next((core for core in os.sched_getaffinity(0) if core != busy_core), None)
     if quiet is None:
