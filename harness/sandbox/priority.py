@@ -61,33 +61,32 @@ def preferred() -> Iterator[None]:
 
     On a busy machine each of them would wait for what others run. Linux weighs sessions before threads where its
     scheduler groups them (`/proc/sys/kernel/sched_autogroup_enabled`), so our session is preferred, too, as long as
-    some thread is. Builds and tests have sessions of their own.
+    some thread is: by half, because other programs of the same terminal are in it, and come after what is timed.
+    Builds and tests have sessions of their own.
     """
     wanted = timed_nice()
     if not wanted:
         yield
         return
-    _group(+1, wanted)
+    _group(+1, wanted // 2)
     try:
         with raised():
             yield
     finally:
-        _group(-1, wanted)
+        _group(-1, wanted // 2)
 
 
 def prefer_process(pid: int) -> None:
     """Prefers a timed process: its session, and its control group, where it has another one than we.
 
-    Nice values of threads count only within a session, those of sessions only outside of control groups. The group
-    comes before our own session, too: other programs of the same terminal are in that, and it is preferred.
+    Nice values of threads count only within a session, those of sessions only outside of control groups.
     """
     if not (wanted := timed_nice()):
         return
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(wanted), encoding="utf-8")
-    group = max(-20, 2 * wanted)
     for folder in cpu_groups(pid) - cpu_groups("self"):
-        for file, weight in (("cpu.shares", round(1024 * PER_NICE**-group)), ("cpu.weight.nice", group)):
+        for file, weight in (("cpu.shares", round(1024 * PER_NICE**-wanted)), ("cpu.weight.nice", wanted)):
             with contextlib.suppress(OSError):  # each version of control groups has one of them
                 (folder / file).write_text(str(weight), encoding="utf-8")
 

@@ -39,7 +39,7 @@ def as_before() -> None:
     before = priorities()
     with preferred():
         now = priorities()
-        assert now[0] == TIMED_NICE and now[1] in ("", str(TIMED_NICE))
+        assert now[0] == TIMED_NICE and now[1] in ("", str(TIMED_NICE // 2))
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(lambda: priorities()[0]).result() == TIMED_NICE, "begun by it"
         with preferred():
@@ -53,7 +53,7 @@ def as_asked() -> None:
     with raised():
         assert priorities()[0] == (int(value) or before[0])
     with preferred():
-        assert priorities() == (before if value == "0" else (int(value), before[1] and value))
+        assert priorities() == (before if value == "0" else (int(value), before[1] and str(int(value) // 2)))
     assert priorities() == before
 
 
