@@ -22,7 +22,6 @@ BESIDE = 12
 """Pairs of a session of a change, at most, of a workload beside one that gains."""
 Purpose = Literal["select", "confirm", "look again"]
 """What a session is for: the first, the second of a round, and any other."""
-_PURPOSES: tuple[Purpose, Purpose] = ("select", "confirm")
 
 
 def measure(
@@ -74,7 +73,8 @@ def measure(
     def before(number: int) -> list[Timing]:
         return [row for row in so_far if row.session == number]
 
-    selecting, confirming = (partial(settled, settings=select, purpose=one) for one in _PURPOSES)
+    selecting = partial(settled, settings=select, purpose="select")
+    confirming = partial(settled, settings=select, purpose="confirm")
     measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
     first = session(
         workloads=measured,
