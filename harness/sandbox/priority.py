@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfquarry.data.errors import InputError
+from perfquarry.harness.sandbox.control_groups import control_groups
 
 NICE_VARIABLE = "PERFQUARRY_NICE"
 TIMED_NICE = -10
@@ -85,21 +86,14 @@ def prefer_process(pid: int) -> None:
         return
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(wanted), encoding="utf-8")
-    for folder in cpu_groups(pid) - cpu_groups("self"):
+    for folder in _cpu_groups(pid) - _cpu_groups("self"):
         for file, weight in (("cpu.shares", round(1024 * PER_NICE**-wanted)), ("cpu.weight.nice", wanted)):
             with contextlib.suppress(OSError):  # each version of control groups has one of them
                 (folder / file).write_text(str(weight), encoding="utf-8")
 
 
-def cpu_groups(process: int | Literal["self"]) -> set[Path]:
-    """Folders of the control groups by which the kernel shares out processors to a process; none once it is gone."""
-    found = set()
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{process}/cgroup").read_text(encoding="utf-8").splitlines():
-            number, controllers, path = line.split(":", 2)
-            if number == "0" or "cpu" in controllers.split(","):
-                found.add(Path(f"/sys/fs/cgroup/{controllers}{path}"))
-    return found
+def _cpu_groups(process: int | Literal["self"]) -> set[Path]:
+    return {folder for controllers, folder in control_groups(process) if not controllers or "cpu" in controllers}
 
 
 def _group(more: int, wanted: int) -> None:

@@ -15,6 +15,8 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from perfquarry.harness.sandbox.control_groups import control_groups
+
 SPARE = 2
 """The kernel's limit is so many times ours: what goes beyond ours is to be seen and killed, not to hang refused."""
 NAME = "perfquarry"
@@ -100,13 +102,10 @@ def _parents() -> tuple[Path, ...]:
 
 def _own_groups() -> Iterator[Path]:
     """Ours, of the kernel's controllers of tasks and processor time."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            number, controllers, path = line.split(":", 2)
-            if controllers in ("pids", "cpu", "cpu,cpuacct"):
-                yield Path(f"/sys/fs/cgroup/{controllers}{path}")
-            elif number == "0" and "pids" in _text(Path(f"/sys/fs/cgroup{path}/cgroup.subtree_control")).split():
-                yield Path(f"/sys/fs/cgroup{path}")
+    for controllers, folder in control_groups("self"):
+        delegated = _text(folder / "cgroup.subtree_control").split() if not controllers else ()
+        if controllers & {"pids", "cpu"} or "pids" in delegated:
+            yield folder
 
 
 def _text(path: Path) -> str:
