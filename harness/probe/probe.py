@@ -29,6 +29,7 @@ AGAIN = "\n"  # ends the context of a second call; node ids have none
 class Coverage(Mode):
     """Lines of the `include` files executed in the setup and the call of each test, threads included.
 
+    A test that traces (a debugger's, a tracer's) takes our tracer away: the next test has one again.
     Scripts are called twice, and the lines of the second call kept apart: those of the first alone were cached.
     """
 
@@ -48,8 +49,12 @@ class Coverage(Mode):
 
     def start(self):
         self._coverage.start()
+        self._tracer = sys.gettrace()
 
     def setup(self, item):
+        if sys.gettrace() is not self._tracer:
+            self._coverage.stop()
+            self.start()
         self._coverage.switch_context(name_of(item) + self._call)
 
     def teardown(self, item):
@@ -204,13 +209,21 @@ class Names(object):
 
 
 def overlaid(name, request):
-    """Imports a package of the harness's own folder, whatever version the environment has."""
+    """Imports a package of the harness's own folder, whatever version the environment has.
+
+    A tree that is this package itself has its own for whatever it imports, and ours lies aside.
+    """
     sys.path[:0] = request["extra_paths"]
     try:
-        return __import__(name)
+        package = __import__(name)
     finally:
         del sys.path[: len(request["extra_paths"])]
         sys.path.extend(request["extra_paths"])
+    roots = request["source_roots"]
+    if any(os.path.exists(os.path.join(root, name + end)) for root in roots for end in ("", ".py")):
+        for module in [module for module in sys.modules if module.partition(".")[0].lstrip("_") == name]:
+            del sys.modules[module]
+    return package
 
 
 def main(path):

@@ -301,6 +301,26 @@ def test_coverage_tells_the_tests_apart(probe: Probe) -> None:
     }
 
 
+def test_a_tree_that_is_the_tracer_itself_tests_its_own(probe: Probe) -> None:
+    """So with coverage.py and yappi, whose tests ran ours; and a test that traces ends our tracer."""
+    tests = """
+        import sys
+        from coverage.core import cached
+        def test_traces():
+            assert cached(2) == 4
+            sys.settrace(lambda *of: None)
+            sys.settrace(None)
+        def test_after(): assert cached(3) == 6
+    """
+    core = "def cached(of):\n    return of * 2\n"
+    files = ("test_use.py", tests, "coverage/__init__.py", "", "coverage/core.py", core)
+    items = by_name(probe(*files, mode="coverage", include=["coverage/core.py"]))
+    assert {name: item.lines for name, item in items.items()} == {
+        "test_traces": {"coverage/core.py": [2]},
+        "test_after": {"coverage/core.py": [2]},
+    }
+
+
 def test_profile_names_functions_with_their_classes_and_callers(probe: Probe) -> None:
     items = by_name(probe("test_use.py", USES, "pkg.py", PACKAGE, mode="profile"))
     big = items["test_big"]
