@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from perfquarry.curation.intervals import LEVEL, _walsh_dropped
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import delta, head_over_base
-from perfquarry.curation.summary import FAMILY, NORMAL, smallest_speedup
+from perfquarry.curation.summary import EARLIEST_IN_VAIN, FAMILY, IN_VAIN, NORMAL, smallest_speedup
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -131,6 +131,16 @@ def occasion(shift: Floats, settings: SelectSettings) -> Floats:
     """`curation.summary.occasion` of each row."""
     found: Floats = settings.occasion + settings.relative_occasion * np.abs(shift)
     return found
+
+
+def in_vain(found: Summaries, most: int) -> Flags:
+    """`curation.summary.in_vain` of each row."""
+    pairs = found.pairs
+    between = found.spread * np.sqrt(np.maximum(0.0, 1 / pairs - 1 / most))
+    reach = scipy.special.stdtrit(most - 1, 0.975) * found.spread / np.sqrt(most)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = np.where(between > 0, scipy.special.ndtr((found.shift - reach) / between), found.shift > reach)
+    return (pairs >= EARLIEST_IN_VAIN) & (chance < IN_VAIN)
 
 
 def lasting(found: Summaries, settings: SelectSettings) -> tuple[Floats, Floats]:

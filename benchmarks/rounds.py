@@ -14,6 +14,7 @@ from benchmarks.many import (
     chosen,
     excluded,
     hodges_lehmann,
+    in_vain,
     lasting,
     precise,
     promising,
@@ -113,7 +114,7 @@ def session(
         found.put(active, now)
         settled = excluded(now, select) | precise(now, select)
         if selecting:
-            settled |= chosen(now, select)
+            settled |= chosen(now, select) | in_vain(now, measure.max_pairs)
         active = active[~settled]
         if not len(active):
             break

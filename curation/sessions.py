@@ -11,7 +11,16 @@ from typing import Literal
 from perfquarry.curation.blocks import runs_of
 from perfquarry.curation.evidence import passed_selection
 from perfquarry.curation.settings import SelectSettings
-from perfquarry.curation.summary import chosen, excluded, gains, precise, promising, smallest_speedup, summarise
+from perfquarry.curation.summary import (
+    chosen,
+    excluded,
+    gains,
+    in_vain,
+    precise,
+    promising,
+    smallest_speedup,
+    summarise,
+)
 from perfquarry.data.records import Machine, Stamp, Timing, Workload
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.measuring.schedule import Keep, Progress, run_session
@@ -47,8 +56,8 @@ def measure(
     The first session measures all, up to the limit (`in_turn`) and to `pair_seconds`; the second those that pass the
     first by themselves, in a new order and in fresh processes. Either ends for a workload when there is no gain worth a
     task or its interval is as narrow as wanted, or when another's is and it has had its pairs (`settled`). The first
-    also ends when it shows a gain by itself: it is no more than the ticket to the second, whose figures are published
-    and which never ends because it just became significant.
+    also ends when it shows a gain by itself, or will hardly show any: it is no more than the ticket to the second,
+    whose figures are published and which never ends because it just became significant.
     `progress(done, planned)` counts the pairs of one session and begins again with the next. Rounds after the first
     have a `first_session` greater than 1, and odd: noise hid what the workloads show. Without a `core` the processes
     run anywhere. What `keep` was given of a measurement that did not come to its end is `so_far` when it goes on.
@@ -73,7 +82,7 @@ def measure(
     def before(number: int) -> list[Timing]:
         return [row for row in so_far if row.session == number]
 
-    selecting = partial(settled, settings=select, purpose="select")
+    selecting = partial(settled, settings=select, purpose="select", most=measure.max_pairs)
     confirming = partial(settled, settings=select, purpose="confirm")
     measured = in_turn([workload for workload in workloads if workload.status == "kept"], measure.max_workloads)
     first = session(
@@ -100,10 +109,13 @@ def in_turn(workloads: Sequence[Workload], limit: int) -> list[Workload]:
     return ranked[:limit]
 
 
-def settled(timings: Sequence[Timing], settings: SelectSettings, *, purpose: Purpose = "look again") -> set[str]:
+def settled(
+    timings: Sequence[Timing], settings: SelectSettings, *, purpose: Purpose = "look again", most: float = math.inf
+) -> set[str]:
     """Ids of workloads that need no more pairs of the same session.
 
-    A session that selects only chooses what is confirmed: there a gain is enough. In both sessions of a change the
+    A session that selects only chooses what is confirmed: there a gain is enough, and what will hardly show one by the
+    end of its `most` pairs is left undecided (docs/decisions/0078-pairs-in-vain.md). In both sessions of a change the
     others are not waited for beside a workload that needs no more and gains: `BESIDE` pairs decide what they show
     (docs/decisions/0076-nobody-waits-for-the-last-workload.md). A second look does wait: each is compared with what is
     published of it.
@@ -114,6 +126,7 @@ def settled(timings: Sequence[Timing], settings: SelectSettings, *, purpose: Pur
     gaining: set[str] = set()
     if purpose == "select":
         gaining = {one for one, shown in known.items() if chosen(shown, settings)}
+        found |= {one for one, shown in known.items() if in_vain(shown, most)}
     elif purpose == "confirm":
         gaining = {one for one in found if gains(known[one], settings)}
     if gaining:

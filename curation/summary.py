@@ -18,6 +18,10 @@ from perfquarry.data.records import SessionStatistics
 
 FAMILY = 1000
 """Tests of a repository, at most, for which a first session that ends early has a small enough p-value."""
+IN_VAIN = 0.05
+"""Predicted probability of seeing a gain by the end of a first session below which it ends for a workload."""
+EARLIEST_IN_VAIN = 8
+"""Pairs, at least, before that is predicted."""
 NORMAL = 1.959963984540054
 """0.975 quantile of the normal law."""
 
@@ -150,6 +154,24 @@ def chosen(statistics: SessionStatistics, settings: SelectSettings) -> bool:
     """
     clear = statistics.p_value <= settings.max_q / FAMILY
     return clear and gains(statistics, settings) and unbiased(statistics, settings)
+
+
+def reaching(shift: float, scale: float, pairs: int, most: float) -> float:
+    """Predicted probability that a session of `most` pairs, `pairs` of them taken, ends with its interval above 1.
+
+    The mean of all is normal about this one with variance scale² (1/pairs - 1/most), nothing being known beforehand;
+    the interval reaches t₀.₉₇₅ · scale/√most below it.
+    """
+    between = scale * math.sqrt(1 / pairs - 1 / most)
+    reach = float(scipy.special.stdtrit(most - 1, 0.975)) * scale / math.sqrt(most)
+    return float(scipy.special.ndtr((shift - reach) / between)) if between else float(shift > reach)
+
+
+def in_vain(statistics: SessionStatistics, most: float) -> bool:
+    """Whether the pairs that are left of a session of `most` will hardly show any gain (`reaching`)."""
+    if statistics.n_base < EARLIEST_IN_VAIN or statistics.pair_spread is None:
+        return False
+    return reaching(math.log(statistics.speedup), statistics.pair_spread, statistics.n_base, most) < IN_VAIN
 
 
 def promising(statistics: SessionStatistics, settings: SelectSettings) -> bool:

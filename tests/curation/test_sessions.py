@@ -209,6 +209,19 @@ def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
     assert settled(rows, SELECTION, purpose="select") == {"hopeless", "slower", "precise", "clear"}
 
 
+def test_a_first_session_ends_where_more_pairs_would_hardly_show_a_gain():
+    """Its interval leaves a gain open: undecided, and no fact."""
+    rows = [
+        *rows_of_pairs("in vain", 1, np.linspace(-0.14, 0.10, 8), change_id=CHANGE_ID),
+        *rows_of_pairs("open", 1, np.linspace(-0.04, 0.14, 8), change_id=CHANGE_ID),
+        *rows_of_pairs("early", 1, np.linspace(-0.14, 0.10, 7), change_id=CHANGE_ID),
+    ]
+    assert settled(rows, SELECTION, purpose="select", most=24) == {"in vain"}
+    assert settled(rows, SELECTION) == settled(rows, SELECTION, purpose="confirm", most=24) == set()
+    decided = {one.workload_id: one.reason for one in decide(rows, SELECTION, STAMP)}
+    assert decided["in vain"] == Reason.UNDECIDED
+
+
 def test_beside_a_gain_that_is_clear_others_are_not_waited_for():
     clear = session_rows("clear", 1, blocks=6, speedup=1.4, noise=0.04)
     unclear = session_rows("unclear", 1, blocks=12, noise=0.3), session_rows("new", 1, blocks=11, noise=0.3)
