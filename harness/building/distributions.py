@@ -15,44 +15,70 @@ from packaging.utils import canonicalize_name
 
 _OTHER_NAMES = {
     "absl": "absl-py",
+    "ahocorasick": "pyahocorasick",
     "antlr4": "antlr4-python3-runtime",
     "attr": "attrs",
     "bs4": "beautifulsoup4",
+    "bson": "pymongo",
     "Crypto": "pycryptodome",
     "cv2": "opencv-python-headless",
     "Cython": "cython",
     "dateutil": "python-dateutil",
     "dns": "dnspython",
     "docx": "python-docx",
+    "dogpile.cache": "dogpile-cache",
     "dotenv": "python-dotenv",
+    "factory": "factory-boy",
     "fontTools": "fonttools",
     "git": "gitpython",
+    "github": "pygithub",
+    "google.auth": "google-auth",
     "google.protobuf": "protobuf",
+    "grpc": "grpcio",
+    "hamcrest": "pyhamcrest",
     "IPython": "ipython",
     "jwt": "pyjwt",
+    "kafka": "kafka-python",
     "ldap": "python-ldap",
+    "Levenshtein": "levenshtein",
+    "linkify_it": "linkify-it-py",
     "magic": "python-magic",
+    "markdown_it": "markdown-it-py",
+    "memcache": "python-memcached",
     "mpl_toolkits": "matplotlib",
     "MySQLdb": "mysqlclient",
     "nacl": "pynacl",
+    "netCDF4": "netcdf4",
+    "nose_parameterized": "nose-parameterized",
+    "odf": "odfpy",
     "OpenSSL": "pyopenssl",
     "osgeo": "gdal",
+    "pdfminer": "pdfminer-six",
     "PIL": "pillow",
     "pkg_resources": "setuptools<81",
+    "pptx": "python-pptx",
+    "progressbar": "progressbar2",
     "psycopg2": "psycopg2-binary",
     "pylab": "matplotlib",
+    "PyPDF2": "pypdf2",
     "PyQt5": "pyqt5",
     "pywt": "pywavelets",
     "pyximport": "cython",
+    "rapidjson": "python-rapidjson",
+    "robot": "robotframework",
     "ruamel.yaml": "ruamel-yaml",
     "serial": "pyserial",
     "setuptools": "setuptools<81",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
+    "slugify": "python-slugify",
     "snappy": "python-snappy",
     "socks": "pysocks",
+    "SPARQLWrapper": "sparqlwrapper",
     "sphinx_rtd_theme": "sphinx-rtd-theme",
+    "umsgpack": "u-msgpack-python",
     "usb": "pyusb",
+    "vcr": "vcrpy",
     "websocket": "websocket-client",
     "Xlib": "python-xlib",
     "yaml": "pyyaml",
@@ -61,24 +87,44 @@ _OTHER_NAMES = {
 _MODULES = (".py", ".pyx", ".so")
 # Called as they are imported, but for '-' in the place of '_' and '.'.
 _SAME_NAME = """
-aiodns aiohttp alabaster anyio appdirs argcomplete asgiref asttokens async_timeout asyncpg babel backcall
-blinker bottleneck brotli cachetools certifi cffi chardet charset_normalizer click cloudpickle colorama coverage
-cryptography cycler cytoolz dask datasets decorator defusedxml dill distro django docopt docutils ephem
-exceptiongroup execnet faker fastapi fastcache feedparser filelock flaky flask freezegun frozenlist fsspec
-funcsigs future gevent gmpy gmpy2 graphviz greenlet gunicorn h5py html5lib httpbin httpcore httpx hypothesis
-idna imageio importlib_metadata importlib_resources iniconfig ipykernel ipywidgets isodate itsdangerous jedi
-jinja2 joblib jsonpatch jsonpickle jsonschema keyring kiwisolver lark llvmlite lmdb lxml lz4 mako markdown
-markupsafe matplotlib mock monotonic more_itertools mpmath msgpack multidict mypy_extensions natsort netaddr
-networkx nose nose2 numba numexpr numpy numpydoc oauthlib openpyxl orjson packaging pandas parameterized
-paramiko parso partd pathlib2 pathspec patsy pbr peewee pexpect platformdirs pluggy ply polars pretend
-prettytable prompt_toolkit psutil ptyprocess py pyarrow pyasn1 pybind11 pycares pycosat pycparser pycurl
-pydantic pyglet pygments pymongo pymysql pyparsing pytest pythran pytz qtpy redis regex requests requests_mock
-requests_toolbelt responses rich scandir scipy seaborn selenium semver setuptools_scm shapely simpleeval
-simplejson six sniffio sortedcontainers soupsieve sphinx sqlalchemy starlette statsmodels symengine tables
-tabulate tblib tenacity termcolor testtools text_unidecode threadpoolctl toml tomli tomlkit toolz toposort
-tornado tqdm traitlets trio trustme twisted typeguard typer typing_extensions tzdata tzlocal ujson unidecode
-urllib3 uvloop virtualenv wcwidth webob websockets webtest werkzeug wheel wrapt wurlitzer xarray xlrd xlsxwriter
-xmltodict xxhash yappi yarl zict zipp zstandard
+aiodns aiofiles aiohttp aiomysql aioredis aiosmtplib aiosqlite alabaster alembic amqp anyio apipkg appdirs
+apscheduler argcomplete argh arpeggio arrow asgiref astroid asttokens async_timeout asyncpg attrdict avro babel
+backcall bcrypt beaker behave betamax bidict bitarray bleach blessed blessings blinker boltons boto boto3
+botocore bottleneck brotli cachecontrol cachetools cattrs celery cerberus certifi cffi cftime chameleon chardet
+charset_normalizer click cloudpickle cmarkgfm colander colorama colorlog commonmark configargparse configobj
+confluent_kafka construct contextlib2 contourpy convertdate cookiecutter coverage cramjam crcmod croniter
+cryptography cssselect cssutils cycler cytoolz dask dataclasses_json datasets ddt decorator deepdiff defusedxml
+delorean deprecated deprecation dictdiffer dill dirty_equals diskcache distro django docopt docutils doublex
+elementpath eliot emoji environs ephem et_xmlfile exceptiongroup execnet expects fabric faker fakeredis fastapi
+fastavro fastcache fasteners fastjsonschema fastparquet feedparser filelock fixtures flake8 flaky flask flexmock
+flit_core fqdn freezegun frozenlist fsspec funcsigs funcy future genshi geopy gevent gitdb glom gmpy gmpy2
+graphviz greenlet gssapi gunicorn h11 h2 h5py hatchling hiredis holidays hpack html2text html5lib httpbin
+httpcore httplib2 httpretty httpx humanfriendly humanize hypercorn hyperframe hyperlink hypothesis hypothesmith
+idna imageio immutables importlib_metadata importlib_resources incremental inflect inflection iniconfig
+intervaltree invoke ipykernel ipywidgets isodate isort itsdangerous jedi jellyfish jieba jinja2 jmespath joblib
+joserfc jsonpatch jsonpath_ng jsonpath_rw jsonpickle jsonpointer jsonref jsonschema keyring kiwisolver kombu
+langdetect lark ldap3 libcst llvmlite lmdb lockfile loguru lxml lz4 mako marisa_trie markdown markupsafe
+marshmallow matplotlib mccabe mdit_py_plugins mdurl mimesis minimock mistune mmh3 mock monotonic more_itertools
+moto mpmath msgpack msgspec multidict mypy_extensions namedlist natsort nbconvert nbformat ndindex netaddr
+netifaces networkx nh3 nine nltk nose nose2 numba numcodecs numexpr numpy numpydoc oauthlib olefile openpyxl
+orderedmultidict orjson packaging pandas parameterized paramiko parse parsedatetime parsel parso partd passlib
+pathlib2 pathspec pathtools patsy pbkdf2 pbr peewee pendulum pep8 pexpect phonenumbers pika pkginfo plaster
+platformdirs pluggy plumbum ply polars polib portalocker premailer pretend prettytable prompt_toolkit psutil
+psycopg ptyprocess purl py pyarrow pyasn1 pybind11 pycares pycodestyle pycosat pycountry pycparser pycurl
+pydantic pydocstyle pydot pydotplus pyfakefs pyflakes pyglet pygments pygraphviz pyinotify pylibmc pylint
+pymemcache pymongo pympler pymysql pyparsing pyperclip pyphen pyproj pyquery pyroaring pyrsistent pysnooper
+pystache pytest pythran pytimeparse pytz qtpy quantities queuelib rapidfuzz ratelimit rdflib readme_renderer
+recommonmark redis regex reportlab requests requests_mock requests_toolbelt responses retrying rfc3986 rfc3987
+rich rope rsa rtree scandir schema schematics scipy seaborn selenium semver setuptools_scm sh shapely
+shellingham shortuuid simpleeval simplegeneric simplejson singledispatch six smmap sniffio snowballstemmer
+sortedcontainers soupsieve sphinx sqlalchemy sqlglot sqlparse srsly starlette statsd statsmodels stevedore
+stopit strict_rfc3339 strictyaml structlog sure svgwrite symengine tables tablib tabulate tblib tenacity
+termcolor testfixtures testscenarios testtools text_unidecode textdistance texttable threadpoolctl thriftpy2
+tinycss2 tinydb toml tomli tomlkit toolz toposort tornado tox tqdm traitlets trio trustme twisted typeguard
+typer typing_extensions tzdata tzlocal ujson unicodecsv unidecode unidiff unittest2 uritemplate urllib3 uvloop
+validators vine virtualenv voluptuous waitress watchdog watchfiles wcwidth webassets webcolors webob websockets
+webtest werkzeug wheel whoosh wrapt wsproto wtforms wurlitzer xarray xlrd xlsxwriter xlutils xlwt xmlschema
+xmltodict xxhash yamllint yappi yarl zarr zeroconf zict zipp zodbpickle zstandard
 pytest_arraydiff pytest_astropy pytest_asyncio pytest_benchmark pytest_check pytest_cov pytest_datadir
 pytest_django pytest_doctestplus pytest_env pytest_flask pytest_forked pytest_httpbin pytest_httpserver
 pytest_lazyfixture pytest_localserver pytest_mock pytest_mpl pytest_qt pytest_randomly pytest_regressions
