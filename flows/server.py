@@ -170,8 +170,29 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@contextlib.contextmanager
+def announced(home: Home, port: int, pid: int) -> Iterator[None]:
+    """The home names this server meanwhile. One that was made anew in its place may name its own by the end."""
+    state, said = home.server / "server.json", json.dumps({"port": port, "pid": pid})
+    write_whole(state, said)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            if state.read_text() == said:
+                state.unlink()
+
+
+def _removed(file: IO[str]) -> bool:
+    """Whether an open file no longer lies at its path: somebody removed the home."""
+    try:
+        return not os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat())
+    except FileNotFoundError:
+        return True
+
+
 def keep(home: Home) -> None:
-    """Body of the keeper: runs the server until no run has held a lease for the grace time."""
+    """Body of the keeper: runs the server until no run has held a lease for the grace time, or the home is removed."""
     with (home.server / "keeper").open("a") as only, (home.server / "lease").open("a") as lease:
         if not _become_only(only, home):
             return
@@ -182,16 +203,14 @@ def keep(home: Home) -> None:
             # its page would ask port 4200 otherwise
             env={**server_environment(home), "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{port}/api"},
         )
-        state = home.server / "server.json"
-        write_whole(state, json.dumps({"port": port, "pid": server.pid}))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
-            while server.poll() is None and not _abandoned(lease):
-                time.sleep(0.5)
-            # still holding the lease exclusively: a run that starts now waits until
-            # the state file is gone, and starts a keeper of its own
+            with announced(home, port, server.pid):
+                while server.poll() is None and not _removed(lease) and not _abandoned(lease):
+                    time.sleep(0.5)
+                # still holding the lease exclusively: a run that starts now waits until
+                # the state file is gone, and starts a keeper of its own
         finally:
-            state.unlink(missing_ok=True)
             unlock(lease)
             _end(server)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +18,7 @@ import httpx
 import pytest
 
 from perfquarry.data.home import Home
-from perfquarry.flows.server import address
+from perfquarry.flows.server import address, announced
 from tests.system.commands import command
 
 
@@ -26,6 +29,38 @@ def states(home: Path) -> Counter[str]:
         return Counter()
     runs = httpx.post(f"{url}/flow_runs/filter", json={}, timeout=10, trust_env=False).json()
     return Counter(run["state_type"] for run in runs)
+
+
+def test_a_server_takes_back_its_own_announcement_only(tmp_path: Path) -> None:
+    """A home may be removed and made anew before the server of the first has ended."""
+    home = Home(tmp_path)
+    state = home.server / "server.json"
+    home.server.mkdir()
+    with announced(home, 1, 11):
+        with announced(home, 2, 22):
+            assert json.loads(state.read_text()) == {"port": 2, "pid": 22}
+        assert not state.exists()
+        state.write_text("of another")
+    assert state.read_text() == "of another"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_home_is_removed_and_made_anew_at_once(tmp_path: Path, perfquarry: Callable[..., Any]) -> None:
+    """The first server, which ends some time later, does not take the second one's address with it."""
+    home = tmp_path / "home"
+    for _ in range(2):
+        perfquarry(home, "mine", "demo")
+        first = address(Home(home))
+        assert first, "the server stays up for a while"
+        shutil.rmtree(home)
+    perfquarry(home, "mine", "demo")
+    deadline = time.monotonic() + 60
+    with contextlib.suppress(httpx.ConnectError):
+        while httpx.get(f"{first}/health", timeout=10, trust_env=False):
+            assert time.monotonic() < deadline, "the server of a home that was removed ends"
+            time.sleep(0.5)
+    assert address(Home(home))
 
 
 @pytest.mark.slow
