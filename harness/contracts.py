@@ -187,6 +187,11 @@ class ProbeRequest(Record):
     max_seconds: float = Field(
         default=30.0, description="time: seconds after which no further call is begun (each test gets one at least)."
     )
+    files_seconds: float = Field(
+        default=0.0,
+        description="CPU seconds, shared evenly by test files; of one whose share is used up no further test is begun. "
+        "0: as many as they take.",
+    )
     test_timeout: float = Field(
         default=0.0,
         description="Seconds after which one test is given up, without those it waited for a processor; 0: never.",
@@ -268,6 +273,9 @@ class ProbeReport(Record):
     collect_errors: dict[str, str] = Field(default_factory=dict, description="Message by test file.")
     collect_skips: dict[str, str] = Field(
         default_factory=dict, description="Message by test file that was skipped as a whole."
+    )
+    left_out: dict[str, int] = Field(
+        default_factory=dict, description="Tests not begun, by file: its share of `files_seconds` was used up."
     )
     recorded: list[Recorded] = Field(default_factory=list)
     unrecorded: list[Unrecorded] = Field(default_factory=list)

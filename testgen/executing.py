@@ -58,7 +58,8 @@ class Executing:
         for node in dict.fromkeys([*self._items["base"], *self._items["head"]]):
             first = {side: self._items[side][node] for side in SIDES if node in self._items[side]}
             hits = [hit for side, item in first.items() for hit in self._trace.hits(side, item.lines)]
-            if all(item.outcome != "skipped" for item in first.values()):
+            begun = len(first) == len(SIDES) or NodeId.parse(node).path not in self._left_out
+            if begun and all(item.outcome != "skipped" for item in first.values()):
                 found.append(Candidate(node, hits, first))
         executing = [candidate for candidate in found if candidate.hits]
         if self._trace and (executing or not self._native):
@@ -71,6 +72,14 @@ class Executing:
         """Changed functions that no usable test of these executes."""
         usable = (one.hits for one in candidates if one.reason is None)
         return self._trace.wanted.difference(*map(self._trace.executed, usable))
+
+    @property
+    def _left_out(self) -> dict[str, int]:
+        """Tests that were not begun, by file: running it took too long. Of the side that has more of them."""
+        found: dict[str, int] = {}
+        for report in (*self._reports["base"], *self._reports["head"]):
+            found.update({path: max(count, found.get(path, 0)) for path, count in report.left_out.items()})
+        return found
 
     def nothing(self) -> tuple[Reason, str]:
         """Why there is no candidate at all, with the words for it."""
@@ -90,8 +99,12 @@ class Executing:
         count = len(self._items["base"].keys() | self._items["head"].keys())
         reason, missing = self._most_missing()
         missed = ", ".join(sorted(self.missed(())))
+        late = ""
+        if self._left_out:
+            late = f"{sum(self._left_out.values())} more were not begun in slow files: {', '.join(self._left_out)}"
+            reason = Reason.TEST_TIMEOUT if reason == Reason.NO_TEST_EXECUTES_CHANGE else reason
         return reason, "; ".join(
-            filter(None, [f"{count} tests ran", missing, missed and f"not executed: {missed}", tried])
+            filter(None, [f"{count} tests ran", late, missing, missed and f"not executed: {missed}", tried])
         )
 
     def _most_missing(self) -> tuple[Reason, str]:

@@ -15,6 +15,8 @@ from perfquarry.testgen.settings import GenerateSettings
 Results = Future[dict[str, ProbeItem]]
 """Items by node id of a process that may still be running."""
 COVERAGE_SEED = 1
+FILES_SHARE = 0.5
+"""Of `search_seconds`: CPU seconds of one run of test files, after which no further test of a slow file is begun."""
 MAX_RESTARTS = 3
 """Processes started again without the test that ended the one before."""
 
@@ -33,9 +35,10 @@ class Runner:
     def files(
         self, mode: ProbeMode, arguments: Mapping[Side, Sequence[str]], include: Mapping[Side, Sequence[str]]
     ) -> dict[Side, ProbeReport]:
-        """One process a side, both at once, over whole test files."""
+        """One process a side, both at once, over test files: whole ones, unless they take very long."""
+        seconds = FILES_SHARE * self.settings.search_seconds
         started: dict[Side, Future[ProbeReport]] = {
-            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], COVERAGE_SEED)
+            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], COVERAGE_SEED, seconds)
             for side in self.sides
         }
         return {side: report.result() for side, report in started.items()}
@@ -55,7 +58,13 @@ class Runner:
         return items | {node: missing_item(node, report) for node in nodes if node not in items}
 
     def _run(
-        self, side: Side, mode: ProbeMode, arguments: Sequence[str], include: Sequence[str], seed: int
+        self,
+        side: Side,
+        mode: ProbeMode,
+        arguments: Sequence[str],
+        include: Sequence[str],
+        seed: int,
+        files_seconds: float = 0.0,
     ) -> ProbeReport:
         if not arguments:
             return ProbeReport(outcome="finished")
@@ -63,6 +72,7 @@ class Runner:
             mode=mode,
             arguments=list(arguments),
             include=list(include),
+            files_seconds=files_seconds,
             test_timeout=self.settings.test_timeout,
             extra_paths=[str(self.tools[side])] if side in self.tools else [],
         )

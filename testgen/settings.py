@@ -84,7 +84,9 @@ class GenerateSettings(StageSettings):
     test_timeout: float = Field(default=20.0, description="Seconds of one call of one test; slower ones are left out.")
     max_test_files: int = Field(default=20, description="Test files tried, nearest to the changed modules first.")
     search_seconds: float = Field(
-        default=90.0, gt=0, description="CPU seconds of running test files after which one usable test is enough."
+        default=90.0,
+        gt=0,
+        description="CPU seconds of running test files after which one usable test is enough, half of them in one run.",
     )
     max_workloads: int = Field(default=12, description="Tests kept: those that spend most time in the change.")
     memory_bytes: int = Field(default=4 * 1024**3, description="Memory of one process, bytes.")

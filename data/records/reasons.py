@@ -173,7 +173,7 @@ HELP: dict[Reason, str] = {
     Reason.FAILS_ON_BASE: "`requirements`, `test_requirements` and `python` in a recipe, if the tests pass elsewhere",
     Reason.FAILS_ON_HEAD: "nothing: the change alters behaviour",
     Reason.FLAKY: "a model that writes scripts: --llm",
-    Reason.TEST_TIMEOUT: "larger [generate] timeout and test_timeout in --settings",
+    Reason.TEST_TIMEOUT: "larger [generate] timeout, test_timeout and search_seconds in --settings",
     Reason.NEEDS_FILE: "`build` in a recipe, if a command makes the file",
     Reason.NEEDS_SERVICE: "a model that writes scripts: --llm (tests have no network)",
     Reason.MODULE_MISSING: "`test_requirements` or `extras` in a recipe",

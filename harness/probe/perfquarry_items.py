@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import signal
+from time import process_time
 
 from perfquarry_limits import SHORTEST, TimeLimit, clock
 
@@ -253,6 +254,28 @@ class Mode(object):
         """After the last test."""
 
 
+class Shares(object):
+    """CPU seconds for the tests of a process, in equal parts for their files; what one leaves, the next ones share."""
+
+    def __init__(self, seconds, files):
+        self._limited, self._left = bool(seconds), seconds
+        self._files = len(set(files))
+        self._file, self._begun, self._share = None, process_time(), seconds
+        self.left_out = {}
+
+    def is_spent(self, file):
+        """Whether no further test of the file is begun: its part is used up. Each file has one test at least."""
+        now = process_time()
+        if file != self._file:
+            self._left = max(0.0, self._left - (now - self._begun))
+            self._file, self._begun, self._share = file, now, self._left / max(1, self._files)
+            self._files -= 1
+        if not self._limited or now - self._begun <= self._share:
+            return False
+        self.left_out[file] = self.left_out.get(file, 0) + 1
+        return True
+
+
 class Loop(object):
     """The items of one process: runs each under the mode, and reports it."""
 
@@ -276,7 +299,12 @@ class Loop(object):
             self.journal.write(begin=self._current)
             script.load(self)
         self.mode.start()
+        files = [item.nodeid.partition("::")[0] for item in items]
+        shares = Shares(self.request.get("files_seconds", 0.0), files)
         for number, item in enumerate(items):
+            if shares.is_spent(files[number]):
+                item.release()
+                continue
             self._current = name_of(item)
             self.journal.write(begin=self._current)
             entry = self.mode.run(item, item.execute, len(items) - number)
@@ -285,6 +313,8 @@ class Loop(object):
                 outcome, message = failure
                 entry.update(outcome=outcome, message=message, samples=[], calls=0)
             self.journal.write(item=dict(entry, node=self._current, **item.facts()))
+        if shares.left_out:
+            self.journal.write(left_out=shares.left_out)
         self.mode.finish(self.journal)
 
     def guarded(self, function):

@@ -292,6 +292,18 @@ def test_once_much_was_run_one_usable_test_is_enough(tmp_path: Path, prober: Pro
     assert len(kept(trial.select(SETTINGS.model_copy(update={"search_seconds": 1e-3})))) == 3
 
 
+def test_what_slow_files_leave_undone_is_no_fact(tmp_path: Path, prober: Prober) -> None:
+    """Neither that nothing executes the change, nor that a test fails where it was not begun."""
+    slow = "import heap\nimport time\ndef test_other():\n    time.process_time() and sum(range(10**6))\n"
+    test = "def test_it():\n    assert heap.smallest([1]) == 1\n"
+    limited = SETTINGS.model_copy(update={"search_seconds": 1e-6})
+    base = {"heap.py": HEAP, "test_heap.py": slow + test}
+    trial = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober)
+    assert kept(trial.select()) == ["test_heap.py::test_it"]
+    (row,) = trial.select(limited)
+    assert row.reason == Reason.TEST_TIMEOUT and "1 more were not begun in slow files: test_heap.py" in row.detail
+
+
 def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: Prober) -> None:
     test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
     slots = HEAP.replace("class Heap:\n", 'class Heap:\n        __slots__ = ("items",)\n\n')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -299,6 +300,31 @@ def test_coverage_tells_the_tests_apart(probe: Probe) -> None:
         "Case::test_it": {"pkg.py": [15]},
         "test_teardown": {},
     }
+
+
+def test_of_files_that_take_long_not_all_tests_are_begun(probe: Probe) -> None:
+    """Each file has its share, what quick ones leave goes to the next; fixtures of a file end with it."""
+    slow = """
+        import time, pytest
+        @pytest.fixture(scope="module", autouse=True)
+        def whole():
+            yield
+            print("ended")
+        @pytest.mark.parametrize("x", range(50))
+        def test_slow(x):
+            until = time.process_time() + 0.2
+            while time.process_time() < until: pass
+    """
+    quick = "def test_a(): pass\ndef test_b(): pass\n"
+    files = ("test_a.py", slow, "test_b.py", quick, "test_c.py", slow, "test_d.py", slow)
+    report = probe(*files, arguments=list(files[::2]), files_seconds=3.0)
+    ran = Counter(item.node.partition("::")[0] for item in report.items)
+    assert report.outcome == "finished" and {item.outcome for item in report.items} == {"passed"}
+    assert ran["test_b.py"] == 2 and report.left_out == {
+        name: 50 - ran[name] for name in files[::2] if name != "test_b.py"
+    }
+    assert 1 <= ran["test_a.py"] <= 5 and ran["test_a.py"] < ran["test_c.py"] + 2 and 1 <= ran["test_d.py"] <= 8
+    assert probe(*files[:2], files_seconds=1e-9).left_out == {"test_a.py": 49}
 
 
 def test_a_tree_that_is_the_tracer_itself_tests_its_own(probe: Probe) -> None:
