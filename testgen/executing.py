@@ -99,12 +99,12 @@ class Executing:
         count = len(self._items["base"].keys() | self._items["head"].keys())
         reason, missing = self._most_missing()
         missed = ", ".join(sorted(self.missed(())))
-        late = ""
+        slow = ""
         if self._left_out:
-            late = f"{sum(self._left_out.values())} more were not begun in slow files: {', '.join(self._left_out)}"
+            slow = f"{sum(self._left_out.values())} more were not begun in slow files: {', '.join(self._left_out)}"
             reason = Reason.TEST_TIMEOUT if reason == Reason.NO_TEST_EXECUTES_CHANGE else reason
         return reason, "; ".join(
-            filter(None, [f"{count} tests ran", late, missing, missed and f"not executed: {missed}", tried])
+            filter(None, [f"{count} tests ran", slow, missing, missed and f"not executed: {missed}", tried])
         )
 
     def _most_missing(self) -> tuple[Reason, str]:
