@@ -167,6 +167,7 @@ class ProbeRequest(Record):
     arguments: list[str] = Field(
         default_factory=list, description="Test files or pytest node ids, relative to the tree."
     )
+    left_out: list[str] = Field(default_factory=list, description="pytest node ids of the arguments that are not run.")
     scripts: dict[str, str] = Field(
         default_factory=dict,
         description="Texts of script workloads by name (`Workload.node`); they run after the tests.",
@@ -274,7 +275,7 @@ class ProbeReport(Record):
     collect_skips: dict[str, str] = Field(
         default_factory=dict, description="Message by test file that was skipped as a whole."
     )
-    left_out: dict[str, int] = Field(
+    not_begun: dict[str, int] = Field(
         default_factory=dict, description="Tests not begun, by file: its share of `files_seconds` was used up."
     )
     recorded: list[Recorded] = Field(default_factory=list)

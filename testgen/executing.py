@@ -58,7 +58,7 @@ class Executing:
         for node in dict.fromkeys([*self._items["base"], *self._items["head"]]):
             first = {side: self._items[side][node] for side in SIDES if node in self._items[side]}
             hits = [hit for side, item in first.items() for hit in self._trace.hits(side, item.lines)]
-            begun = len(first) == len(SIDES) or NodeId.parse(node).path not in self._left_out
+            begun = len(first) == len(SIDES) or NodeId.parse(node).path not in self._not_begun
             if begun and all(item.outcome != "skipped" for item in first.values()):
                 found.append(Candidate(node, hits, first))
         executing = [candidate for candidate in found if candidate.hits]
@@ -74,11 +74,11 @@ class Executing:
         return self._trace.wanted.difference(*map(self._trace.executed, usable))
 
     @property
-    def _left_out(self) -> dict[str, int]:
+    def _not_begun(self) -> dict[str, int]:
         """Tests that were not begun, by file: running it took too long. Of the side that has more of them."""
         found: dict[str, int] = {}
         for report in (*self._reports["base"], *self._reports["head"]):
-            found.update({path: max(count, found.get(path, 0)) for path, count in report.left_out.items()})
+            found.update({path: max(count, found.get(path, 0)) for path, count in report.not_begun.items()})
         return found
 
     def nothing(self) -> tuple[Reason, str]:
@@ -96,12 +96,16 @@ class Executing:
                 late = "timeout" in [ended.outcome, *(item.outcome for item in ended.items)]
                 reason = Reason.TEST_TIMEOUT if late else _FAILS[side]
                 return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
+        for side in SIDES:
+            fatal = next((item for item in self._items[side].values() if item.outcome == "crashed"), None)
+            if fatal is not None:
+                return _FAILS[side], f"{fatal.node} ends its process at the {side}: {fatal.message}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
         reason, missing = self._most_missing()
         missed = ", ".join(sorted(self.missed(())))
         slow = ""
-        if self._left_out:
-            slow = f"{sum(self._left_out.values())} more were not begun in slow files: {', '.join(self._left_out)}"
+        if self._not_begun:
+            slow = f"{sum(self._not_begun.values())} more were not begun in slow files: {', '.join(self._not_begun)}"
             reason = Reason.TEST_TIMEOUT if reason == Reason.NO_TEST_EXECUTES_CHANGE else reason
         return reason, "; ".join(
             filter(None, [f"{count} tests ran", slow, missing, missed and f"not executed: {missed}", tried])

@@ -36,12 +36,22 @@ class Runner:
         self, mode: ProbeMode, arguments: Mapping[Side, Sequence[str]], include: Mapping[Side, Sequence[str]]
     ) -> dict[Side, ProbeReport]:
         """One process a side, both at once, over test files: whole ones, unless they take very long."""
-        seconds = FILES_SHARE * self.settings.search_seconds
         started: dict[Side, Future[ProbeReport]] = {
-            side: self.pool.submit(self._run, side, mode, arguments[side], include[side], COVERAGE_SEED, seconds)
-            for side in self.sides
+            side: self.pool.submit(self._files, side, mode, arguments[side], include[side]) for side in self.sides
         }
         return {side: report.result() for side, report in started.items()}
+
+    def _files(self, side: Side, mode: ProbeMode, files: Sequence[str], include: Sequence[str]) -> ProbeReport:
+        """Runs them again without a test that ended the process: what all others executed is lost with it."""
+        seconds, spent = FILES_SHARE * self.settings.search_seconds, 0.0
+        items: dict[str, ProbeItem] = {}
+        for _ in range(MAX_RESTARTS + 1):
+            fatal = {node: item for node, item in items.items() if item.outcome == "crashed"}
+            report = self._run(side, mode, files, COVERAGE_SEED, include, seconds, list(fatal))
+            items, spent = fatal | {item.node: item for item in report.items}, spent + report.cpu_seconds
+            if report.outcome != "crashed" or all(item.outcome != "crashed" for item in report.items):
+                break
+        return report.model_copy(update={"items": list(items.values()), "cpu_seconds": spent})
 
     def start(self, side: Side, mode: ProbeMode, nodes: Sequence[str], seed: int) -> Results:
         """One item for each of the nodes; those that a dying process did not come to run again without its last."""
@@ -51,7 +61,7 @@ class Runner:
         items: dict[str, ProbeItem] = {}
         for _ in range(MAX_RESTARTS + 1):
             missing = [node for node in nodes if node not in items]
-            report = self._run(side, mode, missing, (), seed)
+            report = self._run(side, mode, missing, seed)
             items.update((item.node, item) for item in report.items)
             if report.outcome == "finished" or not report.items:
                 break
@@ -62,15 +72,17 @@ class Runner:
         side: Side,
         mode: ProbeMode,
         arguments: Sequence[str],
-        include: Sequence[str],
         seed: int,
+        include: Sequence[str] = (),
         files_seconds: float = 0.0,
+        left_out: Sequence[str] = (),
     ) -> ProbeReport:
         if not arguments:
             return ProbeReport(outcome="finished")
         request = ProbeRequest(
             mode=mode,
             arguments=list(arguments),
+            left_out=list(left_out),
             include=list(include),
             files_seconds=files_seconds,
             test_timeout=self.settings.test_timeout,

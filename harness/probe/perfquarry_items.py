@@ -261,7 +261,7 @@ class Shares(object):
         self._limited, self._left = bool(seconds), seconds
         self._files = len(set(files))
         self._file, self._begun, self._share = None, process_time(), seconds
-        self.left_out = {}
+        self.not_begun = {}
 
     def is_spent(self, file):
         """Whether no further test of the file is begun: its part is used up. Each file has one test at least."""
@@ -272,7 +272,7 @@ class Shares(object):
             self._files -= 1
         if not self._limited or now - self._begun <= self._share:
             return False
-        self.left_out[file] = self.left_out.get(file, 0) + 1
+        self.not_begun[file] = self.not_begun.get(file, 0) + 1
         return True
 
 
@@ -313,8 +313,8 @@ class Loop(object):
                 outcome, message = failure
                 entry.update(outcome=outcome, message=message, samples=[], calls=0)
             self.journal.write(item=dict(entry, node=self._current, **item.facts()))
-        if shares.left_out:
-            self.journal.write(left_out=shares.left_out)
+        if shares.not_begun:
+            self.journal.write(not_begun=shares.not_begun)
         self.mode.finish(self.journal)
 
     def guarded(self, function):

@@ -84,7 +84,7 @@ def make_plugin(loop, files):
         def pytest_runtestloop(self, session):
             if session.config.option.collectonly:
                 return None
-            items = wanted(session.items, request["arguments"])
+            items = wanted(session.items, request["arguments"], request.get("left_out", ()))
             following = items[1:] + [None]
             loop.run([Test(item, after, session, self.execute) for item, after in zip(items, following)])
             if request["mode"] == "time":
@@ -225,14 +225,14 @@ def has_examples(path):
     return b">>> " in content and not _TEST.search(content)
 
 
-def wanted(items, arguments):
+def wanted(items, arguments, left_out=()):
     """The collected tests that the arguments name, each once; examples only of files without other tests."""
     found = {}
     for item in items:
         node = name_of(item)
         if is_example(item) and not has_examples(node.partition("::")[0]):
             continue
-        if node not in found and any(matches(node, argument) for argument in arguments):
+        if node not in found and node not in left_out and any(matches(node, argument) for argument in arguments):
             found[node] = item
     return list(found.values())
 

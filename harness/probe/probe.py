@@ -14,6 +14,7 @@ fixtures, setUp and tearDown; of a script, `experiment`.
 import json
 import os
 import sys
+import warnings
 
 from perfquarry_alter import AlteredFunctions, Altering
 from perfquarry_items import Journal, Loop, Mode, clock, collect_garbage, leave, name_of, settle
@@ -53,8 +54,10 @@ class Coverage(Mode):
 
     def setup(self, item):
         if sys.gettrace() is not self._tracer:
-            self._coverage.stop()
-            self.start()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # tests may make errors of them
+                self._coverage.stop()
+                self.start()
         self._coverage.switch_context(name_of(item) + self._call)
 
     def teardown(self, item):
@@ -69,8 +72,10 @@ class Coverage(Mode):
         return entry
 
     def finish(self, journal):
-        self._coverage.stop()
-        data = self._coverage.get_data()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._coverage.stop()
+            data = self._coverage.get_data()
         for path in data.measured_files():
             by_node = {}
             for line, contexts in data.contexts_by_lineno(path).items():

@@ -207,7 +207,7 @@ def read_report(result: Path, ended: Completed) -> ProbeReport:
         items=list(entries.items.values()),
         collect_errors=entries.collect_errors,
         collect_skips=entries.collect_skips,
-        left_out=entries.left_out,
+        not_begun=entries.not_begun,
         recorded=entries.recorded,
         unrecorded=entries.unrecorded,
         python=entries.python,
@@ -251,7 +251,7 @@ class _Entries:
     items: dict[str, ProbeItem]
     collect_errors: dict[str, str]
     collect_skips: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
+    not_begun: dict[str, int] = field(default_factory=dict)
     recorded: list[Recorded] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
     running: str | None = None
@@ -295,8 +295,8 @@ class _Entries:
     def _take_skipped(self, value: dict[str, str]) -> None:
         self.collect_skips.update({str(node): str(text) for node, text in value.items()})
 
-    def _take_left_out(self, value: dict[str, int]) -> None:
-        self.left_out.update({str(file): int(count) for file, count in value.items()})
+    def _take_not_begun(self, value: dict[str, int]) -> None:
+        self.not_begun.update({str(file): int(count) for file, count in value.items()})
 
     def _take_recorded(self, value: dict[str, Any]) -> None:
         self.recorded.append(Recorded.model_validate(value))

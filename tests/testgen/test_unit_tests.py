@@ -292,6 +292,18 @@ def test_once_much_was_run_one_usable_test_is_enough(tmp_path: Path, prober: Pro
     assert len(kept(trial.select(SETTINGS.model_copy(update={"search_seconds": 1e-3})))) == 3
 
 
+def test_a_test_that_ends_its_process_takes_no_other_with_it(tmp_path: Path, prober: Prober) -> None:
+    """What others executed would be lost, of all files that run with it."""
+    crash = "import ctypes\ndef test_crash():\n    ctypes.string_at(0)\n"
+    test = "import heap\ndef test_it():\n    assert heap.smallest([1]) == 1\n"
+    base = {"heap.py": HEAP, "test_a.py": crash + f"\n{test}", "test_b.py": test}
+    rows = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert sorted(kept(rows)) == ["test_a.py::test_it", "test_b.py::test_it"]
+    base["test_a.py"], base["test_b.py"] = f"import heap\n{crash}", "import heap\n"
+    (row,) = Trial(tmp_path / "alone", base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
+    assert row.reason == Reason.FAILS_ON_BASE and "test_a.py::test_crash ends its process" in row.detail
+
+
 def test_what_slow_files_leave_undone_is_no_fact(tmp_path: Path, prober: Prober) -> None:
     """Neither that nothing executes the change, nor that a test fails where it was not begun."""
     slow = "import heap\nimport time\ndef test_other():\n    time.process_time() and sum(range(10**6))\n"

@@ -302,6 +302,18 @@ def test_coverage_tells_the_tests_apart(probe: Probe) -> None:
     }
 
 
+def test_tests_that_make_errors_of_warnings_do_not_end_the_tracing(probe: Probe) -> None:
+    tests = """
+        import sys, warnings
+        def test_traces():
+            warnings.simplefilter("error")
+            sys.settrace(None)
+        def test_nothing(): pass
+    """
+    report = probe("test_use.py", tests, "pkg.py", "def one():\n    return 1\n", mode="coverage", include=["pkg.py"])
+    assert report.outcome == "finished" and {item.outcome for item in report.items} == {"passed"}
+
+
 def test_of_files_that_take_long_not_all_tests_are_begun(probe: Probe) -> None:
     """Each file has its share, what quick ones leave goes to the next; fixtures of a file end with it."""
     slow = """
@@ -320,11 +332,11 @@ def test_of_files_that_take_long_not_all_tests_are_begun(probe: Probe) -> None:
     report = probe(*files, arguments=list(files[::2]), files_seconds=3.0)
     ran = Counter(item.node.partition("::")[0] for item in report.items)
     assert report.outcome == "finished" and {item.outcome for item in report.items} == {"passed"}
-    assert ran["test_b.py"] == 2 and report.left_out == {
+    assert ran["test_b.py"] == 2 and report.not_begun == {
         name: 50 - ran[name] for name in files[::2] if name != "test_b.py"
     }
     assert 1 <= ran["test_a.py"] <= 5 and ran["test_a.py"] < ran["test_c.py"] + 2 and 1 <= ran["test_d.py"] <= 8
-    assert probe(*files[:2], files_seconds=1e-9).left_out == {"test_a.py": 49}
+    assert probe(*files[:2], files_seconds=1e-9).not_begun == {"test_a.py": 49}
 
 
 def test_a_tree_that_is_the_tracer_itself_tests_its_own(probe: Probe) -> None:
