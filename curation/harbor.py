@@ -133,7 +133,7 @@ def dockerfile(image: str) -> str:
 def test_script(runnable: RunnableTask) -> str:
     """`tests/test.sh`: the grader, by the environment's interpreter without anything of the environment."""
     python = shlex.quote(runnable.python)
-    return f"#!/bin/sh\nchmod 700 /tests\nexec {python} -E -s -S /tests/grader/grade.py /tests/task.json\n"
+    return f"#!/bin/sh\nchmod 700 /tests\ncd /\nexec {python} -E -s -S /tests/grader/grade.py /tests/task.json\n"
 
 
 def solution(files: ExpertFiles) -> str:

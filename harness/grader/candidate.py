@@ -64,8 +64,11 @@ def make_sides(task, here, work):
 
 
 def compile_trees(trees):
-    """Makes the bytecode that is missing, since processes on the sides cannot write it."""
-    command = [sys.executable, "-E", "-s", "-S", "-m", "compileall", "-q"]
+    """Makes the bytecode that is missing, since processes on the sides cannot write it.
+
+    Isolated (`-I`): with `-m` alone a `compileall.py` of the folder that the grader was started in would be run.
+    """
+    command = [sys.executable, "-I", "-S", "-m", "compileall", "-q"]
     subprocess.call(command + trees, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

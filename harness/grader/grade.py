@@ -33,7 +33,7 @@ from guard import reasons  # noqa: E402
 from launch import FOLDERS, Launcher  # noqa: E402
 from pairs import Failed, GradingSession  # noqa: E402
 from twins import Twins  # noqa: E402
-from users import Trouble  # noqa: E402
+from users import Trouble, remove_folder  # noqa: E402
 from verdict import RewardRules  # noqa: E402
 
 TRIES = 2
@@ -61,14 +61,14 @@ def main(path):
     facts["seconds"] = round(time.time() - begin, 1)
     with open(os.path.join(logs, "grading.json"), "w") as file:
         json.dump(facts, file, indent=1)
-    print("reward %s: %s" % (facts["reward"], facts["why"]))
-    if facts["reward"] is None:
-        return 1
-    with open(os.path.join(logs, "reward.json"), "w") as file:
-        json.dump({"reward": facts["reward"]}, file)
-    with open(os.path.join(logs, "reward.txt"), "w") as file:
-        file.write("%d\n" % facts["reward"])
-    return 0
+    if facts["reward"] is not None:
+        with open(os.path.join(logs, "reward.json"), "w") as file:
+            json.dump({"reward": facts["reward"]}, file)
+        with open(os.path.join(logs, "reward.txt"), "w") as file:
+            file.write("%d\n" % facts["reward"])
+    said = "reward %s: %s" % (facts["reward"], facts["why"])
+    print(said.encode("ascii", "backslashreplace").decode())  # words of a candidate may be none that can be printed
+    return 1 if facts["reward"] is None else 0
 
 
 class Grading(object):
@@ -85,7 +85,7 @@ class Grading(object):
 
     def verdict(self):
         """(reward, code, why): the code is for programs; why is for people."""
-        shutil.rmtree(self._work, ignore_errors=True)
+        remove_folder(self._work)
         os.makedirs(self._work)
         os.chmod(self._work, 0o755)
         # pytest looks for its settings in all folders above a tree without its own: this one ends the search
@@ -237,4 +237,6 @@ def machine():
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    asked = os.path.abspath(sys.argv[1])
+    os.chdir("/")  # it may be started in the solver's folder
+    sys.exit(main(asked))

@@ -21,7 +21,7 @@ from partner import SideProcess
 from processes import parent_of, user_of
 from stored import content_of
 from tree_limit import TreeLimit
-from users import Tree, Trouble, Warden, clear, hand_over, world_writable
+from users import Tree, Trouble, Warden, clear, hand_over, remove_folder, world_writable
 
 FOLDERS = {"base": "base", "gold": "gold", "cand": "cand", "again": "same"}
 """Tree of each role below the working folder: 'again' is a second copy of the base's; all paths are of one length."""
@@ -54,7 +54,7 @@ class Launcher(object):
         self._uids = {side.uid for side in self.sides.values()} - {None}
         self._places = (task.get("writable") or world_writable()) if self._uids else []
         uid = self.sides["cand"].uid
-        if uid and subprocess.call([task["python"], "-c", ""], preexec_fn=lambda: self._become(uid)):
+        if uid and subprocess.call([task["python"], "-I", "-c", ""], preexec_fn=lambda: self._become(uid)):
             raise Trouble("%s does not run as another user" % task["python"])
 
     def close(self):
@@ -93,7 +93,7 @@ class Launcher(object):
         used = self.reap()
         clear(self._places, self._uids)
         for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         return used
 
     def reap(self):
@@ -195,8 +195,8 @@ class Launcher(object):
             whole = end is not None and end.get("nonce") == request["nonce"] and end["status"] in (0, 1, 5)
             if not why and (ended.si_status or ended.si_code != os.CLD_EXITED or not whole):
                 why = "ended early: " + tail(os.path.join(folder, "log"))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            return Report({}, why or "left no good result: %s" % error)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+            return Report({}, why or "left no good result: %r" % error)
         return Report(items, why)
 
     def _become(self, uid):
@@ -240,6 +240,8 @@ def read_items(path):
         entry = json.loads(line.decode())
         if "item" in entry:
             item = entry["item"]
+            if not (isinstance(item["node"], str) and isinstance(item["outcome"], str)):
+                raise ValueError("a test is reported without its name or outcome")
             if item["node"] in items or end is not None:
                 raise ValueError("%s was reported twice" % item["node"])
             items[item["node"]] = item

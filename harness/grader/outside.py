@@ -8,6 +8,8 @@ candidate may not be seen to fall short, from outside, of what its claim owes to
 its time and claim to need none.
 """
 
+import math
+
 from figures import hodges_lehmann, median
 
 PART = 0.5
@@ -18,6 +20,9 @@ SHORT = 0.05
 """The same in the comparison with the expert's side."""
 STRICT = 0.8
 """Of what a candidate claims to save in a test, what further calls must save in a turn seen from outside."""
+CERTAIN, DOUBTFUL = 3.0, 1.5
+"""Standard errors by which a mean has to be more than another to count, and to be worth more pairs."""
+SHORTEST = 1e-9
 WALLS = ("run", "whole")
 TURN = "turn"
 """A clock of the whole turn: too coarse for short calls, so it has to speak for certain."""
@@ -151,3 +156,40 @@ def disagrees(session, threshold):
             if node not in found and figures and figures[0] > apart / 2:
                 found[node] = "%s: %.3g s a call" % (name, figures[1])
     return found
+
+
+def slow_calls(session, errors=CERTAIN):
+    """By workload, the log of how many times longer than in the middle the candidate's calls are on average.
+
+    Only what is more than the expert's by so many standard errors: what estimates over turns leave out as disturbed
+    may be inputs for which it is slow. Disturbances are on all sides, others' use of the core is taken off, and each
+    pair is seen relative to its own middle.
+    """
+    found = {}
+    for node in session.nodes:
+        cand, gold = (_relative(session, role, node) for role in ("cand", "gold"))
+        error = math.sqrt(sum(spread**2 / count for _, spread, count in (cand, gold)))
+        if cand[0] - gold[0] > errors * error and cand[0] > 1:
+            found[node] = math.log(cand[0] / max(1.0, gold[0]))
+    return found
+
+
+def _relative(session, role, node):
+    """Mean, standard deviation and number of a role's calls in all pairs, in parts of their pair's middle one."""
+    turns = [pair.turns[role][node].each for pair in session.pairs]
+    values = [each / max(median(one), SHORTEST) for one in turns for each in one]
+    mean = sum(values) / len(values)
+    return mean, math.sqrt(sum((one - mean) ** 2 for one in values) / max(1, len(values) - 1)), len(values)
+
+
+def others_beside(session, node):
+    """(low, middle, high) over pairs: the part of its turns in which others had the core, beyond that of its partners.
+
+    Base and expert's side take turns with it: others disturb all of them. A candidate can work in a process that is
+    gone before its clock is read, while another one waits for the core: then it is "others" who had it.
+    """
+
+    def part(pair, role):
+        return pair.turns[role][node].others
+
+    return session.over_pairs(lambda pair: part(pair, "cand") - max(part(pair, "base"), part(pair, "gold")))

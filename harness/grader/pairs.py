@@ -45,7 +45,7 @@ class Failed(Exception):
 class SideTurns(object):
     """What the turns of one workload in one pair took on one side, in seconds, one value a turn."""
 
-    def __init__(self, calls, cpu, turn, first, untimed):
+    def __init__(self, calls, cpu, turn, first, untimed, others=(0.0,)):
         self.inside, self.run, self.whole = (list(values) for values in zip(*calls))
         self.seconds = self.inside
         """What counts: see `bounded` and `count_beside`."""
@@ -53,6 +53,10 @@ class SideTurns(object):
         """Processor time of all that belongs to the side, from its being let go until it was stopped."""
         self.turn = turn
         """From its being let go until it was stopped, without what others had of the core."""
+        self.others = median(others)
+        """Part of a turn, in the middle, in which others are said to have had the core."""
+        self.each = self.run
+        """Seconds of each call by the clock outside, less what the base's request takes beside its call: no cap."""
         self.first, self.first_outside = first
         self.untimed = untimed
         self.slope = None
@@ -71,6 +75,7 @@ class SideTurns(object):
         around = [run - inside for run, inside in zip(base.run, base.inside)]
         spare = sorted(around)[int(AROUND * (len(around) - 1))]
         typical = median(self.run) - median(around)
+        self.each = [max(inside, run - median(around)) for inside, run in zip(self.inside, self.run)]
         self.seconds = [max(inside, min(run - spare, typical)) for inside, run in zip(self.inside, self.run)]
         self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first))
         hidden = [run - seconds - usual for run, seconds, usual in zip(self.run, self.seconds, around)]
@@ -129,10 +134,17 @@ class Pair(object):
         """Log of the harmonic mean of a role's speedups over the base."""
         return log_harmonic([1.0] * len(nodes), [math.exp(-self.log("base", role, node)) for node in nodes])
 
-    def of_expert(self, nodes):
-        """Log of the candidate's harmonic-mean speedup over the expert's, from turns of the two."""
+    def of_expert(self, nodes, more=None):
+        """Log of the candidate's harmonic-mean speedup over the expert's, from turns of the two.
+
+        `more`: by node, the log of how many times longer than in the middle its calls are on average, where that is
+        more than the expert's.
+        """
+        more = more or {}
         expert = [math.exp(-self.log("base", "gold", node)) for node in nodes]
-        cand = [part * math.exp(-self.log("gold", "cand", node)) for part, node in zip(expert, nodes)]
+        cand = [
+            part * math.exp(more.get(node, 0.0) - self.log("gold", "cand", node)) for part, node in zip(expert, nodes)
+        ]
         return math.log(sum(expert) / sum(cand))
 
     def first_of(self, slow, fast, nodes):
@@ -179,12 +191,26 @@ class GradingSession(object):
                     break
                 except Stumbled as error:
                     self.stumbles.append("%s: %s" % (error.role, error))
-                    if error.role != "cand":
-                        self._drawn = frozenset()  # data that were drawn may be none that the base can use
-                    if error.final or not left:
+                    possible = error.asked is not None and self._can_be_done(*error.asked)
+                    if error.asked and not possible:
+                        self._drawn -= {error.asked[0]}  # the data that were drawn are none that the base can use
+                    if error.final or not left or possible and error.role == "cand":
                         why = "%s fails: %s" % (error.role, error)
                         raise Failed("workload_fails", why) if error.role == "cand" else Trouble(why)
         count_beside(self.pairs, self.nodes)
+
+    def _can_be_done(self, node, drawn):
+        """Whether base and expert's side, alone, do what a side has failed: a side beside them may hinder them."""
+        try:
+            with self._opened(["base", "gold"], 0, [node]) as partners:
+                for number in drawn or (None,):
+                    for partner in partners:
+                        partner.go()
+                        partner.call(node, Draw(0.0, [number]))
+                        partner.stop()
+        except Stumbled:
+            return False
+        return True
 
     def over_pairs(self, value):
         """(low, middle, high) of a figure of pairs at 95 %; None with too few of them."""
@@ -291,8 +317,10 @@ class GradingSession(object):
                     break
                 look = 2 * len(found[0])
         for partner, asked in zip(partners, found):
-            calls, turns = partner.turns(asked)
-            pair.turns[partner.role][node] = SideTurns(calls, partner.cpu[:], turns, first[partner.role][:2], untimed)
+            calls, turns, others = partner.turns(asked)
+            pair.turns[partner.role][node] = SideTurns(
+                calls, partner.cpu[:], turns, first[partner.role][:2], untimed, others
+            )
             partner.on_one_core(node)
         for role in pair.order:
             pair.turns[role][node].bounded(pair.turns["base"][node])

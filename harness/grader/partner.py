@@ -34,12 +34,16 @@ _random = random.SystemRandom()
 
 
 class Stumbled(Exception):
-    """A side failed: its `role`; `final`: it did what no honest code does, so that it is not tried again."""
+    """A side failed: its `role`; `final`: it did what no honest code does, so that it is not tried again.
 
-    def __init__(self, role, message, final=False):
+    `asked`: (script, numbers drawn) of the calls that raised; None where it was something else.
+    """
+
+    def __init__(self, role, message, final=False, asked=None):
         Exception.__init__(self, message)
         self.role = role
         self.final = final
+        self.asked = asked
 
 
 class SideProcess(object):
@@ -71,7 +75,7 @@ class SideProcess(object):
         """(node, number drawn, files) of each call of a script, taken from the process right after the call."""
         self.seeds = {}
         """How many seeds the last call of a script took, as the process says."""
-        self._calls, self._lasted = 0, 0.0
+        self._calls, self._lasted, self._asked = 0, 0.0, None
         self.on_turn = 0.0
         self.awake = 0.0
         """Processor seconds that it has used while it was stopped."""
@@ -146,6 +150,7 @@ class SideProcess(object):
 
         The last of them does not count what others used of the core: a busy machine is no reason for fewer turns.
         """
+        self._asked = (node, drawn) if node in self._scripts else None
         answer, outside = self._ask("warm", node, calls, *drawn)
         if node in self._scripts:
             self._take(node, *drawn)
@@ -154,11 +159,12 @@ class SideProcess(object):
 
     def call(self, node, draw):
         """One call: seconds inside, outside, and outside of all requests that belong to it."""
+        self._asked = None
         if node not in self._scripts:
             answer, outside = self._ask("call", node, draw.phase)
             return self._time(answer, "seconds"), outside, outside
         drawn = draw.seeds[self._calls]
-        self._calls += 1
+        self._calls, self._asked = self._calls + 1, (node, (drawn,))
         _, before = self._ask("prepare", node, draw.phase, drawn)
         answer, outside = self._ask("run", node)
         seconds = self._time(answer, "seconds")
@@ -205,7 +211,7 @@ class SideProcess(object):
             raise self._stumbled(said % (node, median(over)), True)
 
     def turns(self, calls):
-        """Calls of its turns since `cool`, one of each, and seconds of these turns, less what others had of the core.
+        """Of its turns since `cool`: a call of each; seconds, less what others had of the core; that part of them.
 
         Others had no more than what the side has left: an answer may have spared a process that nobody knew yet.
         """
@@ -213,7 +219,8 @@ class SideProcess(object):
         others = [min(spared, max(0.0, wall - used)) for wall, used, spared in rows]
         worked = [spared - left for (_, _, spared), left in zip(rows, others)]
         calls = [(inside, run + more, whole + more) for (inside, run, whole), more in zip(calls, worked)]
-        return calls, [wall - left for (wall, _, _), left in zip(rows, others)]
+        parts = [left / wall for (wall, _, _), left in zip(rows, others)]
+        return calls, [wall - left for (wall, _, _), left in zip(rows, others)], parts
 
     def turn(self, node, untimed, drawn):
         """Its calls, asked for one by one: what each of the timed ones returned."""
@@ -243,7 +250,8 @@ class SideProcess(object):
     def _ask(self, verb, node, *rest):
         answer, outside = self._answer(verb, node, *rest)
         if answer.get("outcome") != "passed":
-            raise self._stumbled("%s: %s" % (node, str(answer.get("message") or answer.get("outcome"))[:500]))
+            said = "%s: %s" % (node, str(answer.get("message") or answer.get("outcome"))[:500])
+            raise Stumbled(self.role, said, asked=self._asked if answer.get("outcome") == "failed" else None)
         return answer, outside
 
     def _answer(self, verb, node, *rest):
@@ -255,7 +263,7 @@ class SideProcess(object):
             answer, outside = self._channel.ask(limit, verb, node, *(rest + ({"token": token},)))
         except ChannelFailed as error:
             gone = error.late or not self._alive()
-            raise self._stumbled("%s: %s%s" % (node, error, self._end()), final=not gone)
+            raise Stumbled(self.role, "%s: %s%s" % (node, error, self._end()), final=not gone)
         if answer.get("token") != token:
             raise self._stumbled("%s: an answer to another question" % node, final=True)
         self._lasted = outside

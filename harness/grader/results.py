@@ -64,6 +64,7 @@ class Results(object):
             return []
         names = ["case-%d" % number for number in range(len(cases))]
         wanted = {
+            "both_ways": True,
             "scripts": {name: self._scripts[node] for name, (node, _, _) in zip(names, cases)},
             "draws": {name: drawn for name, (_, drawn, _) in zip(names, cases) if drawn is not None},
             "stored": {name: folder for name, (_, _, folder) in zip(names, cases)},

@@ -211,11 +211,19 @@ def clear(places, uids):
                 if os.lstat(path).st_uid not in uids:
                     continue
                 if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=True)
+                    remove_folder(path)
                 else:
                     os.remove(path)
             except FileNotFoundError:
                 continue
+
+
+def remove_folder(path):
+    """Removes a folder that others may have filled, however deep they went."""
+    try:
+        shutil.rmtree(path, ignore_errors=True)
+    except RecursionError:
+        subprocess.call(["rm", "-rf", path], stderr=subprocess.DEVNULL)
 
 
 def cores_of_all(pids):

@@ -2,7 +2,21 @@
 
 import math
 
-from outside import TURN, WALLS, disagrees, falls_short, lies, of_first, saved, short_of_claim, short_of_first
+from outside import (
+    CERTAIN,
+    DOUBTFUL,
+    TURN,
+    WALLS,
+    disagrees,
+    falls_short,
+    lies,
+    of_first,
+    others_beside,
+    saved,
+    short_of_claim,
+    short_of_first,
+    slow_calls,
+)
 from users import Trouble
 
 FIRST_GAIN = 0.02
@@ -12,6 +26,10 @@ GAIN_PART = 0.5
 AA_LIMIT = 0.02
 """Log ratio of base to base from which on, where it is significant, the report calls the machine noisy."""
 CLOCKS = WALLS + (TURN, "cpu")
+SELDOM = math.log(1.05)
+"""By how much less than the threshold (log) the speedup may be that counts the calls that seldom are slow."""
+OTHERS = 0.2
+"""Part of the candidate's turns by which others may have the core for longer than in turns of base and expert."""
 ACCUSING = 12
 """Pairs after which a clock or a single workload may accuse: of many that are looked at, one differs by chance with
 fewer.
@@ -51,6 +69,8 @@ class RewardRules(object):
         if cand[0] <= 0 or any(low < self._log for low, _, _ in ratios) or any(low < 0 for low, _, _ in parts):
             return False
         many = len(session.pairs) >= ACCUSING
+        if any(self._on_average(nodes, DOUBTFUL)[1] < self._log - SELDOM for _, nodes in self._groups) and not many:
+            return False
         seen = self._saved()
         accusing = [short_of_claim(session, clock, seen[clock]) for clock in CLOCKS]
         accusing.append(short_of_first(session, self._first()))
@@ -97,6 +117,11 @@ class RewardRules(object):
             self._facts["undecided_at_95"] = True
         if ratio[1] < self._log:
             return "below_expert", "%s of the expert's speedup" % words(ratio)
+        whole = self._on_average(nodes, CERTAIN)
+        self._facts["of_expert_on_average" + suffix] = as_ratios(whole)
+        if whole[1] < self._log - SELDOM:
+            why = "%s of the expert's speedup on average: some calls are far slower than most"
+            return "below_expert", why % words(whole)
         part = self._of_gain(nodes)
         if part[0] < 0 <= part[2]:
             self._facts["undecided_at_95"] = True
@@ -141,6 +166,13 @@ class RewardRules(object):
         if apart:
             node, figures = sorted(apart.items())[0]
             return "the clock inside disagrees with turns of more calls at %s: %s" % (node, figures)
+        for node in self._session.nodes:
+            low, middle, _ = others_beside(self._session, node)
+            if low > OTHERS:
+                return "others are said to have the core for %.2g more of its turns than of others': %s" % (
+                    middle,
+                    node,
+                )
         for clock in WALLS + (TURN,):
             low, middle, _ = short[clock]
             if low > 0:
@@ -155,8 +187,11 @@ class RewardRules(object):
         """By how much the candidate's gain is more than the part of the expert's that has to be reached."""
         return self._session.over_pairs(lambda pair: pair.gain("cand", nodes) - GAIN_PART * pair.gain("gold", nodes))
 
-    def _of_expert(self, nodes):
-        return self._session.over_pairs(lambda pair: pair.of_expert(nodes))
+    def _of_expert(self, nodes, more=None):
+        return self._session.over_pairs(lambda pair: pair.of_expert(nodes, more))
+
+    def _on_average(self, nodes, errors):
+        return self._of_expert(nodes, slow_calls(self._session, errors))
 
     def _first(self):
         return self._session.over_pairs(lambda pair: of_first(pair, self._session.nodes))

@@ -4,7 +4,8 @@ Each call gets data of its own from `setup()`. Where the request has 'store', th
 stored there by the script's own `store_result`, and its `run_test` is tried as GSO calls it; with
 'keep' = "last" only the last result remains, and `run_test` is not tried. Where it
 has 'references', each result is compared with the stored one by the script's own
-`check_equivalence`, which must not accept a damaged reference (not tried for data that were drawn).
+`check_equivalence` ('both_ways': in the other order, too), which must not accept a damaged reference (not tried for
+data that were drawn).
 
 `setup()` is deterministic: its data come from seeds. Where the request has 'draws' (a number by script, or none), a
 number can be drawn for each call, too (`LoadedScript.drawn`). It is added to each seed, so that nobody knows the data
@@ -14,7 +15,9 @@ of a call before.
 import ast
 import linecache
 import os
+import shutil
 import sys
+import tempfile
 import traceback
 import types
 
@@ -135,9 +138,28 @@ class LoadedScript(object):
         if loop.request["references"]:
             self._phase = "compare"
             module.check_equivalence(self._reference(), result)
+            if loop.request.get("both_ways"):
+                self._other_way(result)
             if not self._doubted and self.drawn is None:
                 self._phase = "doubt"
                 self._doubt(result)
+
+    def _other_way(self, result):
+        """The result as the reference, where the check can do with results that were stored on both sides.
+
+        A tolerance is often a part of the reference, and only its keys are looked at: what a stranger stored is none.
+        """
+        folder = tempfile.mkdtemp()
+        try:
+            path = os.path.join(folder, RESULT)
+            self._module.store_result(result, path)
+            try:
+                self._module.check_equivalence(self._module.load_result(path), self._module.load_result(path))
+            except Exception:
+                return
+            self._module.check_equivalence(self._module.load_result(path), self._reference())
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _waited(self):
         """Seconds that the limit of this call does not count; nothing is looked up where there is none."""

@@ -99,6 +99,51 @@ def test_a_patched_library_changes_no_answer(part: Any, tmp_path: Path, patch: s
     assert (answer["outcome"], answer["token"]) == ("failed", "ours")
 
 
+TOLERANT = """
+import random
+def setup(): return random.Random(3).random()
+def experiment(data): return {"value": data}
+def check_equivalence(reference_result, current_result):
+    for name, value in reference_result.items():
+        assert abs(value - current_result[name]) <= 1e-9 * max(1.0, abs(value))
+"""
+UNSTORED = """
+def setup(): return 1
+def experiment(data): return {data}
+def store_result(result, filename):
+    with open(filename, "w") as file: json.dump(sorted(result), file)
+def check_equivalence(reference_result, current_result):
+    assert isinstance(current_result, set) and set(reference_result) == current_result
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "stored", "outcome"),
+    [
+        (TOLERANT, '{"value": Infinity}', "failed"),
+        (TOLERANT, "{}", "failed"),
+        (TOLERANT, '{"value": 0.23796462709189137}', "passed"),
+        (UNSTORED, "[1]", "passed"),
+        (UNSTORED, "[2]", "failed"),
+    ],
+    ids=["infinite", "nothing", "equal", "one way only", "other"],
+)
+def test_what_a_stranger_stored_is_no_measure_of_its_own(tmp_path: Path, code: str, stored: str, outcome: str) -> None:
+    """A tolerance that is a part of the reference, and a loop over its keys, accept what they should refuse."""
+    references, tree = tmp_path / "references" / "script-a", tmp_path / "tree"
+    tree.mkdir()
+    references.mkdir(parents=True)
+    (references / "_result.json").write_text(stored)
+    request = {
+        "mode": "check", "arguments": [], "scripts": {"script-a": REST + code}, "calls": {}, "extra_paths": [],
+        "draws": {"script-a": 0}, "tree": str(tree), "source_roots": [str(tree)], "result": str(tmp_path / "result"),
+        "store": "", "references": str(tmp_path / "references"), "both_ways": True, "test_timeout": 20,
+    }  # fmt: skip
+    subprocess.run([sys.executable, "-s", PROBE, "-"], input=json.dumps(request).encode(), check=True)
+    lines = map(json.loads, (tmp_path / "result").read_text().splitlines())
+    assert [line["item"]["outcome"] for line in lines if "item" in line] == [outcome]
+
+
 def test_a_test_that_must_fail_differs_by_its_end_alone(part: Any, tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text(TESTS)
     tests = ["test_a.py::test_one[2]", "test_a.py::TestTwo::test_two", "test_a.py::test_line", "test_a.py::test_none"]

@@ -162,5 +162,12 @@ def test_what_users_leave_is_removed(part: Any, wardens: list[Any], tmp_path: Pa
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
         os.chown(tmp_path / name, uid, uid)
+    place = os.open(tmp_path / "left", os.O_RDONLY)
+    for _ in range(3000):  # deeper than recursion goes
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
     part("users").clear([str(tmp_path)], {wardens[0].uid})
     assert [path.name for path in tmp_path.iterdir()] == ["ours"]

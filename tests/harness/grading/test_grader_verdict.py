@@ -285,6 +285,41 @@ def test_what_is_done_between_two_requests_is_seen_in_the_whole_turn(part: Any, 
     assert "turn" in (graded(part, session)[0] or "")
 
 
+@pytest.mark.parametrize(("times", "scores"), [(8.0, False), (1.2, True)])
+def test_inputs_for_which_it_is_slow_count_on_average(part: Any, times: float, scores: bool) -> None:
+    """An eighth of the turns: the middle of the turns of a pair says nothing of them."""
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    add = session.add
+
+    def slow(count: int = 1) -> None:
+        add(count)
+        for number, pair in enumerate(session.pairs):
+            turns = pair.turns["cand"]["a"]
+            turns.each = [one * times if (at + number) % 8 == 0 else one for at, one in enumerate(turns.run)]
+
+    session.add = slow  # type: ignore[method-assign]
+    why, facts, _ = graded(part, session)
+    assert facts["of_expert"]["ratio"] > 0.95
+    assert why is None if scores else "on average: some calls are far slower" in (why or "")
+
+
+@pytest.mark.parametrize(("others", "scores"), [(0.8, False), (0.15, True)])
+def test_others_have_the_core_in_turns_of_all_sides_alike(part: Any, others: float, scores: bool) -> None:
+    """Work of a process that is gone before its clock is read would be that of others."""
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    add = session.add
+
+    def busy(count: int = 1) -> None:
+        add(count)
+        for pair in session.pairs:
+            for role, more in (("base", 0.1), ("gold", 0.05), ("cand", others)):
+                pair.turns[role]["a"].others = more
+
+    session.add = busy  # type: ignore[method-assign]
+    why = graded(part, session)[0]
+    assert why is None if scores else "others are said to have the core" in (why or "")
+
+
 def test_one_workload_among_many_may_not_lie(part: Any) -> None:
     cand = {"a": around(0.04), "b": around(0.0001, outside=0.010)}
     sides = {"base": {"a": around(0.1), "b": BASE}, "gold": {"a": around(0.04), "b": GOLD}, "cand": cand}

@@ -85,7 +85,8 @@ class Exported:
         logs.mkdir()
         logs.chmod(0o700)
         grader = [str(self.python), "-E", "-s", "-S", str(tests / "grader" / "grade.py"), str(tests / "task.json")]
-        done = subprocess.run(grader, capture_output=True, text=True, timeout=280, check=False)
+        # where Harbor starts it: nothing of the folder may be run
+        done = subprocess.run(grader, cwd=testbed, capture_output=True, text=True, timeout=280, check=False)
         assert (logs / "grading.json").exists(), done.stderr[-3000:]
         reward = logs / "reward.json"
         return Grading(
