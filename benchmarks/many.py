@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from perfquarry.curation.intervals import LEVEL, _walsh_dropped
 from perfquarry.curation.settings import SelectSettings
 from perfquarry.curation.stability import delta, head_over_base
-from perfquarry.curation.summary import EARLIEST_IN_VAIN, FAMILY, IN_VAIN, NORMAL, smallest_speedup
+from perfquarry.curation.summary import EARLIEST_IN_VAIN, FAMILY, IN_VAIN, MAY_EXCLUDE, NORMAL, smallest_speedup
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -133,14 +133,14 @@ def occasion(shift: Floats, settings: SelectSettings) -> Floats:
     return found
 
 
-def in_vain(found: Summaries, most: int) -> Flags:
+def in_vain(found: Summaries, settings: SelectSettings, most: int) -> Flags:
     """`curation.summary.in_vain` of each row."""
-    pairs = found.pairs
-    between = found.spread * np.sqrt(np.maximum(0.0, 1 / pairs - 1 / most))
+    between = found.spread * np.sqrt(np.maximum(0.0, 1 / found.pairs - 1 / most))
     reach = scipy.special.stdtrit(most - 1, 0.975) * found.spread / np.sqrt(most)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.where(between > 0, scipy.special.ndtr((found.shift - reach) / between), found.shift > reach)
-    return (pairs >= EARLIEST_IN_VAIN) & (chance < IN_VAIN)
+        gain = scipy.special.ndtr((found.shift - reach) / between)
+        none = scipy.special.ndtr((np.log(smallest_speedup(settings.min_gain)) - reach - found.shift) / between)
+    return (found.pairs >= EARLIEST_IN_VAIN) & (between > 0) & (gain < IN_VAIN) & (none < MAY_EXCLUDE)
 
 
 def lasting(found: Summaries, settings: SelectSettings) -> tuple[Floats, Floats]:

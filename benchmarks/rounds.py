@@ -114,7 +114,7 @@ def session(
         found.put(active, now)
         settled = excluded(now, select) | precise(now, select)
         if selecting:
-            settled |= chosen(now, select) | in_vain(now, measure.max_pairs)
+            settled |= chosen(now, select) | in_vain(now, select, measure.max_pairs)
         active = active[~settled]
         if not len(active):
             break

@@ -126,7 +126,7 @@ def settled(
     gaining: set[str] = set()
     if purpose == "select":
         gaining = {one for one, shown in known.items() if chosen(shown, settings)}
-        found |= {one for one, shown in known.items() if in_vain(shown, most)}
+        found |= {one for one, shown in known.items() if in_vain(shown, settings, most)}
     elif purpose == "confirm":
         gaining = {one for one in found if gains(known[one], settings)}
     if gaining:

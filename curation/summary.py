@@ -20,6 +20,8 @@ FAMILY = 1000
 """Tests of a repository, at most, for which a first session that ends early has a small enough p-value."""
 IN_VAIN = 0.05
 """Predicted probability of seeing a gain by the end of a first session below which it ends for a workload."""
+MAY_EXCLUDE = 0.25
+"""The same of excluding one: what may become a fact goes on."""
 EARLIEST_IN_VAIN = 8
 """Pairs, at least, before that is predicted."""
 NORMAL = 1.959963984540054
@@ -156,22 +158,21 @@ def chosen(statistics: SessionStatistics, settings: SelectSettings) -> bool:
     return clear and gains(statistics, settings) and unbiased(statistics, settings)
 
 
-def reaching(shift: float, scale: float, pairs: int, most: float) -> float:
-    """Predicted probability that a session of `most` pairs, `pairs` of them taken, ends with its interval above 1.
+def in_vain(statistics: SessionStatistics, settings: SelectSettings, most: float) -> bool:
+    """Whether a session of `most` pairs will hardly show any gain, and not that there is none either.
 
-    The mean of all is normal about this one with variance scale² (1/pairs - 1/most), nothing being known beforehand;
-    the interval reaches t₀.₉₇₅ · scale/√most below it.
+    Predicted of its interval after the last pair: the mean of all is normal about this one with variance
+    scale² (1/pairs - 1/most), nothing being known beforehand, and the interval reaches t₀.₉₇₅ · scale/√most from it.
+    It will lie above 1 with less than `IN_VAIN`, and below the smallest gain with less than `MAY_EXCLUDE`.
     """
+    pairs, scale, shift = statistics.n_base, statistics.pair_spread, math.log(statistics.speedup)
+    if pairs < EARLIEST_IN_VAIN or pairs >= most or not scale:
+        return False
     between = scale * math.sqrt(1 / pairs - 1 / most)
     reach = float(scipy.special.stdtrit(most - 1, 0.975)) * scale / math.sqrt(most)
-    return float(scipy.special.ndtr((shift - reach) / between)) if between else float(shift > reach)
-
-
-def in_vain(statistics: SessionStatistics, most: float) -> bool:
-    """Whether the pairs that are left of a session of `most` will hardly show any gain (`reaching`)."""
-    if statistics.n_base < EARLIEST_IN_VAIN or statistics.pair_spread is None:
-        return False
-    return reaching(math.log(statistics.speedup), statistics.pair_spread, statistics.n_base, most) < IN_VAIN
+    gain = float(scipy.special.ndtr((shift - reach) / between))
+    none = float(scipy.special.ndtr((math.log(smallest_speedup(settings.min_gain)) - reach - shift) / between))
+    return gain < IN_VAIN and none < MAY_EXCLUDE
 
 
 def promising(statistics: SessionStatistics, settings: SelectSettings) -> bool:

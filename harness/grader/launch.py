@@ -180,7 +180,8 @@ class Launcher(object):
     def _run(self, role, folder, out, request):
         begin = time.perf_counter()
         process = self.start(role, folder, request)
-        limit = TreeLimit(process, self._task["wall_seconds"])
+        seconds = self._task["wall_seconds"] * (1 + len(request["scripts"]))  # of results many are compared in one
+        limit = TreeLimit(process, seconds)
         limit.start()
         hand_over(process, request)
         ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -188,7 +189,7 @@ class Launcher(object):
         timed_out = limit.end()
         self.sides[role].kill()
         process.returncode = ended.si_status
-        items, why = {}, "was killed after %d s" % self._task["wall_seconds"] if timed_out else None
+        items, why = {}, "was killed after %d s" % seconds if timed_out else None
         try:
             items, end = read_items(request["result"])
             check_times(items, wall)

@@ -81,7 +81,9 @@ def test_sessions_stop_where_the_product_stops_them(selecting: bool) -> None:
             one = summary.summarise(as_session(logs[row, :pairs], aa_logs[row, : -(-pairs // 2)]), SETTINGS)
             assert one
             enough = summary.excluded(one, SETTINGS) or summary.precise(one, SETTINGS)
-            if enough or (selecting and (summary.chosen(one, SETTINGS) or summary.in_vain(one, measure.max_pairs))):
+            if enough or (
+                selecting and (summary.chosen(one, SETTINGS) or summary.in_vain(one, SETTINGS, measure.max_pairs))
+            ):
                 break
         assert stopped.pairs[row] == pairs
 

@@ -212,12 +212,14 @@ def test_measuring_ends_for_what_more_pairs_would_say_nothing_of():
 def test_a_first_session_ends_where_more_pairs_would_hardly_show_a_gain():
     """Its interval leaves a gain open: undecided, and no fact."""
     rows = [
-        *rows_of_pairs("in vain", 1, np.linspace(-0.14, 0.10, 8), change_id=CHANGE_ID),
+        *rows_of_pairs("in vain", 1, np.linspace(-0.336, 0.304, 8), change_id=CHANGE_ID),
         *rows_of_pairs("open", 1, np.linspace(-0.04, 0.14, 8), change_id=CHANGE_ID),
-        *rows_of_pairs("early", 1, np.linspace(-0.14, 0.10, 7), change_id=CHANGE_ID),
+        *rows_of_pairs("early", 1, np.linspace(-0.336, 0.304, 7), change_id=CHANGE_ID),
+        *rows_of_pairs("soon a fact", 1, np.linspace(-0.07, 0.05, 8), change_id=CHANGE_ID),
     ]
     assert settled(rows, SELECTION, purpose="select", most=24) == {"in vain"}
     assert settled(rows, SELECTION) == settled(rows, SELECTION, purpose="confirm", most=24) == set()
+    assert settled(rows, SELECTION, purpose="select", most=7) == set(), "pairs of a longer session"
     decided = {one.workload_id: one.reason for one in decide(rows, SELECTION, STAMP)}
     assert decided["in vain"] == Reason.UNDECIDED
 
