@@ -372,7 +372,10 @@ def with_time(made: Repository, **settings: Any) -> Run:
     return Run(made.run.options.model_copy(update={"seconds": 600.0, **settings}))
 
 
-@pytest.mark.parametrize(("after", "reason"), [(FASTER_IF_MANY, None), (AS_FAST, Reason.NO_GAIN)])
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [(FASTER_IF_MANY, None), pytest.param(AS_FAST, Reason.NO_GAIN, marks=pytest.mark.slow)],
+)
 def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     tmp_path: Path, after: str, reason: Reason | None
 ) -> None:
