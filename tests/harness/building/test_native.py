@@ -216,7 +216,7 @@ def test_setuptools_and_cython(builds: Builds, change: Files, how: str, answers:
         *CHANGES,
         pytest.param(
             {"lib/more_cy.pyx": MORE,
-             "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx', install: true)"},
+             "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx',install: true)"},
             "full: lib/more_cy.pyx was added", "42 11", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
