@@ -70,6 +70,9 @@ class Repository(Record):
     test_arguments: list[str] = Field(
         default_factory=list, description="Options of pytest, such as '-p', 'no:doctest': the tree's own do not count."
     )
+    writable_tree: bool = Field(
+        default=False, description="Tests write into the tree: each of their processes gets a copy of its own."
+    )
     test_command: str = Field(default="python -m pytest", description="How its developers run the tests, for people.")
     test_kind: Literal["pytest"] = Field(default="pytest", description="What collects the tests.")
     licence: str = Field(default="", description="SPDX expression of the repository's licence.")
@@ -89,8 +92,8 @@ class Repository(Record):
     def recipe_hash(self) -> str:
         """Hash of what decides how a commit is built and tested; notes and names are not part of it."""
         left_out = {"notes", "licence", "url", "branch", "test_command"}
-        if not self.project_dir:  # a later field: where it says nothing, the hash is as it was
-            left_out.add("project_dir")
+        later = {"project_dir", "writable_tree"}  # where these say nothing, the hash is as it was before them
+        left_out |= {name for name in later if not getattr(self, name)}
         return content_id(self.model_dump(mode="json", exclude=left_out))
 
 

@@ -135,6 +135,8 @@ class BuiltSide:
     """Environment variables of its tests, beside those of every probe."""
     test_arguments: tuple[str, ...] = ()
     """Options of pytest."""
+    writable_tree: bool = False
+    """Processes run in a copy of the tree, into which they may write; it ends with them."""
     test_paths: tuple[str, ...] = ()
     """Folders and globs that hold test files whatever their names, relative to the tree."""
     held: object = field(default=None, compare=False, repr=False)

@@ -45,10 +45,11 @@ _NEEDS = (
         r"Connection ?Refused|gaierror|Name or service not known|Temporary failure in name resolution"
         r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server",
     ),
+    (Reason.NEEDS_TREE, r"Read-only file system"),
     (Reason.NEEDS_FILE, r"FileNotFoundError|No such file or directory"),
 )
 NEEDS = tuple(reason for reason, _ in _NEEDS)
-"""What may be missing for a test where it runs: a module, a service, a file."""
+"""What may be missing for a test where it runs: a module, a service, a folder to write into, a file."""
 
 
 @dataclass(eq=False)

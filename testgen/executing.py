@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from perfquarry.data.records import Reason, Side
 from perfquarry.harness.contracts import ProbeItem, ProbeReport
@@ -12,6 +12,8 @@ from perfquarry.testgen.definitions import NodeId, definitions_of, docstring_of,
 from perfquarry.testgen.runs import Runner, missing_item
 from perfquarry.testgen.traced import SIDES, Trace, content_of
 
+MOST_SAID = 2000
+"""Characters of a failure that are kept of a change's tests, from its end: there is the exception."""
 _FAILS: dict[Side, Reason] = {"base": Reason.FAILS_ON_BASE, "head": Reason.FAILS_ON_HEAD}
 
 
@@ -101,7 +103,7 @@ class Executing:
             if fatal is not None:
                 return _FAILS[side], f"{fatal.node} ends its process at the {side}: {fatal.message}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
-        reason, missing = self._most_missing()
+        reason, missing = self._failing()
         missed = ", ".join(sorted(self.missed(())))
         slow = ""
         if self._not_begun:
@@ -111,16 +113,25 @@ class Executing:
             filter(None, [f"{count} tests ran", slow, missing, missed and f"not executed: {missed}", tried])
         )
 
-    def _most_missing(self) -> tuple[Reason, str]:
-        """What is missing most often for the tests that did not run to their end, with the first such test's words."""
-        said = {node: item.message for node, item in self._items["base"].items() if item.outcome != "passed"}
+    def _failing(self) -> tuple[Reason, str]:
+        """What speaks of the tests that did not run to their end, with the words of the first of them.
+
+        What is missing for most of those for which something is; else that they fail, where no test passes: what these
+        would execute is not known.
+        """
+        items = self._items["base"]
+        said = {node: item.message for node, item in items.items() if item.outcome != "passed"}
         said |= {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
-        needs = {node: need for node, text in said.items() if (need := need_of(text))}
-        if not needs:
-            return Reason.NO_TEST_EXECUTES_CHANGE, f"{len(said)} failed or were skipped" if said else ""
-        most, number = Counter(needs.values()).most_common(1)[0]
-        first = next(node for node, need in needs.items() if need == most)
-        return most, f"{number} of {len(said)} that failed or were skipped miss something, first {first}: {said[first]}"
+        if not said:
+            return Reason.NO_TEST_EXECUTES_CHANGE, ""
+        if needs := {node: need for node, text in said.items() if (need := need_of(text))}:
+            reason, number = Counter(needs.values()).most_common(1)[0]
+            first = next(node for node, need in needs.items() if need == reason)
+            return reason, f"{number} of {len(said)} that failed or were skipped miss something, {_first(first, said)}"
+        failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")]
+        passed = any(item.outcome == "passed" for item in items.values())
+        reason = Reason.FAILS_ON_BASE if failed and not passed else Reason.NO_TEST_EXECUTES_CHANGE
+        return reason, f"{len(said)} failed or were skipped, {_first((failed or list(said))[0], said)}"
 
     def _judge(self, candidate: Candidate) -> None:
         """Sets what the first run and the sources say against a test."""
@@ -153,3 +164,7 @@ class Executing:
         old, new = definitions_of(base), definitions_of(head)
         before = old.fingerprint(place.scopes) if old else None
         return False, before is not None and new is not None and before == new.fingerprint(place.scopes)
+
+
+def _first(node: str, said: Mapping[str, str]) -> str:
+    return f"first {node}: {said[node][-MOST_SAID:]}"

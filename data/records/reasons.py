@@ -73,6 +73,10 @@ class Reason(StrEnum):
     FLAKY = "flaky", "the tests do not pass every time"
     TEST_TIMEOUT = "test_timeout", "the tests did not end within their limit"
     NEEDS_FILE = "test_needs_a_file", "the tests that may execute the change look for a file that is not there"
+    NEEDS_TREE = (
+        "test_writes_into_tree",
+        "the tests that may execute the change write into the repository's own folders",
+    )
     NEEDS_SERVICE = "test_needs_a_service", "the tests that may execute the change need the network or a server"
     UNPARSABLE = "does_not_parse", "the script does not parse"
     CONTRACT_BROKEN = "contract_broken", "one of the six functions is missing in the script, or has other parameters"
@@ -175,6 +179,7 @@ HELP: dict[Reason, str] = {
     Reason.FLAKY: "a model that writes scripts: --llm",
     Reason.TEST_TIMEOUT: "larger [generate] timeout, test_timeout and search_seconds in --settings",
     Reason.NEEDS_FILE: "`build` in a recipe, if a command makes the file",
+    Reason.NEEDS_TREE: "`writable_tree = true` in a recipe",
     Reason.NEEDS_SERVICE: "a model that writes scripts: --llm (tests have no network)",
     Reason.MODULE_MISSING: "`test_requirements` or `extras` in a recipe",
     Reason.NO_WORKLOADS: "other --workloads, or --llm",
@@ -192,6 +197,7 @@ INFORMATIVE: tuple[Reason, ...] = (
     Reason.TEST_TIMEOUT,
     Reason.TEST_CHANGED,
     Reason.NEEDS_SERVICE,
+    Reason.NEEDS_TREE,
     Reason.NEEDS_FILE,
     # scripts: those that came farthest first
     Reason.SURPLUS,

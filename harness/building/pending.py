@@ -73,6 +73,7 @@ class PendingSide:
             source_roots=tuple(self.tree / root for root in self.recipe.source_roots),
             variables=self.recipe.test_variables,
             test_arguments=tuple(self.recipe.test_arguments),
+            writable_tree=self.recipe.writable_tree,
             test_paths=tuple(self.recipe.test_paths),
             held=current_leases(),
         )

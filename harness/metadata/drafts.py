@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from perfquarry.data.registry import Repository
 from perfquarry.harness.metadata.recipe import Recipe
 
-Value = str | list[str] | dict[str, str]
+Value = bool | str | list[str] | dict[str, str]
 
 
 def text_of(repository: Repository, found: Recipe, sha: str) -> str:
@@ -30,6 +30,7 @@ def text_of(repository: Repository, found: Recipe, sha: str) -> str:
         "test_paths": repository.test_paths,
         "test_arguments": repository.test_arguments,
         "environment": repository.environment,
+        "writable_tree": repository.writable_tree,
     }
     lines = [
         f"# Recipe of {repository.name}, drafted from {sha}.",

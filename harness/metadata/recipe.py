@@ -62,6 +62,7 @@ class Recipe(Record):
     packages: list[str] = Field(default_factory=list, description="Import names checked after the build.")
     test_variables: dict[str, str] = Field(default_factory=dict, description="Environment variables of the tests.")
     test_arguments: list[str] = Field(default_factory=list, description="Options of pytest.")
+    writable_tree: bool = Field(default=False, description="Processes that run tests have a copy of the tree.")
     test_paths: list[str] = Field(default_factory=list, description="Folders and globs that hold test files.")
     guessed: bool = Field(default=False, description="Only folders speak for the packages: one that imports will do.")
     tested: list[str] = Field(default_factory=list, description="Minor versions the project tested with, '3.10'.")
@@ -120,6 +121,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
         guessed=layout.guessed,
         test_variables=repository.environment,
         test_arguments=repository.test_arguments,
+        writable_tree=repository.writable_tree,
         test_paths=repository.test_paths,
         tested=tested_pythons(top, metadata, ci, conda),
         declared=_clean(declared_needs(top, metadata, ci, conda), own, []),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,8 @@ PROBE = Path(__file__).resolve().parents[1] / "probe" / "probe.py"
 RESULT_BYTES = 64 * 1024**2
 """Largest result file that is read."""
 STORE = "results"
+OWN_TREES = "trees"
+"""Folder of the outbox with the process's own copy of the tree; its path is as long at the head as at the base."""
 LINE_BYTES = 8 * 1024**2
 """Longest line of it: parsed, a line can take thirty times its size in memory."""
 OUTPUT_BYTES = 4096
@@ -62,7 +65,8 @@ class Prober:
     ) -> ProbeReport:
         """One process, one report; whatever the code under test does is a report.
 
-        The side's tree is the working folder, and read-only where the sandbox can. `core` is what it is pinned to.
+        The side's tree, or the process's own copy of it, is the working folder; the tree itself is read-only where the
+        sandbox can. `core` is what it is pinned to.
 
         Raises:
             SandboxUnavailable: the sandbox itself could not start.
@@ -70,6 +74,7 @@ class Prober:
         if request.mode in ("coverage", "profile") and not request.extra_paths and self.overlay:
             request = request.model_copy(update={"extra_paths": [str(path) for path in self.overlay(built)]})
         with self._folder() as folder:
+            built = _with_own_tree(built, folder / "out")
             ended = self.sandbox.run(_command(built, request, folder, limits, hash_seed, core, under=self.under))
             report = _report(folder, request, ended)
             return self.under.with_counts(report, folder / "out") if self.under else report
@@ -88,6 +93,7 @@ class Prober:
         """
         with leases_held(), self._folder() as folder:
             channel = folder / "ask", folder / "out" / "answer"
+            built = _with_own_tree(built, folder / "out")
             command = _command(built, request, folder, limits, hash_seed, core, channel)
             process = LiveProcess(
                 self.sandbox, command, channel, request.test_timeout, lambda ended: _report(folder, request, ended)
@@ -100,6 +106,17 @@ class Prober:
         with scratch_folder(self.scratch, "probe") as folder:
             (folder / "out").mkdir()
             yield folder
+
+
+def _with_own_tree(built: BuiltSide, outbox: Path) -> BuiltSide:
+    """The side in a copy of its tree, which the process may write into, where its tests do; else as it is."""
+    if not built.writable_tree:
+        return built
+    tree = Path(shutil.copytree(built.tree, outbox / OWN_TREES / built.tree.name, symlinks=True))
+    roots = (
+        tree / root.relative_to(built.tree) if root.is_relative_to(built.tree) else root for root in built.source_roots
+    )
+    return replace(built, tree=tree, source_roots=tuple(roots))
 
 
 def _command(

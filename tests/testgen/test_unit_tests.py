@@ -405,6 +405,8 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("    open('data/numbers.txt')\n", Reason.NEEDS_FILE, "numbers.txt"),
         ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
         ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
+        ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),
+        ("    assert work is None\n", Reason.FAILS_ON_BASE, "assert work is None"),
         ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
     ],
 )

@@ -33,13 +33,14 @@ def probe(sandbox: Sandbox, folder: Path, tmp_path: Path, bare_python: Path) -> 
         wall: float = 60.0,
         hash_seed: int = 0,
         core: int | None = None,
+        writable_tree: bool = False,
         **asked: object,
     ) -> ProbeReport:
         for path, text in zip(files[::2], files[1::2], strict=True):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(textwrap.dedent(text))
         request = ProbeRequest.model_validate({"mode": mode, "arguments": [files[0]], "max_calls": 5, **asked})
-        built = BuiltSide("base", "sha", folder, bare_python, "e", (folder,))
+        built = BuiltSide("base", "sha", folder, bare_python, "e", (folder,), writable_tree=writable_tree)
         return prober.run(built, request, limits=Limits(wall_seconds=wall), hash_seed=hash_seed, core=core)
 
     return run

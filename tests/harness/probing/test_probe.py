@@ -411,3 +411,32 @@ def test_properties_draw_the_same_and_fail_by_no_time_of_theirs(probe: Probe) ->
         }  # fmt: skip
     shown = [items["test_shown"].message for items in reports]
     assert shown[0] == shown[1] and "drawn [[" in shown[0]
+
+
+@pytest.mark.parametrize("mode", ["check", "coverage", "time"])
+def test_what_tests_write_into_their_own_copy_of_the_tree_ends_with_the_process(
+    probe: Probe, folder: Path, mode: str
+) -> None:
+    code = """
+        import os, pathlib
+        import lib
+        beside = pathlib.Path(__file__).with_name("made.txt")
+        def test_writes():
+            assert not beside.exists() and not os.path.exists("here.txt"), "another process's"
+            beside.write_text("1")
+            with open("here.txt", "w") as file:
+                file.write(str(lib.one()))
+            with open(lib.__file__, "a") as file:
+                file.write("# changed")
+            for path in (beside, "here.txt"):
+                os.remove(path)
+            open("left.txt", "w").close()
+    """
+    files = ("tests/test_a.py", code, "lib.py", "def one():\n    return 1\n")
+    for _ in range(2):
+        report = probe(*files, mode=mode, include=["lib.py"], writable_tree=True)
+        item = by_name(report)["test_writes"]
+        assert item.outcome == "passed", item.message
+    assert mode != "coverage" or item.lines == {"lib.py": [2]}
+    assert sorted(path.name for path in folder.rglob("*.[pt][yx]*")) == ["lib.py", "test_a.py"]
+    assert (folder / "lib.py").read_text() == files[3]
