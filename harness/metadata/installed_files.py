@@ -28,6 +28,11 @@ _FROM = re.compile(
 _IMPORT = re.compile(r"^[ \t]{0,80}import[ \t]{1,9}(\w{1,99}(?:\.\w{1,99}){0,9})", re.M)
 _CALL = re.compile(r"(?<![\w.])(\w{1,99})[ \t]{0,9}\(")
 _ALIAS = re.compile(r"(?<!\w)(\w{1,99})[ \t]{1,9}as[ \t]{1,9}(\w{1,99})")
+_FILE = re.compile(
+    r"(?<![\w-])(?:write[-_]to|(?:version[-_]?)?file(?:[-_]source)?)[\"']?[ \t]{0,9}[:=][ \t]{0,9}[\"']?"
+    r"([\w-][\w./-]{0,199})\.py(?!\w)"
+)
+"""Where tools name the module that they write: setuptools-scm, hatch-vcs, pdm, versioningit, versioneer."""
 _LIKE_VERSION = re.compile(r"\w{0,40}?version\w{0,40}", re.I)
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)
@@ -57,8 +62,9 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
     """Modules with a version that are imported and not there: the names taken from each; none where they are many."""
     there: set[str] = set()
     modules: dict[str, set[str]] = {}
+    written = _written(tree)
     for path, text in texts.items():
-        found = list(_imported(path, text, layout))
+        found = list(_imported(path, text, layout, written))
         called = _called(text) if found else set()
         for target, names in found:
             if not called.isdisjoint(names):  # a build's own function, as versioneer's: no version
@@ -74,6 +80,12 @@ def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set
                 if len(modules) > _MOST:
                     return {}
     return modules
+
+
+def _written(tree: Path) -> frozenset[str]:
+    """Paths of modules, without their endings, that a tool writes by the project's settings: whatever their names."""
+    texts = [read_text(tree / name) for name in ("pyproject.toml", "setup.cfg", "setup.py")]
+    return frozenset(str(PurePosixPath(path)) for text in texts for path in _FILE.findall(text))
 
 
 def _called(text: str) -> set[str]:
@@ -97,8 +109,13 @@ def _sources(tree: Path, layout: Layout) -> Iterator[str]:
     yield from dict.fromkeys(str(path.relative_to(tree)) for path in inside)
 
 
-def _imported(path: str, text: str, layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """(Path of a module without its ending, names taken from it) of the imports that look for a version."""
+def _imported(
+    path: str, text: str, layout: Layout, written: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, list[str]]]:
+    """(Path of a module without its ending, names taken from it) of the imports that look for a version.
+
+    They do where the module's name says so, or settings say that it is written (`written`).
+    """
     folder = PurePosixPath(path).parent
     own = {name.partition(".")[0] for name in layout.packages}
     for dots, module, listed in _FROM.findall(text):
@@ -110,19 +127,22 @@ def _imported(path: str, text: str, layout: Layout) -> Iterator[tuple[str, list[
                 above = above.parent
             places = [above / module.replace(".", "/")] if module else []
             inside = above if not module else None
-        elif module.partition(".")[0] in own:
+        else:
             places = [PurePosixPath(root, module.replace(".", "/")) for root in layout.roots]
             inside = None
-        else:
-            continue
-        yield from ((str(one), names) for one in places if _LIKE_VERSION.fullmatch(one.name) and "." in dots + module)
+            if module.partition(".")[0] not in own:
+                places = [place for place in places if str(place) in written]
+        for one in places:
+            if str(one) in written or (_LIKE_VERSION.fullmatch(one.name) and "." in dots + module):
+                yield str(one), names
         if inside is not None:  # `from . import __version__` may take what the package's __init__ defines
             found = [word for word in names if _LIKE_VERSION.fullmatch(word) and not word.startswith("__")]
             yield from ((str(inside / word), []) for word in found)
     for module in _IMPORT.findall(text):
         top, _, rest = module.rpartition(".")
-        if top.partition(".")[0] in own and _LIKE_VERSION.fullmatch(rest):
-            yield from ((str(PurePosixPath(root, module.replace(".", "/"))), []) for root in layout.roots)
+        places = [PurePosixPath(root, module.replace(".", "/")) for root in layout.roots]
+        like = top.partition(".")[0] in own and _LIKE_VERSION.fullmatch(rest)
+        yield from ((str(one), []) for one in places if like or str(one) in written)
 
 
 def _is_missing(tree: Path, target: str) -> bool:

@@ -49,8 +49,40 @@ except ImportError:
             },
             "import my_lib.core; print(my_lib.core.short_version)",
         ),
+        (
+            {
+                "pyproject.toml": '[project]\nname = "my-lib"\ndynamic = ["version"]\n[tool.hatch.build.hooks.vcs]\n'
+                'version-file = "src/_my_lib_version.py"\n[tool.hatch.build.targets.wheel]\nonly-include = ["src"]\n'
+            },
+            {
+                "src/my_lib/__init__.py": "from _my_lib_version import version as __version__\n",
+                "src/my_lib/cache.py": "import _my_lib_version\nfrom _nobodys_version import version\n",
+            },
+            "import my_lib; print(my_lib.__version__)",
+        ),
+        (
+            {
+                "setup.py": "setup(name='my-lib', package_dir={'': 'src'}, "
+                "use_scm_version={'write_to': 'src/_my_version.py'})"
+            },
+            {"src/my_lib/__init__.py": "import _my_version\n"},
+            "import my_lib; print(my_lib._my_version.version)",
+        ),
+        (
+            {"pyproject.toml": '[project]\nname = "my-lib"\n[tool.versioningit.write]\nfile = "my_lib/scm.py"\n'},
+            {"my_lib/__init__.py": "from .scm import __version__\n"},
+            "import my_lib; print(my_lib.__version__)",
+        ),
     ],
-    ids=["importlib.metadata", "pkg_resources", "setuptools-scm", "a module above"],
+    ids=[
+        "importlib.metadata",
+        "pkg_resources",
+        "setuptools-scm",
+        "a module above",
+        "hatch-vcs, beside the package",
+        "setuptools-scm in setup.py, beside the package",
+        "a name that speaks of no version",
+    ],
 )
 def test_what_an_installation_would_write_is_written(
     recipe: Any, tmp_path: Path, project: dict[str, str], sources: dict[str, str], asked: str
@@ -111,6 +143,7 @@ def test_plugins_are_found_by_their_entry_points(recipe: Any, tmp_path: Path, pr
         {"lib/__init__.py": "import pkg_resources\nHERE = pkg_resources.resource_filename('lib', 'data')\n"},
         {"lib/__init__.py": "from packaging.version import Version\nimport six.version\n"},
         {"lib/__init__.py": "", "lib/x.py": "from lib import version\n", "lib/version/__init__.py": ""},
+        {"lib/__init__.py": "from _lib_version import version\n"},
         {"lib.egg-info/PKG-INFO": "Name: lib", "lib/__init__.py": "import importlib.metadata\n"},
     ],
 )
@@ -164,9 +197,23 @@ def _python(made: Recipe, tree: Path, code: str) -> str:
         ("from ._version import " + ", ".join(f"x{number}" for number in range(99)) + "\n") * 1_400,
         "x as " * 200_000 + "\nfrom ._version import x" + "(" * 9 + "x " * 9_000 + "(",
         "from ." + "a." * 400 + "version import x\nfrom ." + "version" * 200 + " import x\n",
+        "version_file" * 80_000 + " = '" + "a/" * 90_000,
         "from " + "." * 50 + "version import x\nfrom ....version import x\nfrom ._version import class, None, x\n",
     ],
-    ids=["asks", "brackets", "dots", "imports", "name", "modules", "names", "again", "aliases", "long", "above"],
+    ids=[
+        "asks",
+        "brackets",
+        "dots",
+        "imports",
+        "name",
+        "modules",
+        "names",
+        "again",
+        "aliases",
+        "long",
+        "file",
+        "above",
+    ],
 )
 def test_what_strangers_write_keeps_nobody_busy(recipe: Any, tmp_path: Path, text: str) -> None:
     made = recipe({"pyproject.toml": "[project]\nname = 'lib'", "lib/__init__.py": text})
