@@ -116,20 +116,21 @@ class Executing:
     def _failing(self) -> tuple[Reason, str]:
         """What speaks of the tests that did not run to their end, with the words of the first of them.
 
-        What is missing for most of those for which something is; else that they fail, where no test passes: what these
-        would execute is not known.
+        What is missing for most of those for which something is, a whole file or more tests than pass; else that they
+        fail, where no test passes. What these would execute is not known.
         """
         items = self._items["base"]
-        said = {node: item.message for node, item in items.items() if item.outcome != "passed"}
-        said |= {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
+        passed = sum(item.outcome == "passed" for item in items.values())
+        files = {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
+        said = {node: item.message for node, item in items.items() if item.outcome != "passed"} | files
         if not said:
             return Reason.NO_TEST_EXECUTES_CHANGE, ""
-        if needs := {node: need for node, text in said.items() if (need := need_of(text))}:
+        needs = {node: need for node, text in said.items() if (need := need_of(text))}
+        if len(needs) > passed or needs.keys() & files.keys():
             reason, number = Counter(needs.values()).most_common(1)[0]
             first = next(node for node, need in needs.items() if need == reason)
             return reason, f"{number} of {len(said)} that failed or were skipped miss something, {_first(first, said)}"
         failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")]
-        passed = any(item.outcome == "passed" for item in items.values())
         reason = Reason.FAILS_ON_BASE if failed and not passed else Reason.NO_TEST_EXECUTES_CHANGE
         return reason, f"{len(said)} failed or were skipped, {_first((failed or list(said))[0], said)}"
 

@@ -408,6 +408,7 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),
         ("    assert work is None\n", Reason.FAILS_ON_BASE, "assert work is None"),
         ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
+        ("def test_a(): pass\ndef test_b(mocker): pass\n", Reason.NO_TEST_EXECUTES_CHANGE, "mocker"),
     ],
 )
 def test_what_tests_need_is_a_reason_of_its_own(
@@ -415,8 +416,8 @@ def test_what_tests_need_is_a_reason_of_its_own(
 ) -> None:
     """Such a test does not come to the change: that is no sign that none executes it."""
     above, inside = ("", test) if test.startswith(" ") else (test, "")
-    fixture = "mocker" if "mocker" in test else ""
-    call = "    assert work(2) == 1\n" if test else "    assert work\n"
+    fixture = "mocker" if "mocker.patch" in test else ""
+    call = "    assert work(2) == 1\n" if test and "test_a" not in test else "    assert work\n"
     base = {
         "pkg/__init__.py": "",
         "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
