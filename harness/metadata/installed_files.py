@@ -148,7 +148,9 @@ def _imported(
 def _is_missing(tree: Path, target: str) -> bool:
     path = tree / target
     package = path.parent
-    if ".." in target or not package.is_dir() or path.is_dir() or any(package.glob(f"{path.name}.*")):
+    if ".." in target or not package.is_dir() or path.is_dir():
+        return False
+    if any(file.suffix != ".pyi" for file in package.glob(f"{path.name}.*")):  # a stub is no module
         return False
     init = read_text(package / "__init__.py")
     return not re.search(rf"^[ \t]*(?:{re.escape(path.name)}\s*[:=]|def {re.escape(path.name)}\b)", init, re.M)

@@ -56,6 +56,7 @@ except ImportError:
             },
             {
                 "src/my_lib/__init__.py": "from _my_lib_version import version as __version__\n",
+                "src/_my_lib_version.pyi": "version: str\n",
                 "src/my_lib/cache.py": "import _my_lib_version\nfrom _nobodys_version import version\n",
             },
             "import my_lib; print(my_lib.__version__)",
