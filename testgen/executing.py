@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from perfquarry.data.records import Reason, Side
 from perfquarry.harness.contracts import ProbeItem, ProbeReport
@@ -12,8 +12,6 @@ from perfquarry.testgen.definitions import NodeId, definitions_of, docstring_of,
 from perfquarry.testgen.runs import Runner, missing_item
 from perfquarry.testgen.traced import SIDES, Trace, content_of
 
-MOST_SAID = 2000
-"""Characters of a failure that are kept of a change's tests, from its end: there is the exception."""
 _FAILS: dict[Side, Reason] = {"base": Reason.FAILS_ON_BASE, "head": Reason.FAILS_ON_HEAD}
 
 
@@ -129,10 +127,12 @@ class Executing:
         if len(needs) > passed or needs.keys() & files.keys():
             reason, number = Counter(needs.values()).most_common(1)[0]
             first = next(node for node, need in needs.items() if need == reason)
-            return reason, f"{number} of {len(said)} that failed or were skipped miss something, {_first(first, said)}"
+            what = f"{number} of {len(said)} that failed or were skipped miss something"
+            return reason, f"{what}, first {first}: {said[first]}"
         failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")]
         reason = Reason.FAILS_ON_BASE if failed and not passed else Reason.NO_TEST_EXECUTES_CHANGE
-        return reason, f"{len(said)} failed or were skipped, {_first((failed or list(said))[0], said)}"
+        first = (failed or list(said))[0]
+        return reason, f"{len(said)} failed or were skipped, first {first}: {said[first]}"
 
     def _judge(self, candidate: Candidate) -> None:
         """Sets what the first run and the sources say against a test."""
@@ -165,7 +165,3 @@ class Executing:
         old, new = definitions_of(base), definitions_of(head)
         before = old.fingerprint(place.scopes) if old else None
         return False, before is not None and new is not None and before == new.fingerprint(place.scopes)
-
-
-def _first(node: str, said: Mapping[str, str]) -> str:
-    return f"first {node}: {said[node][-MOST_SAID:]}"

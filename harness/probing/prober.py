@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +27,7 @@ from perfquarry.harness.measuring.callgrind import Callgrind
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.recording import Recorded, Unrecorded
 from perfquarry.harness.trees.foreign_files import Forged, content_of, files_below
+from perfquarry.harness.trees.tree_copies import copied
 
 PROBE = Path(__file__).resolve().parents[1] / "probe" / "probe.py"
 """The program; it imports what lies beside it."""
@@ -110,13 +110,7 @@ class Prober:
 
 def _with_own_tree(built: BuiltSide, outbox: Path) -> BuiltSide:
     """The side in a copy of its tree, which the process may write into, where its tests do; else as it is."""
-    if not built.writable_tree:
-        return built
-    tree = Path(shutil.copytree(built.tree, outbox / OWN_TREES / built.tree.name, symlinks=True))
-    roots = (
-        tree / root.relative_to(built.tree) if root.is_relative_to(built.tree) else root for root in built.source_roots
-    )
-    return replace(built, tree=tree, source_roots=tuple(roots))
+    return copied(built, outbox / OWN_TREES, built.tree.name) if built.writable_tree else built
 
 
 def _command(

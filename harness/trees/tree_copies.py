@@ -1,4 +1,4 @@
-"""A second copy of a built tree: base against base must not share the files that are timed."""
+"""Copies of built trees: base against base must not share the files that are timed, nor tests what they write."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ def second_copy(built: BuiltSide, scratch: Path, most_bytes: int) -> Iterator[Bu
         yield built
         return
     with scratch_folder(scratch, "copy") as place:
-        end_search_for_settings(place)
-        copy = place / "again".ljust(len(str(built.tree)) - len(str(place)) - 1, "-")
-        shutil.copytree(built.tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-        roots = tuple(copy / root.relative_to(built.tree) for root in built.source_roots)
-        yield dataclasses.replace(built, tree=copy, source_roots=roots)
+        yield copied(built, place, "again".ljust(len(str(built.tree)) - len(str(place)) - 1, "-"))
+
+
+def copied(built: BuiltSide, folder: Path, name: str) -> BuiltSide:
+    """The side on a copy of its tree, by this name in a folder where pytest's search for settings ends."""
+    end_search_for_settings(folder)
+    copy = folder / name
+    shutil.copytree(built.tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    roots = tuple(copy / root.relative_to(built.tree) for root in built.source_roots)
+    return dataclasses.replace(built, tree=copy, source_roots=roots)
 
 
 def _bytes(tree: Path, most: int) -> int:

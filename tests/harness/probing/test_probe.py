@@ -433,6 +433,7 @@ def test_what_tests_write_into_their_own_copy_of_the_tree_ends_with_the_process(
             open("left.txt", "w").close()
     """
     files = ("tests/test_a.py", code, "lib.py", "def one():\n    return 1\n")
+    (folder.parent / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")  # nobody's above a home
     for _ in range(2):
         report = probe(*files, mode=mode, include=["lib.py"], writable_tree=True)
         item = by_name(report)["test_writes"]
