@@ -383,7 +383,9 @@ def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     run_stages(made.run, ALL)
     store, name = made.run.store, made.run.name
     (task,) = newest_tasks(store, name)
-    assert task.reason == Reason.NO_GAIN, "by the unit test alone"
+    assert task.reason in again.WITHOUT_GAIN, (
+        "by the unit test alone; one comparison more can be seen on a quiet machine"
+    )
     assert not list(store.records(Renewal, name)) and not Watermark(with_time(made), ALL).reached()
     made.run = with_time(made)
     run_stages(made.run, ALL)
