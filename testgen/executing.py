@@ -115,7 +115,7 @@ class Executing:
         """What speaks of the tests that did not run to their end, with the words of the first of them.
 
         What is missing for most of those for which something is, a whole file or more tests than pass; else that they
-        fail, where no test passes. What these would execute is not known.
+        fail, where more fail than pass. What these would execute is not known.
         """
         items = self._items["base"]
         passed = sum(item.outcome == "passed" for item in items.values())
@@ -130,7 +130,7 @@ class Executing:
             what = f"{number} of {len(said)} that failed or were skipped miss something"
             return reason, f"{what}, first {first}: {said[first]}"
         failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")]
-        reason = Reason.FAILS_ON_BASE if failed and not passed else Reason.NO_TEST_EXECUTES_CHANGE
+        reason = Reason.FAILS_ON_BASE if len(failed) > passed else Reason.NO_TEST_EXECUTES_CHANGE
         first = (failed or list(said))[0]
         return reason, f"{len(said)} failed or were skipped, first {first}: {said[first]}"
 

@@ -408,6 +408,11 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),
         ("    assert work is None\n", Reason.FAILS_ON_BASE, "assert work is None"),
         ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
+        (
+            "def test_a(): pass\ndef test_b(): 1 / 0\ndef test_c(): 1 / 0\ndef test_d(): 1 / 0\n",
+            Reason.FAILS_ON_BASE,
+            "1 / 0",
+        ),
         ("def test_a(): pass\ndef test_b(mocker): pass\n", Reason.NO_TEST_EXECUTES_CHANGE, "mocker"),
     ],
 )
