@@ -36,7 +36,7 @@ _PLUGINS = {
     r"--mypy\b": "pytest-mypy",
     r"--flake8\b": "pytest-flake8",
     r"--pep8\b": "pytest-pep8",
-    r"asyncio_mode": "pytest-asyncio",
+    r"asyncio[_-]mode": "pytest-asyncio",
     r"--doctest-glob.*\bplus\b|--doctest-plus|doctest_plus": "pytest-doctestplus",
     r"--randomly": "pytest-randomly",
 }

@@ -1,5 +1,6 @@
 """Runs tests of a tree under pytest 3.6 to 9."""
 
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -18,6 +19,10 @@ UNWANTED = (
     "instafail",
 )
 
+_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_ADDOPTS = re.compile(r"^[ \t]*addopts[ \t]*=.*(?:\n[ \t]+.*)*", re.M)
+_PLUGIN = re.compile(r"(?<![\w-])-p[\s=\"',]*([\w.]+)(?![\w.:])")
+_COROUTINES = re.compile(r"--asyncio-mode[\s=]+(\w+)")
 
 TOO_LATE = "hypothesis.errors.DeadlineExceeded"
 """In the text of a failure that is one of time alone."""
@@ -250,6 +255,24 @@ def unwind(session, nextitem):
     return None
 
 
+def options_of_the_tree(tree):
+    """What of the tree's `addopts` its tests may need to run: plugins that it loads by name, how coroutines are run."""
+    options = ""
+    for settings in _SETTINGS:
+        path = os.path.join(tree, settings)
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                options += "\n".join(_ADDOPTS.findall(file.read().decode("utf-8", "replace"))) + "\n"
+    kept = []
+    for name in _PLUGIN.findall(options):
+        top = name.partition(".")[0]
+        if name not in UNWANTED and (find_spec(top) or find_spec("_pytest." + top)):
+            kept += ["-p", name]
+    if find_spec("pytest_asyncio"):
+        kept += ["--asyncio-mode=" + mode for mode in _COROUTINES.findall(options)]
+    return kept
+
+
 def pytest_arguments(request, files):
     """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
     options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
@@ -260,4 +283,4 @@ def pytest_arguments(request, files):
         options.append("--benchmark-disable")  # it would call a function for a second, however fast it is
     if any(map(has_examples, files)):
         options.append("--doctest-modules")
-    return options + request.get("test_arguments", []) + files
+    return options + options_of_the_tree(request["tree"]) + request.get("test_arguments", []) + files

@@ -223,6 +223,16 @@ def test_configuration_of_the_tree_holds_but_its_command_line_does_not(probe: Pr
     assert [(item.node, item.outcome) for item in report.items] == [("tests/checks.py::check_it", "passed")]
 
 
+def test_plugins_that_the_options_of_the_tree_load_bring_their_fixtures(probe: Probe) -> None:
+    report = probe(
+        "test_x.py", "def test_x(value, testdir): assert value == 1 and testdir",
+        "lib/plugin.py", "import pytest\n@pytest.fixture\ndef value(): return 1",
+        "pyproject.toml", "[tool.pytest.ini_options]\naddopts = ['-p lib.plugin', '-p', 'pytester',\n"
+        "  '-p no:legacypath', '-p', 'xdist', '-p pytest_nowhere', '--strict-markers']\n",
+    )  # fmt: skip
+    assert [(item.node, item.outcome) for item in report.items] == [("test_x.py::test_x", "passed")], report.output
+
+
 def test_collection_errors_do_not_stop_other_files(probe: Probe) -> None:
     report = probe(
         "test_bad.py", "import nowhere", "test_good.py", "def test_g(): pass", arguments=["test_bad.py", "test_good.py"]
