@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import shutil
 import subprocess
 import sys
 import venv
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
+from tempfile import mkdtemp
 
 from packaging.requirements import Requirement
 
@@ -29,14 +32,22 @@ def make_bare_python(folder: Path, *more: str, interpreter: Path | None = None) 
 
     It is made of our own interpreter, or of another of the same version.
 
-    They are compiled: a sandboxed process may write no bytecode, so that each would compile pytest anew.
+    They are compiled: a sandboxed process may write no bytecode, so that each would compile pytest anew. Ours has
+    plugins (hypothesis, anyio), with which each process starts three times as slowly.
     """
     if interpreter is None:
         venv.create(folder, symlinks=True)
     else:
         subprocess.run([interpreter, "-m", "venv", "--without-pip", "--symlinks", folder], check=True)
-    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    waiting = ["pytest", *more]
+    minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    copy_distributions(folder / "lib" / minor / "site-packages", "pytest", *more)
+    return folder / "bin" / "python"
+
+
+def copy_distributions(site: Path, *names: str) -> Path:
+    """Copies what is installed here, and what it needs, into a folder, and compiles it."""
+    site.mkdir(exist_ok=True)
+    waiting = list(names)
     for name in waiting:
         found = distribution(name)
         for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
@@ -49,4 +60,23 @@ def make_bare_python(folder: Path, *more: str, interpreter: Path | None = None) 
         needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""})]
         waiting += [one for one in needed if one not in waiting]
     compileall.compile_dir(site, quiet=1)
-    return folder / "bin" / "python"
+    return site
+
+
+@cache
+def bare_python() -> Path:
+    """The one of this process, for sides that no fixture makes."""
+    return make_bare_python(_of_this_process() / "bare")
+
+
+@cache
+def bare_tools() -> Path:
+    """A folder as our command makes it beside each environment, with coverage and yappi."""
+    return copy_distributions(_of_this_process() / "tools", "coverage", "yappi")
+
+
+@cache
+def _of_this_process() -> Path:
+    folder = Path(mkdtemp(prefix="pq-bare-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -10,11 +10,12 @@ from benchmarks.aa_packages import GAINS, KINDS, SIZES, known_nodes, with_known_
 from benchmarks.charts import line_plot
 from benchmarks.report import table
 from perfquarry.harness.contracts import BuiltSide
+from tests.bare_python import bare_python
 from tests.drawn import Drawn
 
 
 def built(tree: Path) -> BuiltSide:
-    return BuiltSide("base", "0" * 40, tree, Path(sys.executable), "environment", (tree,))
+    return BuiltSide("base", "0" * 40, tree, bare_python(), "environment", (tree,))
 
 
 def test_the_package_has_the_tests_that_are_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from release_parts import sample_release
 
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
-from tests.bare_python import make_bare_python
+from tests import bare_python as bare
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
 
 
 @pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_bare_python(tmp_path_factory.mktemp("bare"))
+def bare_python() -> Path:
+    return bare.bare_python()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from perfquarry.miners.judge.rules import rejection
 from perfquarry.miners.patches import split
 from perfquarry.miners.settings import MineSettings
 from perfquarry.testgen.traced import candidate_files
+from tests.bare_python import bare_python
 from tests.miners.git_repository import Repository as Git
 
 STAMP = Stamp(repo="sample", stage_version="1", config_hash="test")
@@ -208,7 +208,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
 def test_every_layout_is_understood(made: Made) -> None:
     layout, recipe = made.layout, read_recipe(made.trees["base"], Repository(name="x", codebase="x"))
     roots = [made.trees["base"] / root for root in recipe.source_roots]
-    checker = Checker(choose_sandbox("process"), Path(sys.executable), 2**30, 60.0)
+    checker = Checker(choose_sandbox("process"), bare_python(), 2**30, 60.0)
     assert (recipe.packages, recipe.source_roots) == (layout.packages, [layout.root])
     assert checker.imports(made.trees["base"], roots, recipe.packages) is None
     assert [file.role for file in made.change.files] == ["source"]
@@ -216,7 +216,7 @@ def test_every_layout_is_understood(made: Made) -> None:
     patches = split(made.clone, made.change)
     assert (bool(patches.patch), patches.test_patch) == (True, "")
     built: dict[Side, BuiltSide] = {
-        side: BuiltSide(side, "0", tree, Path(sys.executable), "e", tuple(tree / root for root in recipe.source_roots))
+        side: BuiltSide(side, "0", tree, bare_python(), "e", tuple(tree / root for root in recipe.source_roots))
         for side, tree in made.trees.items()
     }
     found = [test.path for test in candidate_files(made.change, built, 5)]
@@ -229,7 +229,7 @@ def test_what_only_folders_speak_for_may_be_something_else(tmp_path: Path) -> No
     (tmp_path / "one" / "__init__.py").write_text(BROKEN)
     (tmp_path / "other" / "__init__.py").write_text("")
     recipe = read_recipe(tmp_path, Repository(name="x", codebase="x"))
-    checker = Checker(choose_sandbox("process"), Path(sys.executable), 2**30, 60.0)
+    checker = Checker(choose_sandbox("process"), bare_python(), 2**30, 60.0)
     assert recipe.guessed
     assert checker.imports(tmp_path, [tmp_path], recipe.packages, guessed=True) is None
     failed = checker.imports(tmp_path, [tmp_path], ["one"], guessed=True)

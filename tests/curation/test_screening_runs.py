@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import coverage
 import pytest
 from screened_task import task, workload
 
@@ -13,9 +12,9 @@ from perfquarry.curation.screening.runs import depth_of, try_out
 from perfquarry.curation.settings import ScreenSettings
 from perfquarry.harness.contracts import BuiltSide, ProbeItem
 from perfquarry.harness.probing.prober import Prober
+from tests.bare_python import bare_tools
 from tests.six_functions import REST
 
-TOOLS = Path(coverage.__file__).parents[1]
 SETTINGS = ScreenSettings(rounds=2, calls=3, process_seconds=60.0)
 CORE = '''
 def busy(number):
@@ -89,7 +88,7 @@ def tried(
         realistic_targets=["pkg/core.py::repeated", "pkg/core.py::through"],
     )
     others = tuple(f"tests/test_core.py::{name}" for name in guards)
-    found = try_out(one, base, prober, SETTINGS.model_copy(update={"rounds": rounds}), TOOLS, guards=others)
+    found = try_out(one, base, prober, SETTINGS.model_copy(update={"rounds": rounds}), bare_tools(), guards=others)
     return {(item.check, item.subject.rpartition("::")[2]): item for item in found}
 
 
@@ -141,6 +140,6 @@ def test_scripts_are_compared_with_what_the_base_computes(base: BuiltSide, probe
         oracle_targets=["pkg/core.py::repeated", "pkg/core.py::busy"],
     )
     once = SETTINGS.model_copy(update={"rounds": 1})
-    found = {item.check: item for item in try_out(one, base, prober, once, TOOLS)}
+    found = {item.check: item for item in try_out(one, base, prober, once, bare_tools())}
     assert found["memo-survives"].severity == "blocking"  # a memo passes all of its workloads
     assert found["memo-survives"].subject == "script-abcdefabcdef" and "mutation-survives" not in found

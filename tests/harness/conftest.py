@@ -17,7 +17,7 @@ from perfquarry.data.registry import Repository
 from perfquarry.harness.contracts import Sandbox
 from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.sandbox import choose_sandbox
-from tests.bare_python import make_bare_python
+from tests import bare_python as bare
 from tests.grader_parts import load_part
 
 
@@ -49,9 +49,9 @@ def busy_core() -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare_python() -> Path:
     """The interpreter of a virtual environment that holds copies of our pytest and what it needs."""
-    return make_bare_python(tmp_path_factory.mktemp("bare"))
+    return bare.bare_python()
 
 
 @pytest.fixture(scope="module")

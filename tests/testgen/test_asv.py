@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 from trees import write
-from two_trees import STAMP, TOOLS, Files, TwoTrees, verdict
+from two_trees import STAMP, Files, TwoTrees, verdict
 
 from perfquarry.data.records import Reason, TouchedFunction
 from perfquarry.harness.probing.prober import Prober
@@ -19,6 +19,7 @@ from perfquarry.testgen.asv import AsvBenchmark, AsvSource, combinations
 from perfquarry.testgen.asv_suites import Benchmark, suite_of
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.settings import AsvSettings, GenerateSettings, ScriptSettings
+from tests.bare_python import bare_tools
 
 BASE = """
     def count_pairs(items):
@@ -252,7 +253,7 @@ def case_of(folder: Path, base: Files, head: Files, *functions: TouchedFunction)
     )
     sides = trees.built["base"], trees.built["head"]
     judged = verdict(trees.change, *functions)
-    return Case(trees.change, judged, *sides, prober, settings, STAMP, {"base": TOOLS, "head": TOOLS})
+    return Case(trees.change, judged, *sides, prober, settings, STAMP, dict.fromkeys(("base", "head"), bare_tools()))
 
 
 COUNT = TouchedFunction(path="pairs.py", name="count_pairs", change="modified")

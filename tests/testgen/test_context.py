@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import sys
 import textwrap
 import tomllib
 from pathlib import Path
@@ -24,6 +23,7 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.context import context_of
 from perfquarry.testgen.generated import PROMPTS, VERSION, Samples
 from perfquarry.testgen.settings import GenerateSettings
+from tests.bare_python import bare_python
 
 CORPUS = tomllib.loads((Path(__file__).parents[1] / "llm" / "injections" / "corpus.toml").read_text())["text"]
 BASE = {
@@ -103,7 +103,7 @@ def shown(
         for path, text in files.items():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(textwrap.dedent(text))
-        built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", (tree / "src",))
+        built[side] = BuiltSide(side, side * 10, tree, bare_python(), "environment", (tree / "src",))
     made = change(BASE, HEAD).model_copy(update={"message": message, "patch": patch(BASE, HEAD)})
     judged = verdict(made, TouchedFunction(path="src/pkg/tree.py", name="Tree.leaves", change="modified"))
     prober, settings = cast(Prober, None), GenerateSettings()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import coverage
 import pytest
 from test_context import patch
 from two_trees import change, verdict
@@ -31,10 +29,10 @@ from perfquarry.llm.settings import LlmSettings, Price
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.generated import PROMPTS, VERSION, Generated, Sample, Samples, portable
 from perfquarry.testgen.settings import GeneratedSettings, GenerateSettings
+from tests.bare_python import bare_python, bare_tools
 from tests.six_functions import REST
 
 STAMP = Stamp(repo="lib", stage_version="1", config_hash="c")
-TOOLS = Path(coverage.__file__).parent.parent
 DEMO = Path(demo.__file__).parent / "cassettes"
 REAL = Path(__file__).parent / "cassettes"
 BASE = {
@@ -101,10 +99,10 @@ class Sampling:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text)
             tree = (folder / f"tree-{side}").resolve()
-            sides[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", (tree,))  # type: ignore[arg-type]
+            sides[side] = BuiltSide(side, side * 10, tree, bare_python(), "environment", (tree,))  # type: ignore[arg-type]
         made = change(BASE, HEAD).model_copy(update={"patch": patch(BASE, HEAD)})
         own = GenerateSettings(generated=GeneratedSettings(**{"samples": 3, "wanted": 3, "held_out": 1, **settings}))
-        tools = {"base": TOOLS, "head": TOOLS}
+        tools = dict.fromkeys(("base", "head"), bare_tools())
         touched = TouchedFunction(path="pkg/words.py", name="distinct", change="modified")
         self.case = Case(made, verdict(made, touched), sides["base"], sides["head"], prober, own, STAMP, tools)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from two_trees import STAMP, TOOLS, Files, TwoTrees
+from two_trees import STAMP, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Workload
 from perfquarry.harness.probing.prober import Prober
@@ -19,6 +19,7 @@ from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.replay.texts import Replay
 from perfquarry.testgen.replay.variants import run_scripts
 from perfquarry.testgen.settings import GenerateSettings, ReplaySettings, ScriptSettings
+from tests.bare_python import bare_tools
 
 SETTINGS = GenerateSettings(
     timeout=100.0,
@@ -143,7 +144,7 @@ def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
 def case_of(folder: Path, prober: Prober, changed: str, base: str = BASE, tests: str = TESTS) -> Case:
     files: Files = {"shop.py": base, "tests/test_shop.py": tests}
     trees = TwoTrees(folder, files, {"shop.py": changed}, prober)
-    tools = {"base": TOOLS, "head": TOOLS}
+    tools = dict.fromkeys(("base", "head"), bare_tools())
     sides = trees.built["base"], trees.built["head"]
     return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, tools, jobs=1)
 

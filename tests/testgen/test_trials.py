@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from two_trees import STAMP, TOOLS, Files, TwoTrees
+from two_trees import STAMP, Files, TwoTrees
 
 from perfquarry.data.records import Reason, Source
 from perfquarry.harness.contracts import ProbeItem
@@ -17,6 +17,7 @@ from perfquarry.testgen.case import Case
 from perfquarry.testgen.scripts import Script
 from perfquarry.testgen.settings import GenerateSettings, ScriptSettings
 from perfquarry.testgen.trials import Trial, rows_of, try_scripts
+from tests.bare_python import bare_tools
 from tests.six_functions import REST
 
 SETTINGS = GenerateSettings(
@@ -83,7 +84,9 @@ def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
 def case_of(folder: Path, prober: Prober, base: Files, head: Files) -> Case:
     trees = TwoTrees(folder, {path: textwrap.dedent(text) for path, text in base.items()}, head, prober)
     sides = trees.built["base"], trees.built["head"]
-    return Case(trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, {"base": TOOLS, "head": TOOLS})
+    return Case(
+        trees.change, trees.verdict, *sides, prober, SETTINGS, STAMP, dict.fromkeys(("base", "head"), bare_tools())
+    )
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from two_trees import STAMP, TOOLS, TwoTrees
+from two_trees import STAMP, TwoTrees
 
 from perfquarry.data.records import Reason, Side, Workload
 from perfquarry.harness.probing.prober import Prober
@@ -15,6 +15,7 @@ from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.unit_tests import UnitTests
+from tests.bare_python import bare_tools
 
 SETTINGS = GenerateSettings(timeout=60.0, test_timeout=1.0)
 
@@ -54,7 +55,7 @@ class Trial(TwoTrees):
     """Two trees, and what is selected for them."""
 
     def select(self, settings: GenerateSettings = SETTINGS) -> list[Workload]:
-        tools: dict[Side, Path] = {"base": TOOLS, "head": TOOLS}
+        tools: dict[Side, Path] = dict.fromkeys(("base", "head"), bare_tools())
         base, head = self.built["base"], self.built["head"]
         return UnitTests().workloads(Case(self.change, self.verdict, base, head, self.prober, settings, STAMP, tools))
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
-
-import coverage
 
 from perfquarry.data.records import Change, FileChange, Side, Stamp, TouchedFunction, Verdict, change_id_of
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.miners.roles import language_of
 from perfquarry.testgen.pytest_config import DEFAULT_PATTERNS, is_test_path
+from tests.bare_python import bare_python
 
 STAMP = Stamp(repo="demo", stage_version="1", config_hash="0")
-TOOLS = Path(coverage.__file__).parent.parent
 Files = dict[str, str]
 
 
@@ -34,7 +31,7 @@ class TwoTrees:
                 (tree / path).parent.mkdir(parents=True, exist_ok=True)
                 (tree / path).write_text(textwrap.dedent(text))
             roots = ((tree / root).resolve(),)
-            self.built[side] = BuiltSide(side, side * 10, tree, Path(sys.executable), "environment", roots)
+            self.built[side] = BuiltSide(side, side * 10, tree, bare_python(), "environment", roots)
         self.change = change(base, changed)
         self.verdict = verdict(self.change)
 

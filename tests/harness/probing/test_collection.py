@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from perfquarry.data.records import Side
@@ -11,6 +10,7 @@ from perfquarry.harness.building.repair_rules import Situation, proposals
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
+from tests.bare_python import bare_python
 
 
 def test_a_module_skipped_for_a_package_of_the_extras_is_repaired(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_a_module_skipped_for_a_package_of_the_extras_is_repaired(tmp_path: Path
     tree.mkdir()
     (tree / "test_it.py").write_text("import pytest\npytest.importorskip('zstandard')\n\ndef test(): pass\n")
     (tree / "test_os.py").write_text("import pytest\npytest.skip('for others', allow_module_level=True)\n")
-    side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,))
+    side = BuiltSide("base", "0", tree, bare_python(), "e", (tree,))
     sides: dict[Side, BuiltSide] = {"base": side}
     prober = Prober(choose_sandbox(), tmp_path / "scratch")
     log = Collection(prober, lambda sides: ["test_it.py", "test_os.py"], Limits(60.0)).errors(sides)
@@ -36,7 +36,7 @@ def test_variables_and_arguments_of_a_recipe_reach_the_tests(tmp_path: Path) -> 
     body = "import os\n\ndef test_yes():\n    assert os.environ['WHERE'] == 'here'\n\ndef test_no():\n    assert 0\n"
     (tree / "test_it.py").write_text(body)
     variables = {"WHERE": "here", "PYTHONHASHSEED": "9"}
-    side = BuiltSide("base", "0", tree, Path(sys.executable), "e", (tree,), variables, ("-k", "yes"))
+    side = BuiltSide("base", "0", tree, bare_python(), "e", (tree,), variables, ("-k", "yes"))
     prober = Prober(choose_sandbox(), tmp_path / "scratch")
     report = prober.run(side, ProbeRequest(mode="check", arguments=["test_it.py"]), limits=Limits(60.0))
     assert {item.node: item.outcome for item in report.items} == {"test_it.py::test_yes": "passed"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from perfquarry.data.records import Side
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
+from tests.bare_python import bare_python
 
 CORE = 'LIMIT = 3\n\ndef work(n):\n    """\n    >>> work(LIMIT)\n    3\n    """\n    return sum(range(n))\n'
 TESTS = '"""\n>>> 1 + 1\n3\n"""\n\ndef test_it():\n    pass\n'
@@ -24,7 +24,7 @@ def side(tmp_path: Path) -> BuiltSide:
     for name, text in {"pkg/__init__.py": "", "pkg/core.py": CORE, "test_it.py": TESTS}.items():
         (tree / name).write_text(text)
     base: Side = "base"
-    return BuiltSide(base, "0", tree, Path(sys.executable), "e", (tree,))
+    return BuiltSide(base, "0", tree, bare_python(), "e", (tree,))
 
 
 def test_examples_of_modules_without_tests_are_timed(tmp_path: Path, side: BuiltSide) -> None:
