@@ -1,7 +1,8 @@
 """What an installation writes beside the sources, and a checkout does not have: metadata, and modules with the version.
 
-Packages that ask for their own version (`importlib.metadata`, `pkg_resources`), for their plugins by entry points, or
-that import a module which setuptools-scm, hatch-vcs or pdm write, cannot be used from a checkout without these.
+Packages that ask for their own version (`importlib.metadata`, `pkg_resources`), for their plugins by entry points, that
+are plugins of pytest, or that import a module which setuptools-scm, hatch-vcs or pdm write, cannot be used from a
+checkout without these.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from perfquarry.harness.metadata.package import Metadata, read_text
 VERSION = "SETUPTOOLS_SCM_PRETEND_VERSION"
 """The variable that holds the version while commands run; `harness.building.native` sets it."""
 _ASKS = re.compile(r"importlib[._]metadata|\bimportlib[ \t]{1,9}import[ \t][^\n]{0,200}?\bmetadata\b")
+_TESTS_ASK = "pytest11"
+"""The group of entry points in which pytest looks for its plugins: fixtures of the package's own tests."""
 _OLD, _OLD_ASKS = "pkg_resources", re.compile(r"\b(?:get_distribution|require|iter_entry_points|working_set)\b")
 # each part has a bound: a stranger's text may not keep us busy
 _FROM = re.compile(
@@ -51,7 +54,8 @@ def installed_commands(tree: Path, metadata: Metadata, layout: Layout) -> list[s
     commands = []
     root = layout.roots[0] if layout.roots else "."
     name = metadata.name or (layout.packages[0] if layout.packages and not layout.guessed else "")
-    if _DISTRIBUTION.fullmatch(name) and any(map(_asks, texts.values())):
+    asked = _TESTS_ASK in metadata.entry_points or any(map(_asks, texts.values()))
+    if _DISTRIBUTION.fullmatch(name) and asked:
         folder = str(PurePosixPath(root, re.sub(r"[-.]+", "_", name) + ".egg-info"))
         if not (tree / folder).exists():
             commands.append(_metadata(folder, name, metadata.entry_points))

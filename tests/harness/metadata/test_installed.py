@@ -136,6 +136,18 @@ def test_plugins_are_found_by_their_entry_points(recipe: Any, tmp_path: Path, pr
     assert _python(made, tmp_path, asked) == "[1]"
 
 
+def test_a_plugin_of_pytest_brings_its_fixtures_to_its_own_tests(recipe: Any, tmp_path: Path) -> None:
+    project = "[project]\nname = 'lib'\n[project.entry-points]\npytest11 = {lib = 'lib.plugin'}"
+    plugin = "import pytest\n@pytest.fixture\ndef value(): return 1\n"
+    files = {"pyproject.toml": project, "lib/__init__.py": "", "lib/plugin.py": plugin}
+    made = recipe(files)
+    _run(made, tmp_path)
+    test = tmp_path / "test_it.py"
+    test.write_text("def test_it(value): assert value == 1")
+    asked = f"import pytest; print(pytest.main(['-qq', '-p', 'no:cacheprovider', {str(test)!r}]).name)"
+    assert _python(made, tmp_path, asked).endswith("OK")
+
+
 @pytest.mark.parametrize(
     "sources",
     [
