@@ -266,7 +266,8 @@ def options_of_the_tree(tree):
     kept = []
     for name in _PLUGIN.findall(options):
         top = name.partition(".")[0]
-        if name not in UNWANTED and (find_spec(top) or find_spec("_pytest." + top)):
+        unwanted = top in UNWANTED or re.sub("^pytest_", "", top) in UNWANTED
+        if not unwanted and (find_spec(top) or find_spec("_pytest." + top)):
             kept += ["-p", name]
     if find_spec("pytest_asyncio"):
         kept += ["--asyncio-mode=" + mode for mode in _COROUTINES.findall(options)]

@@ -227,8 +227,9 @@ def test_plugins_that_the_options_of_the_tree_load_bring_their_fixtures(probe: P
     report = probe(
         "test_x.py", "def test_x(value, testdir): assert value == 1 and testdir",
         "lib/plugin.py", "import pytest\n@pytest.fixture\ndef value(): return 1",
+        "xdist.py", "1 / 0", "pytest_randomly.py", "1 / 0",
         "pyproject.toml", "[tool.pytest.ini_options]\naddopts = ['-p lib.plugin', '-p', 'pytester',\n"
-        "  '-p no:legacypath', '-p', 'xdist', '-p pytest_nowhere', '--strict-markers']\n",
+        "  '-p no:legacypath', '-p', 'xdist.plugin', '-p=pytest_randomly', '-p pytest_nowhere', '--strict-markers']\n",
     )  # fmt: skip
     assert [(item.node, item.outcome) for item in report.items] == [("test_x.py::test_x", "passed")], report.output
 
