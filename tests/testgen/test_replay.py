@@ -23,6 +23,7 @@ from tests.bare_python import bare_tools
 
 SETTINGS = GenerateSettings(
     timeout=100.0,
+    repeats=1,
     test_timeout=5.0,
     scripts=ScriptSettings(min_seconds=1e-5),
     replay=ReplaySettings(factors=(4, 100), wanted_seconds=2e-3, max_scripts=6),
