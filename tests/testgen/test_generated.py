@@ -101,7 +101,9 @@ class Sampling:
             tree = (folder / f"tree-{side}").resolve()
             sides[side] = BuiltSide(side, side * 10, tree, bare_python(), "environment", (tree,))  # type: ignore[arg-type]
         made = change(BASE, HEAD).model_copy(update={"patch": patch(BASE, HEAD)})
-        own = GenerateSettings(repeats=1, generated=GeneratedSettings(**{"samples": 3, "wanted": 3, "held_out": 1, **settings}))
+        own = GenerateSettings(
+            repeats=1, generated=GeneratedSettings(**{"samples": 3, "wanted": 3, "held_out": 1, **settings})
+        )
         tools = dict.fromkeys(("base", "head"), bare_tools())
         touched = TouchedFunction(path="pkg/words.py", name="distinct", change="modified")
         self.case = Case(made, verdict(made, touched), sides["base"], sides["head"], prober, own, STAMP, tools)  # type: ignore[arg-type]
