@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from _pytest.mark.expression import Expression
 
+from tests import bare_python as bare
 from tests.forked import forking
 from tests.real_servers import postgres, postgres_binaries, s3_server
 from tests.running import (  # noqa: F401  # hooks
@@ -71,6 +72,12 @@ def forked() -> Iterator[list[str]]:
     """The words that the arguments of `perfquarry` follow; its libraries are imported once for all tests."""
     with TemporaryDirectory() as folder, forking(Path(folder)) as words:
         yield words
+
+
+@pytest.fixture(scope="session")
+def bare_python() -> Path:
+    """The interpreter of a virtual environment that holds copies of our pytest and what it needs."""
+    return bare.bare_python()
 
 
 @pytest.fixture(scope="session")

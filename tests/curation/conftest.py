@@ -10,17 +10,11 @@ from release_parts import sample_release
 
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
-from tests import bare_python as bare
 
 
 @pytest.fixture(scope="module")
 def prober(tmp_path_factory: pytest.TempPathFactory) -> Prober:
     return Prober(choose_sandbox(), tmp_path_factory.mktemp("scratch"))
-
-
-@pytest.fixture(scope="module")
-def bare_python() -> Path:
-    return bare.bare_python()
 
 
 @pytest.fixture(scope="module")

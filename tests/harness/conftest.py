@@ -17,7 +17,6 @@ from perfquarry.data.registry import Repository
 from perfquarry.harness.contracts import Sandbox
 from perfquarry.harness.metadata.recipe import Recipe, read_recipe
 from perfquarry.harness.sandbox import choose_sandbox
-from tests import bare_python as bare
 from tests.grader_parts import load_part
 
 
@@ -46,12 +45,6 @@ def busy_core() -> Iterator[int]:
         for one in others:
             one.kill()
             one.communicate()
-
-
-@pytest.fixture(scope="session")
-def bare_python() -> Path:
-    """The interpreter of a virtual environment that holds copies of our pytest and what it needs."""
-    return bare.bare_python()
 
 
 @pytest.fixture(scope="module")
