@@ -241,7 +241,7 @@ def _measure(run: Run, keys: Batch) -> None:
     """Measures a change, or goes on with it.
 
     Raises:
-        TimeIsOver: the time of the run was over before a core was free.
+        TimeIsOver: the time of the run was over before a core was free, or before a gain was seen.
         OthersWait: it was set aside.
     """
     (change_id,) = keys
@@ -269,8 +269,9 @@ def _measure(run: Run, keys: Batch) -> None:
                 row.session % rows_of_run.ROUND and row.block + 1 >= settings.measure.pairs for row in pair
             )
             waited_for = time.monotonic() > until and (run.others_wait.is_set() or core_is_awaited())
-            if open_still and waited_for and not shows_gain(unfinished.rows(), settings.select):
-                raise OthersWait
+            may_stop = run.time_is_over or (open_still and waited_for)
+            if may_stop and not shows_gain(unfinished.rows(), settings.select):
+                raise TimeIsOver if run.time_is_over else OthersWait
 
         timings = measure(
             change_id,

@@ -17,7 +17,7 @@ from perfquarry.data.records import Build, Change, Evidence, Reason, Renewal, St
 from perfquarry.flows import stages
 from perfquarry.flows.options import Options
 from perfquarry.flows.pipeline import run_stages
-from perfquarry.flows.run import OthersWait, Run
+from perfquarry.flows.run import OthersWait, Run, TimeIsOver
 from perfquarry.flows.settings import Settings
 from perfquarry.flows.stages import STAGES
 from perfquarry.flows.watermarks import Watermark
@@ -335,6 +335,13 @@ def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, m
         (kept,) = (made.home / "cache" / "timings").iterdir()
         rows = Unfinished(kept).rows()
         assert {row.block for row in rows} == set(range(pairs)) and not made.run.column("measure")
+    made.run.others_wait.clear()
+    hurried = Run(made.run.options.model_copy(update={"seconds": 1e-6}))
+    with pytest.raises(TimeIsOver):
+        measure.work(hurried, (change,))
+    hurried.close()
+    rows = Unfinished(kept).rows()
+    assert {row.block for row in rows} == set(range(8)), "one pair more, and it shows no gain yet"
     monkeypatch.undo()
     monkeypatch.setattr(stages, "ASIDE_SECONDS", 0.0)
     monkeypatch.setattr(stages, "shows_gain", lambda *_: True)
@@ -399,10 +406,12 @@ def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     }
     if reason is None:
         assert task.speedup > 1.2 and {one.source for one in task.workloads} == {"replay"}
-    tables = store.state(name)
+    asked = [list(store.records(model, name)) for model in (Renewal, Workload)]
     made.run = with_time(made)
     run_stages(made.run, ALL)
-    assert store.state(name) == tables
+    assert [list(store.records(model, name)) for model in (Renewal, Workload)] == asked, (
+        "what was undecided may be measured again"
+    )
 
 
 def test_where_other_sources_have_nothing_it_is_known_that_they_were_asked(tmp_path: Path) -> None:

@@ -125,12 +125,13 @@ def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Prober
 @pytest.fixture(scope="module")
 def pairs(callgrind: Callgrind, prober: Prober, sides: Sides) -> dict[str, PairCount]:
     """Everything counted once, in the way of `perfquarry count`; only scripts, whose processes start soon, twice."""
-    settings = CountSettings(seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, explained=1)
+    settings = CountSettings(
+        seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, change_seconds=600.0, explained=1
+    )
     counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
-    found = {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {})}
+    found = {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {"exits": EXITS})}
     twice = replace(counter, settings=settings.model_copy(update={"seeds": SEEDS}))
-    scripts = {"exits": EXITS, "script-a": SCRIPT, "script-b": SHORTER}
-    return found | {pair.node: pair for pair in twice.count([], scripts)}
+    return found | {pair.node: pair for pair in twice.count([], {"script-a": SCRIPT, "script-b": SHORTER})}
 
 
 def ratios(pair: PairCount, seeds: Sequence[int] = SEEDS[:1]) -> list[float]:

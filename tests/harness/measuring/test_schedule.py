@@ -33,6 +33,8 @@ from perfquarry.harness.trees.tree_copies import second_copy
 SETTINGS = MeasureSettings(
     pairs=6, max_pairs=6, aa_every=3, warmups=1, turn_seconds=0.01, fewest_turns=3, most_turns=5, fresh_seconds=0.002
 )
+FEW: dict[str, Any] = {"pairs": 2, "max_pairs": 2, "aa_every": 9}
+"""For sessions whose length is not what a test is about: five processes instead of fourteen."""
 STAMP = Stamp(repo="tiny", stage_version="1", config_hash="c")
 FAST = "test_tiny.py::test_function"
 METHOD = "test_tiny.py::Case::test_method"
@@ -239,7 +241,7 @@ def test_a_session_of_equal_sides_is_symmetrical(session: Sessions) -> None:
 
 
 def test_a_tree_too_large_for_a_copy_is_compared_with_itself(session: Sessions) -> None:
-    rows = session(FAST, settings={"copy_bytes": 10, "aa_every": 6})[FAST]
+    rows = session(FAST, settings=FEW | {"copy_bytes": 10})[FAST]
     assert [row.copied for row in rows if row.aa] == [False]
 
 
@@ -250,17 +252,15 @@ def test_a_hopeless_workload_is_really_stopped(session: Sessions) -> None:
         seen.append(len({one.block for one in timings if not one.aa}))
         return [workload(METHOD).workload_id]
 
-    rows = session(FAST, METHOD, stop=stop, settings={"max_pairs": 7, "aa_every": 9})
-    assert seen == [6, 7]
-    assert {node: len({row.block for row in mine}) for node, mine in rows.items()} == {FAST: 7, METHOD: 6}
+    rows = session(FAST, METHOD, stop=stop, settings=FEW | {"max_pairs": 3})
+    assert seen == [2, 3]
+    assert {node: len({row.block for row in mine}) for node, mine in rows.items()} == {FAST: 3, METHOD: 2}
     assert session.prober.opened[-1][1] == (FAST,)
 
 
 def test_a_session_ends_when_nothing_is_left(session: Sessions) -> None:
-    rows = session(
-        FAST, stop=lambda timings: {one.workload_id for one in timings}, settings={"max_pairs": 9, "aa_every": 9}
-    )
-    assert {one.block for one in rows[FAST]} == set(range(6))
+    rows = session(FAST, stop=lambda timings: {one.workload_id for one in timings}, settings=FEW | {"max_pairs": 9})
+    assert {one.block for one in rows[FAST]} == set(range(2))
 
 
 PREPARED = [f"test_tiny.py::test_is_long_prepared[{number}]" for number in range(5)]
@@ -270,7 +270,7 @@ PREPARED = [f"test_tiny.py::test_is_long_prepared[{number}]" for number in range
 def test_slow_workloads_of_many_are_left_out(session: Sessions, seconds: float, left_out: list[str]) -> None:
     """With them, each pair would take 0.06 s x 2 calls x 2 sides more. No call of theirs is untimed."""
     kept: list[Sequence[Timing]] = []
-    short = {"pairs": 2, "max_pairs": 2, "aa_every": 9, "fewest_turns": 3, "slow_turns": 2}
+    short = FEW | {"fewest_turns": 3, "slow_turns": 2}
     rows = session(*PREPARED[:3], FAST, *PREPARED[3:], pair_seconds=seconds, settings=short, keep=kept.append)
     assert [node for node in PREPARED if not rows[node]] == left_out
     timed = [node for node, mine in rows.items() if mine]
@@ -302,11 +302,11 @@ def test_what_fails_by_itself_too_has_failed_and_takes_no_other_along(session: S
 
 def test_a_hanging_workload_is_a_timeout_and_the_others_go_on(session: Sessions) -> None:
     hangs = "test_tiny.py::test_hangs"
-    rows = session(FAST, hangs, settings={"call_seconds": 0.5, "aa_every": 9})
+    rows = session(FAST, hangs, settings=FEW | {"call_seconds": 0.5})
     assert [(row.outcome, row.reason, row.schedule) for row in rows[hangs]] == [
         ("timeout", Reason.WORKLOAD_TIMEOUT, "fresh")
     ]
-    assert len(rows[FAST]) == 13 and {row.outcome for row in rows[FAST]} == {"passed"}
+    assert len(rows[FAST]) == 5 and {row.outcome for row in rows[FAST]} == {"passed"}
 
 
 NEEDS, LEAVES, ENDS = (
@@ -353,7 +353,7 @@ def test_what_cannot_live_beside_others_is_measured_by_itself(session: Sessions,
 
 
 def test_what_is_known_not_to_live_beside_others_is_not_tried(session: Sessions) -> None:
-    rows = session(FAST, METHOD, alone={workload(METHOD).workload_id}, settings={"aa_every": 9})
+    rows = session(FAST, METHOD, alone={workload(METHOD).workload_id}, settings=FEW)
     assert {row.schedule for row in rows[METHOD]} == {"fresh"} and {row.schedule for row in rows[FAST]} == {"turns"}
     assert {nodes for _, nodes, *_ in session.prober.opened} == {(FAST,)}
 
@@ -367,24 +367,24 @@ def test_scripts_and_unit_tests_are_measured_in_the_same_processes(session: Sess
         )
         for name, text in texts.items()
     }
-    rows = session(scripts["good"], FAST, scripts["bad"], settings={"aa_every": 9})
+    rows = session(scripts["good"], FAST, scripts["bad"], settings=FEW)
     for node in (scripts["good"].node, FAST):
-        assert {(row.outcome, row.schedule) for row in rows[node]} == {("passed", "turns")} and len(rows[node]) == 13
+        assert {(row.outcome, row.schedule) for row in rows[node]} == {("passed", "turns")} and len(rows[node]) == 5
     bad = [row for row in rows[scripts["bad"].node] if row.outcome != "passed"]
     assert [(row.outcome, row.side, row.schedule) for row in bad] == [("failed", "head", "fresh")]
-    assert len(session.prober.opened) == 13
+    assert len(session.prober.opened) == 5
 
 
 @pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: [0])(0)) < 2, reason="this machine has one core")
 def test_two_sessions_run_on_two_cores_at_once(session: Sessions, tmp_path: Path) -> None:
     """Each holds the lock of its core; neither gets in the way of the other's processes."""
-    together, found = threading.Barrier(2), {}
+    together, found, few = threading.Barrier(2), {}, SETTINGS.model_copy(update=FEW)
 
     def measured(number: int) -> None:
         with measurement_lock(60, folder=tmp_path) as core:
             together.wait(60)
             timings = run_session(
-                "change", [workload(FAST)], *session.sides, session.prober, SETTINGS, STAMP, session.machine,
+                "change", [workload(FAST)], *session.sides, session.prober, few, STAMP, session.machine,
                 session=number, core=core, stop=no_stop,
             )  # fmt: skip
             found[core] = timings
@@ -396,7 +396,7 @@ def test_two_sessions_run_on_two_cores_at_once(session: Sessions, tmp_path: Path
         thread.join()
     assert len(found) == 2
     for core, timings in found.items():
-        assert len(timings) == 14 and {(row.outcome, row.core, row.schedule) for row in timings} == {
+        assert len(timings) == 5 and {(row.outcome, row.core, row.schedule) for row in timings} == {
             ("passed", core, "turns")
         }
 
