@@ -36,6 +36,7 @@ curate: setup ## curate REPO (default: the demo repository) into verified tasks
 test: setup-dev ## format, lint, types, import rules, and the tests of the rooms
 	$(MAKE) --no-print-directory --jobs 3 --keep-going check hostile test-rooms
 
+test-rooms: WORKERS = 4
 test-rooms: setup-dev
 	$(call lane,rooms,$(TESTS) -m "not slow and not system")
 

@@ -25,10 +25,6 @@ Facts = Callable[..., Any]
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_the_run_is_on_the_local_server(curated: Curated) -> None:
-    assert curated.runs == 7  # curate, and below it mine, judge, changes, select, screen and count
-
-
 def test_tasks_funnel_and_run_show_the_same(curated: Curated, facts: Facts) -> None:
     home, printed = curated.home, curated.printed
     tasks = facts(home, "tasks", "demo")

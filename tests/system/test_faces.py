@@ -174,8 +174,10 @@ def test_what_fails_after_ctrl_c_was_interrupted(monkeypatch: pytest.MonkeyPatch
     ("seen", "server", "by"),
     [
         ("logs", "--no-server", signal.SIGINT),
-        pytest.param("cache/timings", "--server", signal.SIGINT, marks=pytest.mark.slow),
-        ("cache/timings", "--server", signal.SIGTERM),
+        *(
+            pytest.param("cache/timings", "--server", end, marks=pytest.mark.slow)
+            for end in (signal.SIGINT, signal.SIGTERM)
+        ),
     ],
 )
 def test_ctrl_c_in_curate_says_how_to_go_on(tmp_path: Path, seen: str, server: str, by: signal.Signals) -> None:

@@ -18,6 +18,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +26,7 @@ import pytest
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, Reason, Workload
 from perfquarry.data.store import TableStore
+from perfquarry.flows.server import address as local_address
 from perfquarry.harness.sandbox import choose_sandbox
 from tests.outside_tmp import outside_tmp
 from tests.system.commands import command
@@ -265,6 +267,11 @@ def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> 
     address = f"http://user:{caller.key('source')}@127.0.0.1:{port}/lib.git"
     options = ("--source", address, "--settings", str(settings))
     caller.run(environment, "curate", address, *options, server)
+    if server == "--server":
+        url = local_address(Home(caller.home))
+        assert url, "the local server ended before its grace time"
+        runs = httpx.post(f"{url}/flow_runs/count", json={}, timeout=10, trust_env=False).json()
+        assert runs == 7, "curate, and below it mine, judge, changes, select, screen and count"
     closed = address.replace(f":{port}/", ":1/")
     caller.run(environment, "mine", closed, "--source", closed, "--no-server", code=1)
     caller.run(environment, "mine", address, "--source", address.replace("http:", "odd:"), "--no-server", code=2)

@@ -57,6 +57,7 @@ def test_an_agents_work_becomes_predictions_and_no_attempt_is_made_twice(
     assert "time" in slow.stderr and "new.txt" in lines(to)[-1]["model_patch"], "what was done in time counts"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*Popen")  # the server outlives who started it, by design
 def test_attempts_are_task_runs_where_the_user_has_a_prefect_server(
     curated: Curated, task: Task, perfquarry: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
