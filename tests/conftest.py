@@ -29,8 +29,10 @@ WHOLE = {
     *("test_schedule", "test_counting", "test_sessions", "test_live", "test_busy_sandbox", "test_formats"),
     *("test_screening_runs", "test_release_upload", "test_environments", "test_docker", "test_store_s3"),
     *("test_keeping", "test_unit_tests", "test_misbehaviour", "test_probe_versions"),
+    *("test_conformance", "test_isolation"),
 }
-"""Files of whole builds, searches, sessions of timings and servers, half a minute each and more: of the last lane."""
+"""Files of whole builds, searches, sessions of timings and servers, half a minute each and more, and those that need
+Docker's base image, which CI makes while the first lanes run: of the last lane."""
 
 LONGEST = ("test_docs_commands", "test_evaluate", "test_resume")
 """Files with the shared home that take minutes; the first of them makes it."""
