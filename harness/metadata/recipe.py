@@ -35,6 +35,7 @@ SITE = ".perfquarry-site"
 _INPLACE = "python setup.py build_ext --inplace"
 _CYTHON = "python -m cython"
 _OWN_CYTHON = re.compile(r"\b(?:from|import)\s+Cython\b|\bcythonize\(")
+_C_ENDINGS = (".c", ".cpp", ".cc", ".cxx")
 _C_FILE = re.compile(r"[\"']([\w./-]+)(\.c|\.cpp|\.cc|\.cxx)[\"']")
 # a path without its ending, which a variable holds: "lib/fast" + ext
 _C_STEM = re.compile(r"[\"']([\w./-]+)[\"'](?=\s*\+\s*\w)")
@@ -102,7 +103,7 @@ def read_recipe(tree: Path, repository: Repository) -> Recipe:
     runtime = _runtime(top, metadata, notes)
     runtime = runtime + (repository.requirements if fits or not repository.build else [])
     if build and not fits:
-        runtime += _for_building(metadata, build)
+        runtime += _for_building(metadata, build) + _silently_optional(top, metadata)
     tests = testing_needs(top, metadata, ci)
     if repository.test_requirements:
         tests = [*repository.test_requirements, *_about(repository.test_requirements, tests)]
@@ -216,6 +217,15 @@ def _cython_commands(tree: Path, script: str) -> list[str]:
 def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
     tools = [name for name in ("pip", "cython") if any(name in command.split() for command in build)]
     return ["setuptools", "wheel", *tools, *_ASKED_LATE.get(_backend(metadata), []), *metadata.build_requires]
+
+
+def _silently_optional(tree: Path, metadata: Metadata) -> list[str]:
+    """Cython where a setup.py asks for it in vain and compiles nothing then: no C file is beside what it would make."""
+    if not _OWN_CYTHON.search(read_text(tree / "setup.py")) or _about(["cython"], metadata.build_requires):
+        return []
+    sources = (path for path in tree.rglob("*.pyx") if not path.relative_to(tree).parts[0].startswith("."))
+    made = (any(path.with_suffix(ending).exists() for ending in _C_ENDINGS) for path in sources)
+    return [] if all(made) else ["cython"]
 
 
 def _range(own: str | None, registered: str, notes: list[str]) -> str | None:

@@ -212,6 +212,17 @@ def test_c_files_that_a_makefile_would_make_are_made_first(recipe: Any) -> None:
     assert recipe({"Makefile": "", "setup.py": by_variable}).build == made.build
 
 
+def test_cython_that_a_setup_script_does_without_in_silence_is_installed(recipe: Any) -> None:
+    """ezdxf: without Cython nothing is compiled, and its twin in Python is timed."""
+    script = "try:\n    from Cython.Build import cythonize\n    found = [Extension('lib.fast', ['lib/fast.pyx'])]\n"
+    script += "except ImportError:\n    found = []\nsetup(ext_modules=found)\n"
+    files = {"lib/__init__.py": "", "lib/fast.pyx": "", "setup.py": script}
+    assert "cython" in recipe(files).requirements
+    declared = recipe({"pyproject.toml": "build-system.requires = ['Cython<3']"}).requirements
+    assert "cython<3" in declared and "cython" not in declared
+    assert "cython" not in recipe({"pyproject.toml": "", "lib/fast.cpp": ""}).requirements, "made of it, and committed"
+
+
 def test_static_libraries_of_a_setup_script_are_made_before_its_extensions(recipe: Any) -> None:
     script = "setup(libraries=[c], ext_modules=[Extension('a', ['a.c'])])  # after python setup.py build_clib"
     made = recipe({"setup.py": script, "lib/__init__.py": "", "a.c": ""})
