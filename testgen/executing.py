@@ -114,17 +114,20 @@ class Executing:
     def _failing(self) -> tuple[Reason, str]:
         """What speaks of the tests that did not run to their end, with the words of the first of them.
 
-        What is missing for most of those for which something is, a whole file or more tests than pass; else that they
-        fail, where more fail than pass. What these would execute is not known.
+        What is missing for most of those for which something is, more tests than pass, or a whole file that is more
+        likely to execute the change than those of which a test passes; else that they fail, where more fail than pass.
+        What these would execute is not known.
         """
         items = self._items["base"]
-        passed = sum(item.outcome == "passed" for item in items.values())
+        passing = [NodeId.parse(node).path for node, item in items.items() if item.outcome == "passed"]
+        passed, rank = len(passing), {path: number for number, path in enumerate(self.files)}
         files = {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
         said = {node: item.message for node, item in items.items() if item.outcome != "passed"} | files
         if not said:
             return Reason.NO_TEST_EXECUTES_CHANGE, ""
         needs = {node: need for node, text in said.items() if (need := need_of(text))}
-        if len(needs) > passed or needs.keys() & files.keys():
+        best = min((rank[path] for path in passing if path in rank), default=len(rank))
+        if len(needs) > passed or any(rank.get(path, 0) < best for path in needs.keys() & files.keys()):
             reason, number = Counter(needs.values()).most_common(1)[0]
             first = next(node for node, need in needs.items() if need == reason)
             what = f"{number} of {len(said)} that failed or were skipped miss something"

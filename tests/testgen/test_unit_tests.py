@@ -435,6 +435,19 @@ def test_what_tests_need_is_a_reason_of_its_own(
     assert word in rows[0].detail
 
 
+def test_of_a_file_that_is_skipped_nothing_is_said_where_a_likelier_one_passes(tmp_path: Path, prober: Prober) -> None:
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
+        "tests/test_core.py": "from pkg.core import work\n\ndef test_it():\n    assert work\n",
+        "tests/test_far.py": "import pytest\nfrom pkg import core\npytest.importorskip('a_module_nobody_has')\n"
+        "def test_far():\n    assert core\n",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert rows[0].reason == Reason.NO_TEST_EXECUTES_CHANGE and "a_module_nobody_has" in rows[0].detail
+
+
 def test_examples_in_docstrings_are_tests(tmp_path: Path, prober: Prober) -> None:
     """Of a project without test files; of the same names, since a run clears them, again and again."""
     core = """\
