@@ -35,8 +35,9 @@ SITE = ".perfquarry-site"
 _INPLACE = "python setup.py build_ext --inplace"
 _CYTHON = "python -m cython"
 _OWN_CYTHON = re.compile(r"\b(?:from|import)\s+Cython\b|\bcythonize\(")
+_OF_PYTHON = re.compile(r"[\"'](?:\*\*/)?\*?\.py[\"']")
 _C_ENDINGS = (".c", ".cpp", ".cc", ".cxx")
-_C_FILE = re.compile(r"[\"']([\w./-]+)(\.c|\.cpp|\.cc|\.cxx)[\"']")
+_C_FILE = re.compile(rf"[\"']([\w./-]+)({'|'.join(map(re.escape, _C_ENDINGS))})[\"']")
 # a path without its ending, which a variable holds: "lib/fast" + ext
 _C_STEM = re.compile(r"[\"']([\w./-]+)[\"'](?=\s*\+\s*\w)")
 _INSTALL = f"python -m pip install --no-index --no-build-isolation --no-deps --no-compile --target {SITE} ."
@@ -220,8 +221,13 @@ def _for_building(metadata: Metadata, build: Sequence[str]) -> list[str]:
 
 
 def _silently_optional(tree: Path, metadata: Metadata) -> list[str]:
-    """Cython where a setup.py asks for it in vain and compiles nothing then: no C file is beside what it would make."""
-    if not _OWN_CYTHON.search(read_text(tree / "setup.py")) or _about(["cython"], metadata.build_requires):
+    """Cython where a setup.py asks for it in vain and compiles nothing then: no C file is beside what it would make.
+
+    Not where it compiles modules of Python, too: of these no test would be seen to execute a line.
+    """
+    script = read_text(tree / "setup.py")
+    declared = _about(["cython"], metadata.build_requires)
+    if declared or not _OWN_CYTHON.search(script) or _OF_PYTHON.search(script):
         return []
     sources = (path for path in tree.rglob("*.pyx") if not path.relative_to(tree).parts[0].startswith("."))
     made = (any(path.with_suffix(ending).exists() for ending in _C_ENDINGS) for path in sources)

@@ -87,7 +87,7 @@ for place, _, names in os.walk(home):
             if "j = i + 1; j < n" in text or "j = 0; j < i" in text:
                 raise SystemExit("found " + path)
 """
-WHOLE = "[measure]\npairs = 6\nmax_pairs = 10\nturn_seconds = 0.05\nmost_turns = 24\n"
+WHOLE = "[measure]\npairs = 6\nmax_pairs = 24\nturn_seconds = 0.05\nmost_turns = 24\n"
 
 
 def _patch(before: str, after: str, path: str = "lib/pairs.c") -> str:

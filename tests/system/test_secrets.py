@@ -273,9 +273,9 @@ def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> 
         runs = httpx.post(f"{url}/flow_runs/count", json={}, timeout=10, trust_env=False).json()
         assert runs == 7, "curate, and below it mine, judge, changes, select, screen and count"
     closed = address.replace(f":{port}/", ":1/")
-    caller.run(environment, "mine", closed, "--source", closed, "--no-server", code=1)
-    caller.run(environment, "mine", address, "--source", address.replace("http:", "odd:"), "--no-server", code=2)
-    caller.run(environment, "mine", address, *options, "--changes", "deadbeef", "--no-server", code=2)
+    caller.run(environment, "mine", closed, "--source", closed, server, code=1)
+    caller.run(environment, "mine", address, "--source", address.replace("http:", "odd:"), server, code=2)
+    caller.run(environment, "mine", address, *options, "--changes", "deadbeef", server, code=2)
 
     assert caller.traces() == {}
     store = TableStore(Home(caller.home).tables)

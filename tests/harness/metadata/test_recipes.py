@@ -218,6 +218,9 @@ def test_cython_that_a_setup_script_does_without_in_silence_is_installed(recipe:
     script += "except ImportError:\n    found = []\nsetup(ext_modules=found)\n"
     files = {"lib/__init__.py": "", "lib/fast.pyx": "", "setup.py": script}
     assert "cython" in recipe(files).requirements
+    compiles_python = script.replace("found = []", "found = [Extension(one) for one in glob('*.py')]")
+    assert "cython" not in recipe({"setup.py": compiles_python}).requirements, "falcon: no line of it would be seen"
+    recipe(files)
     declared = recipe({"pyproject.toml": "build-system.requires = ['Cython<3']"}).requirements
     assert "cython<3" in declared and "cython" not in declared
     assert "cython" not in recipe({"pyproject.toml": "", "lib/fast.cpp": ""}).requirements, "made of it, and committed"
