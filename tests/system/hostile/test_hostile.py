@@ -70,7 +70,7 @@ def trial(request: pytest.FixtureRequest) -> Iterator[Trial]:
             yield Trial(place, {name: submit(program) for name, program in wanted.items()})
 
 
-@pytest.mark.parametrize(("trial", "program"), CASES, indirect=["trial"])
+@pytest.mark.parametrize(("trial", "program"), CASES, indirect=["trial"], scope="module")  # or each program has its own
 def test_each_program_ends_as_its_row(trial: Trial, program: Program) -> None:
     for outcome in trial.running[program.name].result():
         assert outcome.as_expected, f"{outcome.stage}: {outcome.reason}\n{outcome.detail}"
