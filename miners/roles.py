@@ -82,8 +82,8 @@ _DOCS = re.compile(
     re.I,
 )
 _BUILD = re.compile(
-    r"(^|/)(setup\.py|setup\.cfg|setupegg\.py|setup_[^/]*\.py|setupscons[^/]*\.py|pyproject\.toml|tox\.ini|noxfile\.py"
-    r"|Makefile[^/]*|GNUmakefile|CMakeLists\.txt|meson\.build|meson[._]options(\.txt)?|MANIFEST\.in|Dockerfile[^/]*"
+    r"(^|/)((ez_|distribute_)?setup\.py|setup\.cfg|setupegg\.py|setup_[^/]*\.py|setupscons[^/]*\.py|pyproject\.toml"
+    r"|tox\.ini|noxfile\.py|Makefile[^/]*|GNUmakefile|CMakeLists\.txt|meson\.build|meson[._]options(\.txt)?|MANIFEST\.in|Dockerfile[^/]*"
     r"|SConstruct|SConscript|bento\.info|bscript|configure(\.ac|\.in)?|requirements[^/]*\.txt|environment[^/]*\.ya?ml"
     r"|pytest\.ini|mypy[^/]*\.ini|ruff\.toml|spin|appveyor\.yml|shippable\.yml"
     r"|azure-pipelines[^/]*|codecov\.yml|Vagrantfile|Justfile|\.[^/]+)$"

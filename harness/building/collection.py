@@ -1,16 +1,21 @@
-"""Whether pytest can collect the test files near a change."""
+"""Whether pytest can collect the test files near a change, and what they do without."""
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfquarry.data.records import Side
+from perfquarry.data.syntax import UNPARSABLE, parse
+from perfquarry.harness.building.distributions import distribution_of
 from perfquarry.harness.contracts import BuiltSide, Limits, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
 
 _MISSING_MODULE = re.compile(r"could not import|No module named")
+_CAUGHT = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NOTHING = "::(nothing)"
 """Ending of an argument that names no test of the file: it is collected, and nothing is run."""
 
@@ -44,6 +49,51 @@ class Collection:
         # pytest.importorskip: with the module the file would be collected
         skipped = {name: text for name, text in report.collect_skips.items() if _MISSING_MODULE.search(text)}
         errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **skipped}.items())]
+        for name in there:
+            errors += [
+                f"{name}: No module named '{module}'; its tests do without it"
+                for module in done_without((side.tree / name).read_bytes())
+                if not _is_there(module, side)
+            ]
         if report.outcome != "finished":  # a conftest that fails ends pytest
             errors.append(f"pytest {report.outcome}:\n{report.output}")
         return "\n".join(errors)
+
+
+def done_without(content: bytes) -> list[str]:
+    """Modules of known distributions that a file imports where they are installed, with nothing else in their place.
+
+    With them more of its tests run: those that are skipped in words of their own ("babel not installed").
+    """
+    try:
+        tries = [node for node in ast.walk(parse(content)) if isinstance(node, ast.Try)]
+    except UNPARSABLE:
+        return []
+    found: dict[str, None] = {}
+    for node in tries:
+        handlers = [handler for handler in node.handlers if _is_for_imports(handler)]
+        instead = any(_imported(one) for handler in handlers for one in ast.walk(handler))
+        if handlers and not instead and _imported(node.body[0]):
+            found.update((module, None) for one in node.body for module in _imported(one))
+    return [module for module in found if distribution_of(module)]
+
+
+def _is_for_imports(handler: ast.ExceptHandler) -> bool:
+    caught = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)} if handler.type else _CAUGHT
+    return not caught.isdisjoint(_CAUGHT)
+
+
+def _imported(statement: ast.AST) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    return (
+        [statement.module] if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level else []
+    )
+
+
+def _is_there(module: str, side: BuiltSide) -> bool:
+    """Whether the interpreter, the tree or what is installed has a module."""
+    name = module.replace(".", "/")
+    places = [*side.source_roots, *side.python.parent.parent.glob("lib/python*/site-packages")]
+    found = (place.glob(pattern) for place in places for pattern in (name, f"{name}.*"))
+    return module.partition(".")[0] in sys.stdlib_module_names or any(True for each in found for _ in each)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -191,10 +192,14 @@ def is_namespace(name: str) -> bool:
     return any(known.startswith(f"{name}.") for known in (*_OTHER_NAMES, *_SAME_NAME.split()))
 
 
+_DATA = re.compile(r"(^|[_-])(data|testdata|fixtures|resources|samples|corpus)$")
+"""Folders of what tests read."""
+
+
 def own_names(trees: Iterable[Path]) -> Callable[[str], bool]:
     """Whether a folder or module of a tree could be imported by a name, from any folder that is no package itself.
 
-    Names have one part or two. The trees are walked when it is first asked.
+    Names have one part or two; what tests read as data is imported by none. Trees are walked when it is first asked.
     """
 
     @functools.cache
@@ -202,11 +207,11 @@ def own_names(trees: Iterable[Path]) -> Callable[[str], bool]:
         found: set[str] = set()
         for tree in trees:
             for place, folders, files in os.walk(tree):
-                if "__init__.py" in files:
-                    continue
-                found |= {*folders, *map(_module, files)}
-                for folder in filter(is_namespace, folders):
-                    found |= {f"{folder}.{_module(one.name)}" for one in Path(place, folder).iterdir()}
+                if "__init__.py" not in files:
+                    found |= {*folders, *map(_module, files)}
+                    for folder in filter(is_namespace, folders):
+                        found |= {f"{folder}.{_module(one.name)}" for one in Path(place, folder).iterdir()}
+                folders[:] = [folder for folder in folders if not _DATA.search(folder)]
         return frozenset(found)
 
     return lambda name: name in names()

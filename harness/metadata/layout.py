@@ -17,10 +17,11 @@ _ROOTS = (".", "src", "lib", "python")
 MODULES = (".py", ".pyx")
 """Endings of modules."""
 _NOT_PACKAGES = """
-    asv_bench bench benchmark benchmarks bin bootstrap build build_tools ci conda conf conftest contrib demo demos dev
-    dist do doc doc-src docs documentation dodo example examples ez_setup fabfile hubconf maint make manage news
-    notebooks noxfile packaging pavement profiling release requirements runtests samples scripts setup site src tasks
-    test testing tests testsuite tools toxfile tutorials unittests util utils versioneer website
+    asv_bench bench benchmark benchmarks bin bootstrap build build_tools ci conda conf conftest contrib demo demos
+    dev dist distribute_setup do doc doc-src docs documentation dodo example examples ez_setup fabfile hubconf
+    maint make manage news notebooks noxfile packaging pavement profiling release requirements runtests samples
+    scripts setup site src tasks test testing tests testsuite tools toxfile tutorials unittests util utils
+    versioneer website
 """
 TOOLS = frozenset(_NOT_PACKAGES.split())
 """Names at the top of a tree, or of a folder of packages, that are tools unless the metadata says otherwise."""

@@ -251,21 +251,21 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     _read_classifiers(parser.get("metadata", "classifiers", fallback=""), found)
     options = dict(parser.items("options")) if parser.has_section("options") else {}
     found.requires_python = found.requires_python or options.get("python_requires")
-    found.runtime = found.runtime or _lines(options.get("install_requires", ""))
-    found.build_requires += _lines(options.get("setup_requires", ""))
+    found.runtime = found.runtime or _listed(options.get("install_requires", ""))
+    found.build_requires += _listed(options.get("setup_requires", ""))
     if "tests_require" in options:
-        found.extras.setdefault("tests_require", _lines(options["tests_require"]))
+        found.extras.setdefault("tests_require", _listed(options["tests_require"]))
     pairs = (line.partition("=") for line in _lines(options.get("package_dir", "")))
     found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
-    listed = [*_lines(options.get("packages", "")), *_lines(options.get("py_modules", ""))]
+    listed = [*_listed(options.get("packages", ""), ","), *_listed(options.get("py_modules", ""), ",")]
     found.packages = found.packages or _top_names(listed)
     if parser.has_section("options.entry_points"):
         _add_entry_points({group: _lines(text) for group, text in parser.items("options.entry_points")}, found)
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
-            found.extras.setdefault(name, _lines(lines))
+            found.extras.setdefault(name, _listed(lines))
 
 
 def _read_classifiers(text: str, found: Metadata) -> None:
@@ -293,6 +293,12 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def _listed(text: str, separator: str = ";") -> list[str]:
+    """A list as setuptools reads it: of lines, or separated in a single one, as in `test = mock; pytest`."""
+    single = "\n" not in text and not {"'", '"'} & set(text)  # quoted: the one requirement has a marker
+    return [part.strip() for part in text.split(separator) if part.strip()] if single else _lines(text)
 
 
 def _text(value: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from histories import DATE, STAMP, History, both, reasons, run
 
 from perfquarry.data.records import Amendment, Attempt, Change, Reason
 from perfquarry.harness.building.builder import BuiltChange
+from perfquarry.harness.building.collection import done_without
 from perfquarry.harness.building.debian import HEADERS, install
 from perfquarry.harness.building.known_good import WINDOW, KnownGood
 from perfquarry.harness.building.repair import PROPOSED, REMEMBERED
@@ -115,6 +117,47 @@ def test_modules_that_tests_miss_are_installed(history: History) -> None:
     base, _ = both(built)
     assert "six==1.15.0" in built.rows[0].requirements
     assert not (base.tree / "ran").exists()
+
+
+def test_modules_that_tests_do_without_are_installed(history: History) -> None:
+    history.options = near_tests("tests/test_a.py")
+    code = """
+    import unittest
+    try:
+        import sortedcontainers
+    except ImportError:
+        sortedcontainers = None
+    try:
+        import lib.missing, toolz
+    except ImportError:
+        import types as toolz
+    @unittest.skipIf(sortedcontainers is None, "sortedcontainers not installed")
+    class TestIt(unittest.TestCase):
+        def test(self):
+            pass
+    """
+    first = history.commit({"lib/__init__.py": "", "tests/test_a.py": textwrap.dedent(code)})
+    built = history.build(first, history.commit({"lib/__init__.py": "a = 1\n"}))
+    both(built)
+    assert tries(built) == [("", "collect"), (MODULE, "built")]
+    assert built.attempts[-1].amendment == Amendment(requirements=["sortedcontainers"])
+
+
+@pytest.mark.parametrize(
+    ("code", "modules"),
+    [
+        ("try:\n    import yaml.cyaml, six\nexcept (ImportError, OSError):\n    six = None", ["yaml.cyaml", "six"]),
+        ("def test():\n    try:\n        from babel.core import a\n    except:\n        skip()", ["babel.core"]),
+        ("try:\n    import simplejson\nexcept ImportError:\n    import json as simplejson", []),
+        ("try:\n    import simplejson\nexcept ValueError:\n    pass", []),
+        ("try:\n    run()\n    import simplejson\nexcept Exception:\n    pass", []),
+        ("try:\n    from . import simplejson\n    import unknown_helper\nexcept ImportError:\n    pass", []),
+        ("import simplejson", []),
+        ("print 'Python 2'", []),
+    ],
+)  # fmt: skip
+def test_what_files_do_without(code: str, modules: list[str]) -> None:
+    assert done_without(code.encode()) == modules
 
 
 def test_tests_that_cannot_be_collected_are_noted(history: History) -> None:

@@ -200,12 +200,13 @@ def test_distributions(module: str, distribution: str | None) -> None:
 
 
 def test_names_of_the_repository(tmp_path: Path) -> None:
-    for name in ("src/lib/__init__.py", "src/lib/yaml.py", "tests/helper.py", "six.py", "fast.pyx"):
+    data = "tests/testdata/python3/astroid/module.py"
+    for name in ("src/lib/__init__.py", "src/lib/yaml.py", "tests/helper.py", "six.py", "fast.pyx", data):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     is_own = own_names([tmp_path])
     assert all(map(is_own, ("lib", "helper", "six", "tests", "fast")))
-    assert not is_own("yaml")
+    assert not is_own("yaml") and not is_own("astroid")
 
 
 def test_of_a_namespace_a_repository_owns_only_what_it_holds(tmp_path: Path) -> None:

@@ -129,6 +129,24 @@ def test_setup_cfg(recipe: Any) -> None:
     assert made.source_roots == ["source"]
 
 
+def test_lists_of_setup_cfg_may_be_one_line(recipe: Any) -> None:
+    made = recipe(
+        {
+            "setup.cfg": (
+                "[options]\npackages = lib, other\ninstall_requires = six; toolz>=1\n"
+                "[options.extras_require]\ntest = astroid<=2.5.3; mock\n"
+            ),
+            "lib/__init__.py": "",
+            "other/__init__.py": "",
+            "third/__init__.py": "",
+        }
+    )
+    assert (made.requirements, made.packages) == (["pytest", "six", "toolz>=1"], ["lib", "other"])
+    assert made.test_requirements == ["astroid<=2.5.3", "mock"]
+    of_one = recipe({"setup.cfg": "[options]\ninstall_requires = dataclasses; python_version < '3.7'\n"})
+    assert of_one.requirements == ['dataclasses; python_version < "3.7"', "pytest"]
+
+
 @pytest.mark.parametrize(
     ("package_dir", "root"),
     [
