@@ -121,20 +121,23 @@ class Executing:
         items = self._items["base"]
         passing = [NodeId.parse(node).path for node, item in items.items() if item.outcome == "passed"]
         passed, rank = len(passing), {path: number for number, path in enumerate(self.files)}
-        files = {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
+        errors = {path: text for report in self._reports["base"] for path, text in report.collect_errors.items()}
+        files = errors | {path: text for report in self._reports["base"] for path, text in report.collect_skips.items()}
         said = {node: item.message for node, item in items.items() if item.outcome != "passed"} | files
         if not said:
             return Reason.NO_TEST_EXECUTES_CHANGE, ""
         needs = {node: need for node, text in said.items() if (need := need_of(text))}
         best = min((rank[path] for path in passing if path in rank), default=len(rank))
-        if len(needs) > passed or any(rank.get(path, 0) < best for path in needs.keys() & files.keys()):
+        likelier = {path for path in files if rank.get(path, 0) < best}
+        if len(needs) > passed or likelier & needs.keys():
             reason, number = Counter(needs.values()).most_common(1)[0]
             first = next(node for node, need in needs.items() if need == reason)
             what = f"{number} of {len(said)} that failed or were skipped miss something"
             return reason, f"{what}, first {first}: {said[first]}"
-        failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")]
-        reason = Reason.FAILS_ON_BASE if len(failed) > passed else Reason.NO_TEST_EXECUTES_CHANGE
+        failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")] + [*errors]
+        fails = len(failed) > passed or not likelier.isdisjoint(errors)
         first = (failed or list(said))[0]
+        reason = Reason.FAILS_ON_BASE if fails else Reason.NO_TEST_EXECUTES_CHANGE
         return reason, f"{len(said)} failed or were skipped, first {first}: {said[first]}"
 
     def _judge(self, candidate: Candidate) -> None:

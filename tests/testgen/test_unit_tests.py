@@ -448,6 +448,27 @@ def test_of_a_file_that_is_skipped_nothing_is_said_where_a_likelier_one_passes(t
     assert rows[0].reason == Reason.NO_TEST_EXECUTES_CHANGE and "a_module_nobody_has" in rows[0].detail
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("import a_module_nobody_has", Reason.MODULE_MISSING),
+        ("raise ValueError('a_module_nobody_has')", Reason.FAILS_ON_BASE),
+    ],
+)
+def test_a_likelier_file_that_cannot_be_collected_is_the_reason(
+    tmp_path: Path, prober: Prober, line: str, reason: Reason
+) -> None:
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
+        "tests/test_core.py": f"{line}\nfrom pkg.core import work\n\ndef test_it():\n    work(3)\n",
+        "tests/test_far.py": "from pkg import core\n\ndef test_far():\n    assert core\n",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert rows[0].reason == reason and "a_module_nobody_has" in rows[0].detail
+
+
 def test_examples_in_docstrings_are_tests(tmp_path: Path, prober: Prober) -> None:
     """Of a project without test files; of the same names, since a run clears them, again and again."""
     core = """\
