@@ -152,7 +152,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path, forked: l
     assert found["wrong"].reason == "tests_fail", said
     assert found["library"].reason == "nothing_changed", said
     assert found["link"].status == "rejected" and not list(Path("/etc").glob("_pairs*")), said
-    assert found["thief"].reason == "not_faster", said
+    assert found["thief"].reason in ("not_faster", "below_expert"), said  # equal code is faster at 95 % now and then
     assert found["memo"].status == "rejected", said
     compiled = [path for path in home.rglob("*_pairs*.so") if "scratch" in path.parts]
     assert compiled == [], "what is built of a patch goes with its grading"

@@ -124,13 +124,13 @@ def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Prober
 
 @pytest.fixture(scope="module")
 def pairs(callgrind: Callgrind, prober: Prober, sides: Sides) -> dict[str, PairCount]:
-    """Everything counted once, in the way of `perfquarry count`; only scripts, whose processes start soon, twice."""
+    """Everything counted in the way of `perfquarry count`; scripts, whose processes start soon, by function, too."""
     settings = CountSettings(
-        seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, change_seconds=600.0, explained=1
+        seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, change_seconds=600.0, explained=1, touched=9
     )
     counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
     found = {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {})}
-    twice = replace(counter, settings=settings.model_copy(update={"seeds": SEEDS}))
+    twice = replace(counter, settings=settings.model_copy(update={"seeds": SEEDS, "touched": CountSettings().touched}))
     scripts = {"exits": EXITS, "script-a": SCRIPT, "script-b": SHORTER}
     return found | {pair.node: pair for pair in twice.count([], scripts)}
 
@@ -193,9 +193,17 @@ def test_what_cannot_be_counted_says_why(pairs: dict[str, PairCount]) -> None:
     assert "failed" in pairs["test_fails"].problem and not pairs["test_fails"].seeds
 
 
-def test_functions_that_execute_less_are_named(pairs: dict[str, PairCount]) -> None:
-    tests = [pair for name, pair in pairs.items() if name.startswith("test_")]
-    [told] = [pair for pair in tests if any(one.in_patch for one in pair.functions)]
+@pytest.fixture(params=["scripts", pytest.param("tests", marks=pytest.mark.slow)])
+def told(request: pytest.FixtureRequest, callgrind: Callgrind, prober: Prober, sides: Sides) -> PairCount:
+    """A workload that is counted by function."""
+    if request.param == "scripts":
+        pairs: dict[str, PairCount] = request.getfixturevalue("pairs")
+        return next(pair for pair in pairs.values() if any(one.in_patch for one in pair.functions))
+    settings = CountSettings(seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, explained=1)
+    return Counter(prober, callgrind, *sides, settings, ["module.py::changed"]).count(NODES[1:2], {})[0]
+
+
+def test_functions_that_execute_less_are_named(told: PairCount) -> None:
     whole = told.seeds[0]
     functions = {one.name: one for one in told.functions}
     changed = functions["module.py::changed"]
