@@ -214,9 +214,22 @@ class Stopwatch(object):
         return functools.wraps(function)(timed)
 
 
+TREE = "<tree>"
+"""In a node id: the tree, whose path is another one on each side."""
+_tree = []
+
+
+def set_tree(path):
+    """What `name_of` takes for the tree."""
+    _tree[:] = [path]
+
+
 def name_of(item):
-    """Node id as today's pytest writes it (before 4.0 there was a '::()' for the instance)."""
-    return item.nodeid.replace("::()", "")
+    """Node id as today's pytest writes it (before 4.0 there was a '::()' for the instance), the same on all sides."""
+    name = item.nodeid.replace("::()", "")
+    for path in _tree:  # parameters that are paths are a part of it
+        name = name.replace(path, TREE)
+    return name
 
 
 def readable(text):

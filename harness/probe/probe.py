@@ -17,7 +17,7 @@ import sys
 import warnings
 
 from perfquarry_alter import AlteredFunctions, Altering
-from perfquarry_items import Journal, Loop, Mode, clock, collect_garbage, leave, name_of, settle
+from perfquarry_items import Journal, Loop, Mode, clock, collect_garbage, leave, name_of, set_tree, settle
 from perfquarry_limits import waited_in_all
 from perfquarry_roots import put_first
 from perfquarry_scripts import LoadedScript
@@ -239,6 +239,7 @@ def main(path):
         with open(path) as file:
             request = json.load(file)
     journal = Journal(request["result"])
+    set_tree(request["tree"])
     if request["mode"] == "record":
         from perfquarry_recorder import RecordMode  # as long as its folder is on sys.path
 

@@ -103,7 +103,7 @@ def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: Prober) -> None:
             from pkg import smallest
             import pkg.heap
 
-            @pytest.mark.parametrize("text", ["a::b", "c/d [e]", "ü-é", "x y"])
+            @pytest.mark.parametrize("text", ["a::b", "c/d [e]", "ü-é", "x y", __file__])
             def test_smallest(text):
                 assert smallest([text, text + "z"]) == text
 
@@ -124,7 +124,7 @@ def test_all_kinds_of_tests_of_a_change(tmp_path: Path, prober: Prober) -> None:
         "tests/test_more.py::test_fixture",
         "tests/test_more.py::test_smallest",
     }
-    assert len(nodes) == 6
+    assert len(nodes) == 7 and "tests/test_more.py::test_smallest[<tree>/tests/test_more.py]" in nodes
     for row in rows:
         assert [(hit.side, hit.path, hit.lines) for hit in row.hits] == [
             ("base", "pkg/heap.py", [10]),

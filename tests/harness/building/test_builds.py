@@ -250,3 +250,14 @@ def test_a_package_from_elsewhere_is_not_the_trees(history: History) -> None:
     built = history.build(first, history.commit({"lib/__init__.py": "a = 1"}))
     assert reasons(built) == [Reason.IMPORT_FAILED] * 2
     assert "not from the tree" in built.rows[0].log
+
+
+def test_a_name_of_the_past_that_refuses_to_be_imported_is_no_reason(history: History) -> None:
+    history.registered = {"packages": ["lib", "past"]}
+    refusing = {"past.py": "raise ImportError('lib is its name now')  # 1\n"}
+    first = history.commit({"lib/__init__.py": "", **refusing})
+    both(history.build(first, history.commit({"lib/__init__.py": "a = 1", "past.py": refusing["past.py"] + "#\n"})))
+    failing = {"past.py": "import no_such_module_here\n"}
+    second = history.commit(failing)
+    built = history.build(second, history.commit({"lib/__init__.py": "a = 2", "past.py": failing["past.py"] + "#\n"}))
+    assert reasons(built) == [Reason.IMPORT_FAILED] * 2
