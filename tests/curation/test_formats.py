@@ -153,7 +153,7 @@ def checkout(tmp_path: Path) -> Path:
         "import os, time, unittest, pytest\n"
         "from sleeper import nap\n"
         "@pytest.fixture\ndef slow():\n    time.sleep(1.5)\n"
-        "@pytest.mark.parametrize('what', ['a', '$b {c} \\'\"\\\\ é\\n'])\n"
+        "@pytest.mark.parametrize('what', [__file__, '$b {c} \\'\"\\\\ é\\n'])\n"
         "def test_nap(slow, what):\n    nap(0.02)\n"
         "class TestCase(unittest.TestCase):\n    def test_nap(self):\n        nap(0.02)\n"
         "def test_broken():\n    assert 'FIXED' in os.environ\n"
@@ -184,8 +184,8 @@ def collected(checkout: Path) -> list[str]:
 
 
 def test_the_script_times_the_call_of_a_test_and_not_its_fixtures(checkout: Path):
-    nodes = collected(checkout)
-    assert len(nodes) == 3
+    nodes = [node.replace(str(checkout), "<tree>") for node in collected(checkout)]
+    assert len(nodes) == 3 and "test_it.py::test_nap[<tree>/test_it.py]" in nodes
     for node in nodes:
         reference = run(checkout, node, "--reference")
         assert reference.returncode == 0, reference.stderr
