@@ -35,16 +35,28 @@ class Executing:
         self.files: list[str] = []
         self._items: dict[Side, dict[str, ProbeItem]] = {"base": {}, "head": {}}
         self._reports: dict[Side, list[ProbeReport]] = {"base": [], "head": []}
+        self._not_begun: dict[str, int] = {}
+        """Tests that were not begun, by file: running it took too long. Of the side that has more of them."""
 
     def run(self, files: Sequence[str]) -> None:
-        """Runs more test files, on the sides that have them."""
+        """Runs test files, on the sides that have them: of those that ran before, the tests that were not begun."""
         present = {side: [path for path in files if (self._trees[side] / path).is_file()] for side in SIDES}
         include = {side: [target.path for target in self._trace.of(side)] for side in SIDES}
-        reports = self._runner.files("coverage" if self._trace else "check", present, include)
-        self.files += files
+        again = set(self.files).intersection(files)
+        begun = {side: [node for node in self._items[side] if NodeId.parse(node).path in again] for side in SIDES}
+        reports = self._runner.files("coverage" if self._trace else "check", present, include, begun)
+        self.files += [path for path in files if path not in again]
+        for path in files:
+            self._not_begun.pop(path, None)
         for side, report in reports.items():
             self._reports[side].append(report)
             self._items[side].update((item.node, item) for item in report.items)
+            for path, count in report.not_begun.items():
+                self._not_begun[path] = max(count, self._not_begun.get(path, 0))
+
+    def unfinished(self, files: Sequence[str]) -> list[str]:
+        """Those of which not all tests were begun: running them took too long."""
+        return [path for path in files if path in self._not_begun]
 
     @property
     def seconds(self) -> float:
@@ -72,14 +84,6 @@ class Executing:
         """Changed functions that no usable test of these executes."""
         usable = (one.hits for one in candidates if one.reason is None)
         return self._trace.wanted.difference(*map(self._trace.executed, usable))
-
-    @property
-    def _not_begun(self) -> dict[str, int]:
-        """Tests that were not begun, by file: running it took too long. Of the side that has more of them."""
-        found: dict[str, int] = {}
-        for report in (*self._reports["base"], *self._reports["head"]):
-            found.update({path: max(count, found.get(path, 0)) for path, count in report.not_begun.items()})
-        return found
 
     def nothing(self) -> tuple[Reason, str]:
         """Why there is no candidate at all, with the words for it."""

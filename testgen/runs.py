@@ -15,8 +15,10 @@ from perfquarry.testgen.settings import GenerateSettings
 Results = Future[dict[str, ProbeItem]]
 """Items by node id of a process that may still be running."""
 COVERAGE_SEED = 1
-FILES_SHARE = 0.5
-"""Of `search_seconds`: CPU seconds of one run of test files, after which no further test of a slow file is begun."""
+FILES_SHARE, FIRST_SHARE = 0.5, 0.15
+"""Of `search_seconds`: CPU seconds of a run of test files, after which no further test of a slow one is begun; and of
+their first run, which often shows enough.
+"""
 MAX_RESTARTS = 3
 """Processes started again without the test that ended the one before."""
 
@@ -33,21 +35,39 @@ class Runner:
     pool: Executor
 
     def files(
-        self, mode: ProbeMode, arguments: Mapping[Side, Sequence[str]], include: Mapping[Side, Sequence[str]]
+        self,
+        mode: ProbeMode,
+        arguments: Mapping[Side, Sequence[str]],
+        include: Mapping[Side, Sequence[str]],
+        left_out: Mapping[Side, Sequence[str]],
     ) -> dict[Side, ProbeReport]:
-        """One process a side, both at once, over test files: whole ones, unless they take very long."""
+        """One process a side, both at once, over test files: whole ones, unless they take long.
+
+        Where tests are left out, since they ran before, the others have more time.
+        """
+        share = FILES_SHARE if any(left_out.values()) else FIRST_SHARE
+        seconds = share * self.settings.search_seconds
         started: dict[Side, Future[ProbeReport]] = {
-            side: self.pool.submit(self._files, side, mode, arguments[side], include[side]) for side in self.sides
+            side: self.pool.submit(self._files, side, mode, arguments[side], include[side], seconds, left_out[side])
+            for side in self.sides
         }
         return {side: report.result() for side, report in started.items()}
 
-    def _files(self, side: Side, mode: ProbeMode, files: Sequence[str], include: Sequence[str]) -> ProbeReport:
+    def _files(
+        self,
+        side: Side,
+        mode: ProbeMode,
+        files: Sequence[str],
+        include: Sequence[str],
+        seconds: float,
+        left_out: Sequence[str],
+    ) -> ProbeReport:
         """Runs them again without a test that ended the process: what all others executed is lost with it."""
-        seconds, spent = FILES_SHARE * self.settings.search_seconds, 0.0
+        spent = 0.0
         items: dict[str, ProbeItem] = {}
         for _ in range(MAX_RESTARTS + 1):
             fatal = {node: item for node, item in items.items() if item.outcome == "crashed"}
-            report = self._run(side, mode, files, COVERAGE_SEED, include, seconds, list(fatal))
+            report = self._run(side, mode, files, COVERAGE_SEED, include, seconds, [*left_out, *fatal])
             items, spent = fatal | {item.node: item for item in report.items}, spent + report.cpu_seconds
             if report.outcome != "crashed" or all(item.outcome != "crashed" for item in report.items):
                 break

@@ -108,16 +108,21 @@ def _search(executing: Executing, files: Sequence[TestFile], settings: GenerateS
     near = max(index for index, test in enumerate(files) if test.distance == nearest) + 1
     start, size = 0, FIRST_FILES
     candidates: list[Candidate] = []
-    while start < len(files):
+
+    def is_enough(wanted: int) -> bool:
         usable = sum(one.reason is None for one in candidates)
-        enough = usable >= min(settings.max_workloads, FAR_FROM if start >= near else NEAR_FROM)
-        if start and enough and not executing.missed(candidates):
-            break
         if usable and executing.seconds > settings.search_seconds:
-            break
+            return True
+        return usable >= min(settings.max_workloads, wanted) and not executing.missed(candidates)
+
+    while start < len(files) and not (start and is_enough(FAR_FROM if start >= near else NEAR_FROM)):
         end = min(start + size, near if start < near else len(files))
-        executing.run([test.path for test in files[start:end]])
+        paths = [test.path for test in files[start:end]]
+        executing.run(paths)
         candidates = executing.candidates()
+        if (slow := executing.unfinished(paths)) and not is_enough(NEAR_FROM):
+            executing.run(slow)
+            candidates = executing.candidates()
         start, size = end, 2 * size
     return candidates
 

@@ -307,14 +307,18 @@ def test_a_test_that_ends_its_process_takes_no_other_with_it(tmp_path: Path, pro
 
 def test_what_slow_files_leave_undone_is_no_fact(tmp_path: Path, prober: Prober) -> None:
     """Neither that nothing executes the change, nor that a test fails where it was not begun."""
-    slow = "import heap\nimport time\ndef test_other():\n    time.process_time() and sum(range(10**6))\n"
+    slow = "def test_other{}():\n    time.process_time() and sum(range(10**6))\n"
     test = "def test_it():\n    assert heap.smallest([1]) == 1\n"
     limited = SETTINGS.model_copy(update={"search_seconds": 1e-6})
-    base = {"heap.py": HEAP, "test_heap.py": slow + test}
+    base = {"heap.py": HEAP, "test_heap.py": "import heap\nimport time\n" + slow.format(1) + slow.format(2) + test}
     trial = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober)
     assert kept(trial.select()) == ["test_heap.py::test_it"]
     (row,) = trial.select(limited)
     assert row.reason == Reason.TEST_TIMEOUT and "1 more were not begun in slow files: test_heap.py" in row.detail
+    assert row.detail.startswith("2 tests ran"), "one of each run: what ran before is not run again"
+    base["test_heap.py"] = base["test_heap.py"].replace(slow.format(2), "")
+    trial = Trial(tmp_path / "two", base, {"heap.py": HEAP.replace(*SORTED)}, prober)
+    assert kept(trial.select(limited)) == ["test_heap.py::test_it"]
 
 
 def test_definitions_outside_functions_are_represented(tmp_path: Path, prober: Prober) -> None:
