@@ -61,12 +61,15 @@ def layout_of(
     shelf = _Shelf(paths)
     known = [root for root in roots if shelf.has_folder(root)]
     folders = list(dict.fromkeys(map(_clean, known or [*_above(shelf, metadata), *_ROOTS])))
+    beside: list[tuple[str, str]] = []
     if packages:
         found = _by_names(shelf, folders, packages)
     else:
         found = _declared(shelf, folders, metadata) or _called_like(shelf, folders, metadata.name)
-    guessed = [] if found or packages else _of_folders(shelf, folders)
-    found = found or guessed
+        beside = _without_tools(_by_names(shelf, folders, metadata.py_modules), metadata)
+    is_whole = found or packages or (beside and not metadata.finds_packages)
+    guessed = [] if is_whole else _of_folders(shelf, folders)
+    found = list(dict.fromkeys([*(found or guessed), *beside]))
     names = tuple(dict.fromkeys([*packages, *(name for _, name in found)]))
     above = [root for root, _ in found] or known[:1] or ["."]
     return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), tuple(shelf.places(found)))
@@ -138,9 +141,12 @@ def _declared(shelf: _Shelf, folders: Sequence[str], metadata: Metadata) -> list
         name = str(whole.relative_to(root)).replace("/", ".")
         if shelf.is_package(path) or shelf.is_module(path) or shelf.is_namespace(path):
             found.append((root, name))
-    found = found or _by_names(shelf, folders, metadata.packages)
+    return _without_tools(found or _by_names(shelf, folders, metadata.packages), metadata)
+
+
+def _without_tools(found: Sequence[tuple[str, str]], metadata: Metadata) -> list[tuple[str, str]]:
+    """Lists that say nothing of names, such as those of find_packages, hold tests and tools, too."""
     own = [one for one in found if _is_own(one[1], metadata.name)]
-    # lists that say nothing of names, such as those of find_packages, hold tests and tools, too
     return [one for one in found if one in own or one[1].partition(".")[0] not in TOOLS]
 
 

@@ -38,6 +38,10 @@ class Metadata:
     """Paths of packages and modules without an ending, where the build backend's own settings name them ('src/lib')."""
     packages: list[str] = field(default_factory=list)
     """Top-level import names, where the metadata lists them."""
+    py_modules: list[str] = field(default_factory=list)
+    """Modules beside the packages, which setuptools lists by themselves."""
+    finds_packages: bool = False
+    """Whether setuptools finds the packages: they are listed nowhere."""
     entry_points: dict[str, list[str]] = field(default_factory=dict)
     """Lines 'name = object' by their group; console scripts are left out."""
     native: bool = False
@@ -98,8 +102,9 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     package_dir = table_of(found_setuptools, "package-dir")
     found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
     found.modules = modules_of(tool)
-    listed = [*texts_of(found_setuptools.get("packages")), *texts_of(found_setuptools.get("py-modules"))]
-    found.packages = _top_names(listed)
+    found.packages = _top_names(texts_of(found_setuptools.get("packages")))
+    found.finds_packages = isinstance(found_setuptools.get("packages"), dict)
+    found.py_modules = _top_names(texts_of(found_setuptools.get("py-modules")))
     legacy = table_of(tool, "flit", "metadata")
     found.name = found.name or _text(legacy.get("dist-name")) or _text(legacy.get("module"))
     found.runtime = found.runtime or texts_of(legacy.get("requires"))
@@ -259,8 +264,9 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
-    listed = [*_listed(options.get("packages", ""), ","), *_listed(options.get("py_modules", ""), ",")]
-    found.packages = found.packages or _top_names(listed)
+    found.packages = found.packages or _top_names(_listed(options.get("packages", ""), ","))
+    found.finds_packages = found.finds_packages or options.get("packages", "").startswith("find")
+    found.py_modules = found.py_modules or _top_names(_listed(options.get("py_modules", ""), ","))
     if parser.has_section("options.entry_points"):
         _add_entry_points({group: _lines(text) for group, text in parser.items("options.entry_points")}, found)
     if parser.has_section("options.extras_require"):
@@ -288,7 +294,9 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
         found.extras.setdefault(name, lines)
     _add_entry_points(script.lists("entry_points"), found)
     found.package_folders += script.package_folders()
-    found.packages = found.packages or _top_names([*script.texts("packages"), *script.texts("py_modules")])
+    found.packages = found.packages or _top_names(script.texts("packages"))
+    found.finds_packages = found.finds_packages or script.finds_packages
+    found.py_modules = found.py_modules or _top_names(script.texts("py_modules"))
 
 
 def _lines(text: str) -> list[str]:

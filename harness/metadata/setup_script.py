@@ -51,6 +51,8 @@ class SetupScript:
 
     values: dict[str, Any] = field(default_factory=dict)
     native: bool = False
+    finds_packages: bool = False
+    """Whether it calls `find_packages`."""
     notes: list[str] = field(default_factory=list)
 
     def text(self, key: str) -> str | None:
@@ -101,7 +103,7 @@ def setup_script_of(text: str) -> SetupScript:
         reader.visit(tree)
     except RecursionError:
         return SetupScript(notes=["setup.py ignored: too deeply nested"])
-    return SetupScript(values=reader.found, native=reader.native)
+    return SetupScript(values=reader.found, native=reader.native, finds_packages=reader.finds_packages)
 
 
 class _Reader(ast.NodeVisitor):
@@ -109,7 +111,7 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
-        self.native = False
+        self.native = self.finds_packages = False
         self._names: dict[str, Any] = {}
 
     def visit_If(self, node: ast.If) -> None:
@@ -150,6 +152,7 @@ class _Reader(ast.NodeVisitor):
             if name in ("append", "extend"):
                 self._extend(function.value.id, [value] if name == "append" else value)
         if name in ("find_packages", "find_namespace_packages"):
+            self.finds_packages = True
             self._take_where(node)
         if name in ("setup", "dict"):
             for keyword in node.keywords:

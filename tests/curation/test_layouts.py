@@ -133,6 +133,14 @@ LAYOUTS = {
     "py_modules": Layout(
         "alone.py", ["alone"], ".", {"setup.cfg": "[metadata]\nname = x\n[options]\npy_modules = alone\n"}
     ),
+    "packages that are found, and a module beside them": Layout(
+        "lib/core.py", ["lib", "past"], ".",
+        {**_setup("name='lib', packages=find_packages(), py_modules=['past']"), "past.py": ""},
+    ),
+    "the same, of another name": Layout(
+        "lib/core.py", ["lib", "past"], ".",
+        {"setup.cfg": "[metadata]\nname = x\n[options]\npackages = find:\npy_modules = past\n", "past.py": ""},
+    ),
     "two packages": Layout(
         "one/core.py", ["one", "two"], ".",
         {**_setup("name='both', packages=['one', 'two', 'tests']"), "two/__init__.py": "",
