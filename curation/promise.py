@@ -55,14 +55,15 @@ def promising(run: OwnRows, changes: Collection[str]) -> list[str]:
     built: Counter[str] = Counter()
     for row in run.store.scan(Build, run.name, columns=["change_id", "seconds"], **run.where("build")).to_pylist():
         built[row["change_id"]] += row["seconds"]
-    python_2 = run.column("build", where=pc.field("reason") == str(Reason.NEEDS_PYTHON_2))
+    of_python_2 = pc.field("reason") == str(Reason.NEEDS_PYTHON_2)
+    python_2 = {one for stage in ("build", "generate") for one in run.column(stage, where=of_python_2)}
     rejected, usable = set(built) - run.kept("build"), run.kept("generate")
     ended = [one for one in (*rejected, *run.column("generate")) if one in merged]
     chance = Neighbours([merged[one] for one in ended], [float(one in usable) for one in ended], empty=0.5)
     cost = Neighbours([merged[one] for one in built if one in merged], [built[one] for one in built if one in merged])
     python_3 = Python3(
         old=[merged[one] for one in python_2 if one in merged],
-        built=[merged[one] for one in set(built) - rejected if one in merged],
+        built=[merged[one] for one in set(built) - rejected - python_2 if one in merged],
     )
 
     def worth(change: str) -> float:

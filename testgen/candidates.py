@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import median
 
 from perfquarry.data.records import Hit, Reason, Side
+from perfquarry.harness.building.python2 import fails_in_tests_since
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.traced import lines_of
@@ -48,8 +49,8 @@ _NEEDS = (
     (Reason.NEEDS_TREE, r"Read-only file system"),
     (Reason.NEEDS_FILE, r"FileNotFoundError|No such file or directory"),
 )
-NEEDS = tuple(reason for reason, _ in _NEEDS)
-"""What may be missing for a test where it runs: a module, a service, a folder to write into, a file."""
+NEEDS = (Reason.NEEDS_PYTHON_2, *(reason for reason, _ in _NEEDS))
+"""What may be missing for a test where it runs: Python 2, a module, a service, a folder to write into, a file."""
 
 
 @dataclass(eq=False)
@@ -151,6 +152,8 @@ class Candidate:
 
 def need_of(message: str) -> Reason | None:
     """The first of these that the text of a failure or of a skip speaks of."""
+    if fails_in_tests_since(message):
+        return Reason.NEEDS_PYTHON_2
     return next((reason for reason, pattern in _NEEDS if re.search(pattern, message, re.I)), None)
 
 

@@ -211,6 +211,7 @@ INFORMATIVE: tuple[Reason, ...] = (
     Reason.TOO_SHORT,
     Reason.TOO_LONG,
     Reason.SCRIPT_FAILS_ON_BASE,
+    Reason.NEEDS_PYTHON_2,
     Reason.MODULE_MISSING,
     Reason.CONTRACT_BROKEN,
     Reason.USES_PRIVATE_API,

@@ -62,6 +62,8 @@ _MODULES = frozenset(
 )
 _MISSING = re.compile(r"No module named '?([\w.]+)'?")
 _FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
+_MARKED = re.compile(r"^E {2,}", re.MULTILINE)
+"""How pytest marks the lines of an error."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -80,6 +82,16 @@ def fails_at_import_since(log: str, tree: Path) -> bool:
     neighbours without a dot. What fails in a dependency says nothing of the package.
     """
     return any(_of_python_2(one, tree) for one in log.split(_TRACEBACK)[1:])
+
+
+def fails_in_tests_since(text: str) -> bool:
+    """Whether what pytest says of a test, or of a file that it cannot collect, shows code of Python 2."""
+    text = _MARKED.sub("", text)
+    if _BAD_SYNTAX.search(text):
+        file = text.rfind('File "')
+        return "site-packages" not in text[file:].partition("\n")[0] and does_not_parse_since(text[file:])
+    missing = _MISSING.search(text)
+    return missing[1].partition(".")[0] in _MODULES if missing else _NAMES.search(text) is not None
 
 
 def _of_python_2(traceback: str, tree: Path) -> bool:

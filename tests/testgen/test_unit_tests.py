@@ -407,6 +407,9 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
     [
         ("import pytest\npytest.importorskip('a_module_nobody_has')\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
         ("import a_module_nobody_has\n", Reason.MODULE_MISSING, "a_module_nobody_has"),
+        ("from StringIO import StringIO\n", Reason.NEEDS_PYTHON_2, "StringIO"),
+        ("exec('print 1')\n", Reason.NEEDS_PYTHON_2, "print 1"),
+        ("    {}.iteritems()\n", Reason.NEEDS_PYTHON_2, "iteritems"),
         ("    open('data/numbers.txt')\n", Reason.NEEDS_FILE, "numbers.txt"),
         ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
         ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
