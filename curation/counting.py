@@ -30,10 +30,11 @@ def uncounted(rows: OwnRows, tasks: Iterable[Task]) -> list[tuple[str, ...]]:
 
 
 def summary(rows: OwnRows) -> str:
-    """'12 workloads counted, 1 could not be'."""
+    """'12 workloads counted, 1 could not be', and what is left where the time was over."""
     found = list(rows.store.records(Count, rows.name, **rows.where("count")))
-    lost = sum(row.status != "kept" for row in found)
-    return f"{len(found) - lost} workloads counted, {lost} could not be"
+    lost, left = sum(row.status != "kept" for row in found), len(todo(rows))
+    text = f"{len(found) - lost} workloads counted, {lost} could not be"
+    return f"{text}; {left} task(s) left for `perfquarry count {rows.name}`" if left else text
 
 
 def count(rows: OwnRows, task: Task, builder: Builder, runtime: Runtime, settings: CountSettings) -> None:

@@ -323,6 +323,13 @@ def _screen(run: Run, _: Batch) -> None:
 
 
 def _count(run: Run, names: Batch) -> None:
+    """A task takes minutes beside other work: none is begun when the time is over, and the next run goes on.
+
+    Raises:
+        TimeIsOver: it is.
+    """
+    if run.time_is_over:
+        raise TimeIsOver
     for task in accepted_tasks(run.store, run.name):
         if task.task_id in names:
             counting.count(run, task, run.builder, run.runtime, run.options.settings.count)

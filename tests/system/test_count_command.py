@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfquarry.curation import counting
+from perfquarry.curation.in_force import accepted_tasks
+from perfquarry.curation.rows_of_run import OwnRows
+from perfquarry.flows.options import Options
+from perfquarry.flows.run import Run
+from perfquarry.flows.runner import run_stage
+from perfquarry.flows.stages import BY_NAME
 from perfquarry.harness.measuring.callgrind import Callgrind
 from tests.system.conftest import Curated
 
@@ -35,6 +43,18 @@ def test_the_gain_is_seen_in_the_counts(home: Path, tmp_path: Path, facts: Calla
         one["workload_id"]: one["label"] for one in task["counts"]
     }
     assert "agree (faster, with fewer instructions)" in perfquarry(home, "show", task["task_id"]).stdout
+
+
+def test_no_task_is_begun_when_the_time_is_over(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def todo(rows: OwnRows) -> list[tuple[str, ...]]:
+        return counting.uncounted(rows, accepted_tasks(rows.store, rows.name))
+
+    monkeypatch.setattr(counting, "todo", todo)  # the demo's are counted by the command alone
+    run = Run(Options(repo="demo", home=str(home), jobs=1, seconds=1e-9))
+    run.begin()
+    assert run_stage(run, replace(BY_NAME["count"], todo=todo)) == []
+    assert counting.summary(run) == "0 workloads counted, 0 could not be; 1 task(s) left for `perfquarry count demo`"
+    run.close()
 
 
 def test_without_valgrind_it_says_what_to_install(
