@@ -266,7 +266,7 @@ def test_a_session_ends_when_nothing_is_left(session: Sessions) -> None:
 PREPARED = [f"test_tiny.py::test_is_long_prepared[{number}]" for number in range(5)]
 
 
-@pytest.mark.parametrize(("seconds", "left_out"), [(0.5, PREPARED[3:]), (60.0, [])])
+@pytest.mark.parametrize(("seconds", "left_out"), [(0.9, PREPARED[3:]), (60.0, [])])
 def test_slow_workloads_of_many_are_left_out(session: Sessions, seconds: float, left_out: list[str]) -> None:
     """With them, each pair would take 0.06 s x 2 calls x 2 sides more. No call of theirs is untimed."""
     kept: list[Sequence[Timing]] = []
