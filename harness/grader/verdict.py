@@ -76,6 +76,8 @@ class RewardRules(object):
         accusing.append(short_of_first(session, self._first()))
         if any(one is not None for one in accusing) or lies(session) or disagrees(session, self._threshold):
             return many
+        if any(self._might_be_slow_at_first(nodes) for _, nodes in self._groups):
+            return many
         # a wall that does not see the expert's gain either says no more with more pairs
         return all(seen[clock][0] > 0 or many and saved(session, clock, "gold")[0] <= 0 for clock in WALLS)
 
@@ -110,7 +112,7 @@ class RewardRules(object):
         """(code, why) where some of the workloads fall short of the expert's; None when they do not."""
         session = self._session
         ratio = self._of_expert(nodes)
-        gold, cand = (session.over_pairs(lambda pair: pair.first_of("base", role, nodes)) for role in ("gold", "cand"))
+        gold, cand = self._first_gains(nodes)
         seen = {"of_expert": ratio, "expert_first": gold, "candidate_first": cand}
         self._facts.update((name + suffix, as_ratios(figures)) for name, figures in seen.items())
         if ratio[0] < self._log <= ratio[2]:
@@ -142,6 +144,16 @@ class RewardRules(object):
             if first[2] < self._log:
                 return "later_calls_only", "only later calls are faster: first calls %s of the expert's" % words(first)
         return None
+
+    def _first_gains(self, nodes):
+        """What first calls gain over the base's: the expert's, the candidate's."""
+        session = self._session
+        return [session.over_pairs(lambda pair: pair.first_of("base", role, nodes)) for role in ("gold", "cand")]
+
+    def _might_be_slow_at_first(self, nodes):
+        """Whether the candidate's first calls gain too little, but not for certain: a process has one of them."""
+        gold, cand = self._first_gains(nodes)
+        return gold[0] > FIRST_GAIN and cand[1] < FIRST_PART * gold[1] <= cand[2]
 
     def _outside(self):
         """Why the clock inside cannot be believed; None where those outside bear it out."""

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 WHOLE = """
 [measure]
 pairs = 6
-max_pairs = 8
+max_pairs = 12
 turn_seconds = 0.05
 most_turns = 24
 max_process_seconds = 20

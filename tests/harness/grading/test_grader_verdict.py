@@ -171,6 +171,19 @@ def test_first_calls_count(part: Any) -> None:
     assert "only later calls" in (graded(part, session)[0] or "")
 
 
+def test_first_calls_that_are_slow_by_chance_accuse_nobody(part: Any) -> None:
+    """Of a process's only first call noise is large: six pairs say too little of it."""
+
+    def disturbed(pair: Any) -> None:
+        if len(session.pairs) <= 5:
+            pair.turns["cand"]["a"].first = 0.0095
+
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+    session.alter = disturbed
+    said, facts, pairs = graded(part, session)
+    assert said is None and 6 < pairs <= 12 and facts["candidate_first"]["ratio"] > math.sqrt(2.5)
+
+
 @pytest.mark.parametrize("seed", [125, 154, 162])  # of 200, those that six pairs alone refused
 def test_first_calls_that_move_outside_accuse_nobody(part: Any, seed: int) -> None:
     """Gains of a tenth of a millisecond, first calls that a busy machine moves by half of one."""
