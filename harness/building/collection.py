@@ -50,11 +50,10 @@ class Collection:
         skipped = {name: text for name, text in report.collect_skips.items() if _MISSING_MODULE.search(text)}
         errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **skipped}.items())]
         for name in there:
-            errors += [
-                f"{name}: No module named '{module}'; its tests do without it"
-                for module in done_without((side.tree / name).read_bytes())
-                if not _is_there(module, side)
-            ]
+            file = side.tree / name
+            modules = done_without(file.read_bytes()) if not file.is_symlink() else []
+            missing = [module for module in modules if not _is_there(module, side)]
+            errors += [f"{name}: No module named '{module}'; its tests do without it" for module in missing]
         if report.outcome != "finished":  # a conftest that fails ends pytest
             errors.append(f"pytest {report.outcome}:\n{report.output}")
         return "\n".join(errors)
@@ -86,14 +85,14 @@ def _is_for_imports(handler: ast.ExceptHandler) -> bool:
 def _imported(statement: ast.AST) -> list[str]:
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
-    return (
-        [statement.module] if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level else []
-    )
+    from_module = isinstance(statement, ast.ImportFrom) and not statement.level and statement.module
+    return [from_module] if from_module else []
 
 
 def _is_there(module: str, side: BuiltSide) -> bool:
     """Whether the interpreter, the tree or what is installed has a module."""
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return True
     name = module.replace(".", "/")
     places = [*side.source_roots, *side.python.parent.parent.glob("lib/python*/site-packages")]
-    found = (place.glob(pattern) for place in places for pattern in (name, f"{name}.*"))
-    return module.partition(".")[0] in sys.stdlib_module_names or any(True for each in found for _ in each)
+    return any(next(place.glob(pattern), None) for place in places for pattern in (name, f"{name}.*"))
