@@ -44,7 +44,8 @@ _BUILD_TOOLS_FROM = datetime(2019, 6, 1, tzinfo=UTC)
 # The newest pytest 3: the oldest the probe works with (`--rootdir`), and the last that runs
 # tests as they were written before 2018. It and what it needs are never taken older.
 _PYTEST_FROM = datetime(2018, 11, 12, tzinfo=UTC)
-_PYTEST = ("attrs", "more-itertools", "pluggy", "py", "pytest", "six")
+_PYTEST_NEEDS = ("attrs", "more-itertools", "pluggy", "py", "six")
+_OLDEST_PYTEST = Version("3.6")
 # bounds of these hold where source distributions are built, too
 _BUILDERS = re.compile(r"(?:setuptools|cython|numpy|wheel)\s*[<~=]")
 _NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
@@ -166,7 +167,7 @@ class Environments:
             self._home.locks / f"environment-{environment_id}.lock",
             Environment,
             lambda place: _make(self._sandbox, place, wanted),
-            lambda environment: environment.python.exists(),
+            lambda environment: environment.python.exists() and not _has_old_pytest(environment.requirements),
         )
         if isinstance(made, Rejection):
             self._rejected[environment_id] = made
@@ -234,6 +235,8 @@ def _make(sandbox: Sandbox, place: Path, wanted: _Wanted) -> Environment | Rejec
         into += ["--build-constraint", str(place / "bounds.txt")]
     with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
         installed = not wanted.requirements or _install(tries, into, wanted.requirements, wanted.date)
+        if installed and _has_old_pytest(_installed(place)):
+            installed = _install_newer_pytest(tries, into, place, wanted)
     if not installed:
         reason = Reason.BUILD_TIMEOUT if tries.timed_out else Reason.RESOLUTION_FAILED
         return Rejection(reason, tail("\n".join(tries.log)))
@@ -284,6 +287,20 @@ def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date
     return False
 
 
+def _has_old_pytest(requirements: Sequence[str]) -> bool:
+    """Whether the probe cannot work with the pytest among what is installed ('name==version')."""
+    versions = [line.partition("==")[2] for line in requirements if line.startswith("pytest==")]
+    return any(Version(version) < _OLDEST_PYTEST for version in versions)
+
+
+def _install_newer_pytest(tries: _Attempts, into: Sequence[str], place: Path, wanted: _Wanted) -> bool:
+    """Installs again, whatever versions of what pytest needs are asked for: a package's `six==1.5.2` keeps pytest 3.2."""
+    tries.log.append(f"(pytest is older than {_OLDEST_PYTEST}: bounds of {', '.join(_PYTEST_NEEDS)} are dropped)")
+    (place / "overrides.txt").write_text("\n".join(_PYTEST_NEEDS), encoding="utf-8")
+    lines = [*wanted.requirements, f"pytest>={_OLDEST_PYTEST}"]
+    return _install(tries, [*into, "--override", str(place / "overrides.txt")], lines, wanted.date)
+
+
 def _plan(date: datetime | None) -> Iterator[tuple[datetime | None, bool]]:
     """(Date or None for no limit, whether source distributions may be built), in the order of trying."""
     now = datetime.now(UTC)
@@ -298,7 +315,7 @@ def _date_options(moment: datetime | None, builds: bool) -> list[str]:
     if moment is None:
         return []
     options = ["--exclude-newer", _iso(moment)]
-    floors = dict.fromkeys(_PYTEST, _PYTEST_FROM) | ({"setuptools": _BUILD_TOOLS_FROM} if builds else {})
+    floors = dict.fromkeys((*_PYTEST_NEEDS, "pytest"), _PYTEST_FROM) | ({"setuptools": _BUILD_TOOLS_FROM} if builds else {})
     for name, floor in floors.items():
         if moment < floor:
             options += ["--exclude-newer-package", f"{name}={_iso(floor)}"]

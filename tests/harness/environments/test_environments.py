@@ -162,6 +162,25 @@ def test_pytest_is_never_older_than_the_probe_can() -> None:
     assert late == ["--exclude-newer", "2024-03-01T00:00:00Z"]
 
 
+def test_what_a_package_pins_keeps_no_pytest_that_the_probe_cannot_use(shared: Home) -> None:
+    """configobj of 2014 has install_requires=['six==1.5.2'], with which uv takes pytest 3.2; later ones need no six."""
+    long_ago = datetime(2014, 2, 1, tzinfo=UTC)
+    asked = python_of(DATE), ["pytest<5", "six==1.5.2"], long_ago
+    made = there(Environments(shared, choose_sandbox()).ensure(*asked, timeout=LIMIT))
+    installed = dict(line.split("==") for line in made.requirements)
+    assert Version("3.6") <= Version(installed["pytest"]) < Version("5") and "six" in installed
+    assert "bounds of attrs" in made.log
+
+    # one that was made before this was known is made anew
+    marker = shared.environments / made.environment_id / "made.json"
+    old = [f"pytest=={'3.2.5' if name == 'pytest' else version}" for name, version in installed.items()]
+    marker.write_text(made.model_copy(update={"requirements": old}).model_dump_json())
+    assert there(Environments(shared, choose_sandbox()).ensure(*asked, timeout=LIMIT)).requirements == made.requirements
+
+    pinned = Environments(shared, choose_sandbox()).ensure(asked[0], ["pytest==3.2.5"], long_ago, timeout=LIMIT)
+    assert isinstance(pinned, Rejection) and pinned.reason is Reason.RESOLUTION_FAILED and "older than 3.6" in pinned.log
+
+
 def test_removed_environments_are_made_again_as_they_were(shared: Home) -> None:
     python = python_of(DATE)
     made = there(Environments(shared, choose_sandbox()).ensure(python, ["pytest", "setuptools"], DATE, timeout=LIMIT))
