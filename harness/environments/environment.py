@@ -294,7 +294,7 @@ def _has_old_pytest(requirements: Sequence[str]) -> bool:
 
 
 def _install_newer_pytest(tries: _Attempts, into: Sequence[str], place: Path, wanted: _Wanted) -> bool:
-    """Installs again, whatever versions of what pytest needs are asked for: a package's `six==1.5.2` keeps pytest 3.2."""
+    """Installs again, whatever is asked for of what pytest needs: a package's `six==1.5.2` keeps pytest 3.2."""
     tries.log.append(f"(pytest is older than {_OLDEST_PYTEST}: bounds of {', '.join(_PYTEST_NEEDS)} are dropped)")
     (place / "overrides.txt").write_text("\n".join(_PYTEST_NEEDS), encoding="utf-8")
     lines = [*wanted.requirements, f"pytest>={_OLDEST_PYTEST}"]
@@ -315,7 +315,8 @@ def _date_options(moment: datetime | None, builds: bool) -> list[str]:
     if moment is None:
         return []
     options = ["--exclude-newer", _iso(moment)]
-    floors = dict.fromkeys((*_PYTEST_NEEDS, "pytest"), _PYTEST_FROM) | ({"setuptools": _BUILD_TOOLS_FROM} if builds else {})
+    floors = dict.fromkeys(("pytest", *_PYTEST_NEEDS), _PYTEST_FROM)
+    floors |= {"setuptools": _BUILD_TOOLS_FROM} if builds else {}
     for name, floor in floors.items():
         if moment < floor:
             options += ["--exclude-newer-package", f"{name}={_iso(floor)}"]
