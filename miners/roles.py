@@ -90,7 +90,7 @@ _BUILD = re.compile(
     r"|\.(cmake|mk|bat|ps1|gyp|spec|lock)$",
 )
 _AROUND = re.compile(
-    r"^(\.[^/]+|ci|tools|build_tools|building|requirements|maint|scripts|packaging|conda|vendored-meson)/"
+    r"^(\.[^/]+|ci|tools|build_tools|building|requirements|maint|scripts|packaging|conda|vendored-meson|profiling)/"
     r"|(^|/)(runtests|dodo|tasks|pavement)\.py$",
 )
 """What builds a package, but is a part of it when it lies inside."""

@@ -34,7 +34,7 @@ class Reason(StrEnum):
     # judge
     NO_SOURCE_CHANGE = "no_source_change", "only tests, docs, build files or generated files changed"
     RENAME_ONLY = "rename_only", "files were moved, their contents stayed"
-    COMMENTS_ONLY = "comments_only", "only comments, docstrings or white space changed"
+    COMMENTS_ONLY = "comments_only", "only comments, docstrings, white space or the version's number changed"
     REVERT = "revert", "the change undoes an earlier one"
     UNLIKELY = "unlikely_performance", "the judge's probability is below the threshold"
     IN_DISGUISE = "in_disguise", "it speaks of performance and is a fix, a feature or a refactoring"

@@ -24,6 +24,10 @@ _KEYWORD = re.compile(
 )
 
 
+_VERSION = re.compile(r"(?:__)?(?:version|version_info|VERSION|date|revision)(?:__)?\s*=\s*[\"'(\[\d][^()=]*\)?\s*\Z")
+"""A module's line with a release's own number or date."""
+
+
 @dataclass
 class Hunk:
     """Lines of one hunk without their sign, in the order of the patch."""
@@ -55,13 +59,15 @@ class JudgedDiff:
 
     @property
     def changes_code(self) -> bool:
-        """False when each hunk is the same code before and after, comments and white space aside."""
+        """False when each hunk is the same code before and after, comments, white space and the version aside."""
         return any(_meaning(h, h.removed) != _meaning(h, h.added) for h in self.hunks)
 
 
 def _meaning(hunk: Hunk, lines: list[str]) -> list[str] | str:
     # indentation has a meaning in Python, line breaks have none elsewhere
-    return [line.rstrip() for line in lines] if hunk.python else "".join("".join(line.split()) for line in lines)
+    if hunk.python:
+        return [line.rstrip() for line in lines if not _VERSION.match(line)]
+    return "".join("".join(line.split()) for line in lines)
 
 
 def parse(patch: str) -> JudgedDiff:

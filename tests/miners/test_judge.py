@@ -58,6 +58,8 @@ def test_pure_renames_are_rejected(judge: Judge) -> None:
         "-x = 1   # old\n+x = 1  # new",
         "-x = 1 \n+x = 1\n+",
         "-Explain how fast it is to users of it\n+Explain how fast it really is to users",
+        '-__version__ = "0.5.3+dev"\n+__version__ = "0.5.4"',
+        "-version_info = (1, 2)\n-__date__ = '2020'\n+version_info = (1, 3)\n+__date__ = '2021'",
     ],
 )
 def test_comments_and_white_space_are_rejected(judge: Judge, lines: str) -> None:
@@ -74,6 +76,8 @@ def test_comments_and_white_space_are_rejected(judge: Judge, lines: str) -> None
         '     End of a text.\n     """\n-    x = f(1)\n+    x = f(2)',
         '     text."""\n-    x = f(1)\n+    x = f(2)',
         ' x = """\n-a\n+b\n """',
+        "-    version = 1\n+    version = 2",  # of a format, perhaps
+        "-version = (read())\n+version = (read_fast())",
     ],
 )
 def test_code_is_no_comment(judge: Judge, lines: str) -> None:

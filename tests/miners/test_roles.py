@@ -35,7 +35,7 @@ from perfquarry.miners.roles import language_of, role_of
             "build",
             "setup.py numpy/core/setup.py pyproject.toml .github/workflows/ci.yml meson.build a/meson.build"
             " Makefile"
-            " requirements/test.txt tools/ci/x.sh"
+            " requirements/test.txt tools/ci/x.sh profiling/many.py"
             " .gitignore tox.ini MANIFEST.in numpy/core/setup_common.py .travis.yml",
         ),
         ("generated", "versioneer.py numpy/_version.py js/jquery.min.js a/b_pb2.py poetry.lock"),
