@@ -176,6 +176,7 @@ def _of_build(base: Build | None, change: Change, repository: Repository) -> dic
         "requirements": base.requirements if base else [],
         "setup_commands": [*clone, f"git checkout --detach {change.base_sha}"],
         "install_commands": base.commands if base else [],
+        "writable_tree": base is not None and base.writable_tree,
     }
 
 

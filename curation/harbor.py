@@ -41,6 +41,8 @@ class RunnableTask(Record):
     """Test files that have to pass."""
     protected: str
     """Expression of the paths that stay the base's."""
+    writable_tree: bool = False
+    """Each process has a copy of its side's tree, into which it may write."""
 
 
 def task_toml(
@@ -169,6 +171,7 @@ def grading(
         "python": runnable.python,
         "source_roots": runnable.source_roots,
         "protected": runnable.protected,
+        "writable_tree": runnable.writable_tree,
         "tests": runnable.tests,
         "workloads": workloads,
         "threshold": 0.95,

@@ -110,6 +110,7 @@ class PublishedTasks:
             task.python,
             task.requirements,
             task.install_commands,
+            writable_tree=task.writable_tree,
         )
         runtime = self._experts.runtime
         builder = Builder(self._home, clone, repository, runtime.sandbox, self._settings.build, stamp)

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
 from perfquarry.curation import again, counting, rows_of_run
@@ -28,6 +29,7 @@ from perfquarry.data.records import (
     Evidence,
     Finding,
     Problem,
+    Reason,
     Renewal,
     Row,
     Task,
@@ -49,7 +51,7 @@ from perfquarry.miners.submodules import fetch_submodules
 from perfquarry.testgen.again import try_again
 from perfquarry.testgen.apis import with_apis
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.sources import ask_further, gather
+from perfquarry.testgen.sources import WorkloadSource, ask_further, gather
 
 R = TypeVar("R", bound=Row)
 JUDGE_ROWS, JUDGE_PARTS = 5000, 16
@@ -198,11 +200,30 @@ def _generate(run: Run, keys: Batch) -> None:
         elif again.seeks_further(run, key) and (known := run.rows_of(Workload, "generate", key)):
             rows, wished_by = ask_further(case, known, further), again.GAINLESS
         else:
-            rows = gather(case, sources, further)
+            rows = _gathered(run, case, sources, further)
         found = with_apis(case, rows)
         run.store.append([*(again.wishes(run, key, known, found, wished_by) if known else []), *found])
         del case
         tidy(run.home, run.options.settings.resources.disk)
+
+
+def _gathered(
+    run: Run, case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource]
+) -> list[Workload]:
+    """Rows of all sources; where tests fail because they write into their tree, those with copies for each process.
+
+    Where these give workloads, the builds say so from then on: all that runs the change later reads it there.
+    """
+    rows = gather(case, sources, further)
+    kept = any(row.status == "kept" for row in rows)
+    if kept or not any(row.reason == Reason.NEEDS_TREE for row in rows) or not (own := case.with_own_trees()):
+        return rows
+    rows = gather(own, sources, further)
+    if any(row.status == "kept" for row in rows):
+        changed = {"writable_tree": True, "created_at": datetime.now(UTC)}
+        builds = run.rows_of(Build, "build", case.change.change_id)
+        run.store.append([row.model_copy(update=changed) for row in builds])
+    return rows
 
 
 def further_wishes(run: Run) -> list[Renewal]:

@@ -70,7 +70,7 @@ _GENERATED = re.compile(
 )
 TESTS = re.compile(
     r"(^|/)(tests?|testing|testsuite|test_[^/]*|benchmarks?|asv_bench|bench|unittests?|testdata)/"
-    r"|(^|/)(test_[^/]*|[^/]*_tests?|tests?|conftest|bench_[^/]*)\.(py|pyx|pxd|c|cc|cpp|h|pyi)(\.src|\.in)?$"
+    r"|(^|/)(test[_-][^/]*|[^/]*[_-]tests?|tests?|conftest|bench_[^/]*)\.(py|pyx|pxd|c|cc|cpp|h|pyi)(\.src|\.in)?$"
     r"|(^|/)asv\.conf\.json$",
 )
 """Paths of tests and what belongs to them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from perfquarry.data.records import Change, Side, Source, Stamp, Verdict, Workload
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
+from perfquarry.harness.trees.tree_copies import can_have_own_trees
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.traced import Trace, has_native_source, trace_of
 
@@ -41,6 +42,13 @@ class Case:
     def trace(self) -> Trace:
         """What of the change can be traced."""
         return trace_of(self.change, self.verdict, self.base.tree, self.head.tree)
+
+    def with_own_trees(self) -> Case | None:
+        """The same with a copy of its tree for each process, into which it may write; None where they are too large."""
+        if self.base.writable_tree or not all(map(can_have_own_trees, self.sides.values())):
+            return None
+        base, head = (replace(side, writable_tree=True) for side in (self.base, self.head))
+        return replace(self, base=base, head=head)
 
     @property
     def changes_code(self) -> bool:

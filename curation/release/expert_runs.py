@@ -116,6 +116,7 @@ class ExpertRuns:
                 requirements=recipe.requirements,
                 commands=recipe.install_commands,
                 source_roots=recipe.source_roots,
+                writable_tree=recipe.writable_tree,
             )
             for side, tree in trees.items()
         ]

@@ -182,8 +182,8 @@ def base_to_grade(home: Home, store: TableStore, task: Task) -> tuple[BuiltSide 
     base, head = reopen(home, store, task)
     if built_otherwise(base.tree, head.tree):
         return None, "its change needs a native build of its own, which no container makes: perfquarry evaluate does"
-    if base.variables or base.test_arguments or base.writable_tree:
-        return None, "its tests need `environment`, `test_arguments` or `writable_tree` of a recipe"
+    if base.variables or base.test_arguments:
+        return None, "its tests need `environment` or `test_arguments` of a recipe"
     return base, ""
 
 
@@ -245,6 +245,7 @@ def write_grader(
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
         tests=tests_of(task, base.tree),
         protected=TESTS.pattern,
+        writable_tree=base.writable_tree,
     )
     pack_grader(tests)
     grading = harbor.grading(task, runnable, pack_base(base.tree, tests), expert, settings)

@@ -221,6 +221,7 @@ def _row(candidate: ReleaseCandidate, task: Task, *, reviewed: bool) -> Released
                 install_commands=task.install_commands,
                 build_version=candidate.build_version,
                 source_roots=base.source_roots,
+                writable_tree=base.writable_tree,
                 environment_id=base.environment_id,
                 image_digest=task.image_digest,
             ),
@@ -284,6 +285,7 @@ def as_task(row: ReleasedTask) -> Task:
             "requirements": row.recipe.requirements,
             "setup_commands": row.recipe.setup_commands,
             "install_commands": row.recipe.install_commands,
+            "writable_tree": row.recipe.writable_tree,
             "image_digest": row.recipe.image_digest,
         }
     )

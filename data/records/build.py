@@ -29,6 +29,9 @@ class Build(Row):
         default_factory=list, description="Debian packages installed for it, beside compiler and interpreter."
     )
     source_roots: list[str] = Field(default_factory=list, description="Folders of the tree put on sys.path, relative.")
+    writable_tree: bool = Field(
+        default=False, description="Each process of its tests has a copy of the tree to write into."
+    )
     seconds: float = Field(default=0.0, description="Wall time of making it here; near 0 when it was shared.")
     bytes: int = Field(default=0, description="Disk used by what this build added.")
     tries: int = Field(default=1, description="Times it was tried; above 1 where a time limit ended the ones before.")

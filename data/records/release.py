@@ -49,6 +49,7 @@ class ReleasedRecipe(Record):
         default="", description="Version that a native build gets when it asks git: that of the nearest tag."
     )
     source_roots: list[Folder] = Field(description="Folders put on sys.path, relative to the tree.")
+    writable_tree: bool = Field(default=False, description="Its tests write into the tree: each process has a copy.")
     environment_id: Name = Field(description="Content address of interpreter and dependencies.")
     image_digest: ImageDigest = Field(
         description="Of the OCI image of the base ('sha256:…'); empty: only the recipe exists."

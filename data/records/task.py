@@ -64,6 +64,7 @@ class Task(Row):
     requirements: list[str] = Field(default_factory=list, description="'name==version', installed as of the date.")
     setup_commands: list[str] = Field(default_factory=list)
     install_commands: list[str] = Field(default_factory=list)
+    writable_tree: bool = Field(default=False, description="Its tests write into the tree: each process has a copy.")
     apis: list[str] = Field(default_factory=list)
     oracle_targets: list[str] = Field(default_factory=list, description="'path::Class.method' the patch changes.")
     realistic_targets: list[str] = Field(default_factory=list, description="'path::Class.method' the workloads call.")

@@ -241,7 +241,9 @@ class Builder:
                 raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{made.log}")
         assert isinstance(environment, Environment) and isinstance(tree, Path)
         pending.tree, pending.environment = tree, environment
-        pending.recipe = read_recipe(tree, self.repository).model_copy(update={"source_roots": row.source_roots})
+        recipe = read_recipe(tree, self.repository)
+        known = {"source_roots": row.source_roots, "writable_tree": recipe.writable_tree or row.writable_tree}
+        pending.recipe = recipe.model_copy(update=known)
         return pending
 
     def _reopen(self, row: Build) -> BuiltSide:

@@ -25,6 +25,8 @@ def builds_of_recipe(
     python: str,
     requirements: Sequence[str],
     commands: Sequence[str] = (),
+    *,
+    writable_tree: bool = False,
 ) -> list[Build]:
     """Rows of base and head as if they had been built here; both sides share the environment.
 
@@ -33,6 +35,7 @@ def builds_of_recipe(
         python: version 'X.Y.Z'; another patch release of X.Y serves, too.
         requirements: 'name==version', all that was installed.
         commands: those that made the environment: the index is asked as of their date.
+        writable_tree: each process of tests has a copy of the tree.
 
     Raises:
         EnvironmentFailed: no such interpreter here, or a commit is missing in the clone.
@@ -56,6 +59,7 @@ def builds_of_recipe(
             requirements=list(requirements),
             commands=list(commands),
             source_roots=read_recipe(tree, repository).source_roots,
+            writable_tree=writable_tree,
         )
         rows.append(row)
     return rows

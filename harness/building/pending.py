@@ -98,6 +98,7 @@ class PendingSide:
             commands=[*(environment.commands if environment else []), *self.recipe.build],
             system_packages=self.system_packages,
             source_roots=self.recipe.source_roots,
+            writable_tree=self.recipe.writable_tree,
             seconds=self.seconds,
             bytes=self.bytes,
             log=tail("\n".join(self.log)),

@@ -150,10 +150,13 @@ class Launcher(object):
         out = os.path.join(folder, "out")
         home = os.path.join(out, "home")
         os.makedirs(home, 0o700)
+        if self._task.get("writable_tree"):
+            shutil.copytree(self.tree(role), self._own_tree(role, out), symlinks=True)
         uid = self.sides[role].uid
         if uid:
-            for path in (out, home):
-                os.chown(path, uid, uid)
+            for place, folders, names in os.walk(out, topdown=False):  # itself last: nobody is in there before
+                for name in folders + names + [""]:
+                    os.lchown(os.path.join(place, name), uid, uid)
             for path in (folder, self.tree(role)):
                 os.chown(path, 0, uid)
                 os.chmod(path, 0o750)
@@ -161,8 +164,12 @@ class Launcher(object):
             os.chmod(folder, 0o755)
         return folder, out
 
+    def _own_tree(self, role, out):
+        """Where a process has a copy of its side's tree that it may write into, as its tests do; it ends with it."""
+        return os.path.join(out, "trees", FOLDERS[role])
+
     def _request(self, role, mode, wanted, folder, out):
-        tree = self.tree(role)
+        tree = self._own_tree(role, out) if self._task.get("writable_tree") else self.tree(role)
         wanted = dict(wanted)
         references = wanted.pop("stored", {})
         for name, stored in references.items():

@@ -12,6 +12,9 @@ from pathlib import Path
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.leases.leases import scratch_folder
 
+OWN_TREE_BYTES = 64 * 1024**2
+"""Largest tree that each process gets a copy of without being asked for it in a recipe."""
+
 
 def end_search_for_settings(folder: Path) -> None:
     """Makes a folder where pytest's search for the settings of a tree below it ends: it looks in all folders above."""
@@ -41,6 +44,11 @@ def copied(built: BuiltSide, folder: Path, name: str) -> BuiltSide:
     shutil.copytree(built.tree, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
     roots = tuple(copy / root.relative_to(built.tree) for root in built.source_roots)
     return dataclasses.replace(built, tree=copy, source_roots=roots)
+
+
+def can_have_own_trees(built: BuiltSide) -> bool:
+    """Whether each of the hundred processes of a change could have a copy of the tree: `OWN_TREE_BYTES` at most."""
+    return _bytes(built.tree, OWN_TREE_BYTES) <= OWN_TREE_BYTES
 
 
 def _bytes(tree: Path, most: int) -> int:

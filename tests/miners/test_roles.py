@@ -23,7 +23,8 @@ from perfquarry.miners.roles import language_of, role_of
         ),
         (
             "test",
-            "tests/test_a.py numpy/core/tests/data/x.csv pkg/a_test.py conftest.py numpy/testing/_private/utils.py"
+            "CommonMark-tests.py pkg/test-a.py"
+            " tests/test_a.py numpy/core/tests/data/x.csv pkg/a_test.py conftest.py numpy/testing/_private/utils.py"
             " benchmarks/benchmarks/bench_core.py asv_bench/asv.conf.json tornado/test/web_test.py numpy/conftest.py",
         ),
         (

@@ -105,8 +105,16 @@ class Exported:
         return ["bwrap", *root, *covers, *binds, "--bind", "{out}", "{out}", "--unshare-all", "--die-with-parent", "--"]
 
 
-def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "none") -> Exported:
-    """The task of the demo that the corpus is written for: one visible test, one hidden script."""
+def export_task(
+    place: Path, image: Callable[[BuiltSide], str] = lambda side: "none", *, writes: bool = False
+) -> Exported:
+    """The task of the demo that the corpus is written for: one visible test, one hidden script.
+
+    Args:
+        place: where all of it is made.
+        image: the name of the image of a built side.
+        writes: the test writes into the tree, of which each process has a copy then.
+    """
     head = next(one for one in expected() if one.label == LABEL).head_sha
     build_demo(place / "demo.git")
     base = place / "base"
@@ -115,9 +123,16 @@ def export_task(place: Path, image: Callable[[BuiltSide], str] = lambda side: "n
     ).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(base, filter="data")
+    if writes:
+        path, _, name = TEST.partition("::")
+        text = (base / path).read_text()
+        head_of_test = re.search(rf"def {name}\(.*:\n", text)
+        assert head_of_test
+        at = head_of_test.end()
+        (base / path).write_text(f'{text[:at]}    open(__file__ + ".out", "w").close()\n{text[at:]}')
     python = make_bare_python(place / "bare", interpreter=everybodys_python() if AS_USERS else None)
     patch = next(one for one in read_commits() if one.label == LABEL).patch
-    side = BuiltSide("base", head, base, python, "", (base,))
+    side = BuiltSide("base", head, base, python, "", (base,), writable_tree=writes)
     write_task(task_of_corpus(head, patch), side, image(side), place / "task")
     return Exported(place / "task", base, python, patch)
 
