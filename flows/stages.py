@@ -212,11 +212,14 @@ def _gathered(
 ) -> list[Workload]:
     """Rows of all sources; where tests fail because they write into their tree, those with copies for each process.
 
-    Where these give workloads, the builds say so from then on: all that runs the change later reads it there.
+    Where these give workloads, the builds say so from then on: all that runs the change later reads it there. A change
+    that alters behaviour is not looked at twice.
     """
     rows = gather(case, sources, further)
-    kept = any(row.status == "kept" for row in rows)
-    if kept or not any(row.reason == Reason.NEEDS_TREE for row in rows) or not (own := case.with_own_trees()):
+    reasons = {row.reason for row in rows}
+    if None in reasons or Reason.FAILS_ON_HEAD in reasons or Reason.NEEDS_TREE not in reasons:
+        return rows
+    if not (own := case.with_own_trees()):
         return rows
     rows = gather(own, sources, further)
     if any(row.status == "kept" for row in rows):
