@@ -64,7 +64,13 @@ class Repository:
     """A repository with one change that makes a function faster, and runs over it."""
 
     def __init__(
-        self, folder: Path, package: str = "", before: str = WORK, after: str = FASTER, tests: str = TESTS
+        self,
+        folder: Path,
+        package: str = "",
+        before: str = WORK,
+        after: str = FASTER,
+        tests: str = TESTS,
+        measure: MeasureSettings = SHORT,
     ) -> None:
         self.path, self.home = folder / "work", folder / "home"
         self._write("setup.cfg", "[metadata]\nname = work\n[options]\npackages = work\n")
@@ -77,7 +83,7 @@ class Repository:
         self._write("work/__init__.py", package + textwrap.dedent(after))
         self._commit("Speed up total(): much faster, performance of the loop optimized")
         settings = Settings(
-            build=BuildSettings(timeout=30.0), generate=GenerateSettings(test_timeout=1.0), measure=SHORT
+            build=BuildSettings(timeout=30.0), generate=GenerateSettings(test_timeout=1.0), measure=measure
         )
         self.run = Run(Options(repo=str(self.path), home=str(self.home), jobs=1, settings=settings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -15,10 +16,11 @@ from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.records import Build, Reason, Task, Timing, Workload
 from perfquarry.data.schema import to_table
 from perfquarry.flows.pipeline import run_stages
+from perfquarry.harness.settings import MeasureSettings
 from perfquarry.harness.trees import tree_copies
 from tests.outside_tmp import outside_tmp
-from tests.system.cheats.gradings import AS_USERS, export_task, open_folder
-from tests.system.test_again import FASTER, WORK, Repository
+from tests.system.cheats.gradings import AS_USERS, corpus, export_task, open_folder, why_expected
+from tests.system.test_again import Repository
 
 WRITES = """\
     from work import total
@@ -27,13 +29,21 @@ WRITES = """\
             file.write("here")
         assert total(range(20000)) == 199990000
 """
-QUICK = "[measure]\npairs = 6\nmax_pairs = 12\nturn_seconds = 0.05\nmost_turns = 24\n"
+FEW = MeasureSettings(max_pairs=6, aa_every=6, warmups=1, turn_seconds=0.02, most_turns=24)
+BREAKS = """\
+--- a/work/__init__.py
++++ b/work/__init__.py
+@@ -1,2 +1,2 @@
+-def total(values):
++def totals(values):
+     result = 0
+"""
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: all trees can be written")
 def test_tests_that_write_into_their_tree_make_a_task_that_can_be_graded(tmp_path: Path, forked: list[str]) -> None:
-    made = Repository(tmp_path, before=WORK, after=FASTER, tests=WRITES)
+    made = Repository(tmp_path, tests=WRITES, measure=FEW)
     run = made.run
     run_stages(run, ["mine", "judge", "build", "generate", "measure", "select"])
     kept = [row for row in run.store.records(Workload, run.name) if row.status == "kept"]
@@ -44,21 +54,24 @@ def test_tests_that_write_into_their_tree_make_a_task_that_can_be_graded(tmp_pat
     (task,) = newest_tasks(run.store, run.name)
     assert (task.status, task.writable_tree) == ("kept", True)
 
-    tasks, report, settings = (tmp_path / name for name in ("tasks.parquet", "report", "quick.toml"))
+    tasks, predictions, report = (tmp_path / name for name in ("tasks.parquet", "predictions.jsonl", "report"))
     pq.write_table(to_table([task.model_copy(update={"url": ""})], Task), tasks)
-    settings.write_text(QUICK)
+    predictions.write_text(
+        json.dumps({"instance_id": task.task_id, "model_name_or_path": "breaks", "model_patch": BREAKS})
+    )
     with tempfile.TemporaryDirectory(dir=outside_tmp(), prefix=".pq-home-") as home:
-        words = ["evaluate", "expert", "--dataset", str(tasks), "--source", str(made.path), "--to", str(report)]
-        words += ["--settings", str(settings), "--home", home]
-        done = subprocess.run([*forked, *words], capture_output=True, text=True, check=False)
+        words = ["evaluate", str(predictions), "--dataset", str(tasks), "--source", str(made.path)]
+        done = subprocess.run(
+            [*forked, *words, "--to", str(report), "--home", home], capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     (grade,) = read_grades(report)
-    assert (grade.status, grade.reason) == ("kept", None), grade.why
+    assert (grade.reason, grade.applied) == ("tests_fail", True), grade.why  # the base's passes: else nothing is known
 
 
 def test_large_trees_are_not_copied_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_copies, "OWN_TREE_BYTES", 100)
-    made = Repository(tmp_path, before=WORK, after=FASTER, tests=WRITES)
+    made = Repository(tmp_path, tests=WRITES)
     run_stages(made.run, ["mine", "judge", "build", "generate"])
     assert Reason.NEEDS_TREE in {row.reason for row in made.run.store.records(Workload, made.run.name)}
     assert not any(row.writable_tree for row in made.run.store.records(Build, made.run.name))
@@ -67,7 +80,9 @@ def test_large_trees_are_not_copied_unasked(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.skipif(not AS_USERS, reason="sides are users of their own only where root grades")
 def test_each_user_writes_into_a_tree_of_its_own() -> None:
     with open_folder() as place, open_folder() as graded:
-        exported = export_task(place, writes=True)
-        done = exported.grade(exported.expert, graded, most_pairs=6)
-        assert (done.code, done.reward) == (0, 1), (done.why, done.facts)
+        (cheat,) = [one for one in corpus() if one.stem == "other_type"]  # needs no timing
+        done = export_task(place, writes=True).grade(cheat.read_text(), graded)
+        assert (done.code, done.reward) == (0, 0), done
+        assert why_expected(cheat).search(done.why), done
+        assert not done.facts.get("not_timed"), "base and expert's side pass"
         assert not list(graded.rglob("*.out"))
