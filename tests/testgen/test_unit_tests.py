@@ -455,6 +455,22 @@ def test_of_a_file_that_is_skipped_nothing_is_said_where_a_likelier_one_passes(t
     assert rows[0].reason == Reason.NO_TEST_EXECUTES_CHANGE and "a_module_nobody_has" in rows[0].detail
 
 
+def test_of_examples_that_fail_nothing_is_said_where_tests_pass(tmp_path: Path, prober: Prober) -> None:
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": 'def work(n):\n    """\n    >>> 1\n    u1\n    """\n    return sum(range(n))\n\n\n'
+        'def other():\n    """\n    >>> 2\n    u2\n    """\n',
+        "tests/test_core.py": "from pkg.core import work\n\ndef test_it():\n    assert work\n",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    (first, *_) = Trial(tmp_path, base, changed, prober).select()
+    assert first.reason == Reason.NO_TEST_EXECUTES_CHANGE and "3 tests ran" in first.detail
+
+    del base["tests/test_core.py"]
+    (first, *_) = Trial(tmp_path / "examples", base, changed, prober).select()
+    assert first.reason == Reason.FAILS_ON_BASE
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
