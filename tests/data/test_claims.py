@@ -80,7 +80,7 @@ def test_what_was_finished_after_the_list_was_made_is_not_taken_again(workers: W
 
 
 def test_a_lease_runs_out_without_a_heartbeat_and_not_with_one(workers: Workers) -> None:
-    living, suspended, other = (workers.one(machine, lease=0.4) for machine in "abc")
+    living, suspended, other = (workers.one(machine, lease=2.0) for machine in "abc")
     scope, since = workers.scope, living.now()
     assert living.take(scope, ["x"], since) == ["x"]
     assert suspended.take(scope, ["y"], since) == ["y"]
