@@ -452,3 +452,38 @@ def test_what_tests_write_into_their_own_copy_of_the_tree_ends_with_the_process(
     assert mode != "coverage" or item.lines == {"lib.py": [2]}
     assert sorted(path.name for path in folder.rglob("*.[pt][yx]*")) == ["lib.py", "test_a.py"]
     assert (folder / "lib.py").read_text() == files[3]
+
+
+FROZEN = """\
+    import sys, time
+    import pytest
+    import lib
+
+    @pytest.fixture(autouse=True)
+    def frozen():
+        "As freezegun does: in all modules, whatever is the library's clock is another one meanwhile."
+        real = {id(getattr(time, name)): name for name in ("time", "monotonic", "perf_counter", "localtime")}
+        changed = []
+        for module in list(sys.modules.values()):
+            for name in dir(module):
+                value = getattr(module, name, None)
+                if id(value) in real and module is not sys.modules[__name__]:
+                    changed.append((module, name, value))
+                    setattr(module, name, lambda: 1308874145.0)
+        assert time.time() == 1308874145.0
+        yield
+        for module, name, value in changed:
+            setattr(module, name, value)
+
+    def test_frozen():
+        assert lib.one() == 1
+"""
+
+
+@pytest.mark.parametrize("mode", ["check", "coverage", "time"])
+def test_tests_that_freeze_the_clock_are_timed_by_the_real_one(probe: Probe, mode: str) -> None:
+    report = probe("tests/test_a.py", FROZEN, "lib.py", "def one():\n    return 1\n", mode=mode, include=["lib.py"])
+    assert report.outcome == "finished", report.output
+    item = by_name(report)["test_frozen"]
+    assert item.outcome == "passed", item.message
+    assert all(0 < seconds < 10 for seconds in [item.seconds, *item.samples])
