@@ -60,6 +60,7 @@ HALF = PAIRS.replace("j = 0; j < n", "j = i + 1; j < n").replace("(found - n) / 
 OTHER = PAIRS.replace("j = 0; j < n", "j = 0; j < i").replace("(found - n) / 2", "found")
 MEMO = PAIRS.replace("long found = 0;", "static long found = 0; if (found) return PyLong_FromLong((found - n) / 2);")
 WRONG = HALF.replace("PyLong_FromLong(found)", "PyLong_FromLong(found + 1)")
+ONE_MORE = PAIRS.replace("(found - n) / 2", "(found - n) / 2 + 1")
 SCRIPT = f"""
 import random
 from lib import pairs
@@ -133,7 +134,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path, forked: l
         "wrong": _patch(PAIRS, WRONG),
         "breaks": _patch(PAIRS, PAIRS.replace("long found = 0;", "long found")),
         "library": binary,
-        "thief": _patch(VERSION, THIEF, "lib/version.py"),
+        "thief": _patch(PAIRS, ONE_MORE) + _patch(VERSION, THIEF, "lib/version.py"),
     }
     predictions = tmp_path / "predictions.jsonl"
     rows = [{"instance_id": "lib-1", "model_name_or_path": name, "model_patch": text} for name, text in patches.items()]
@@ -152,7 +153,7 @@ def test_patches_in_c_are_built_and_graded(tmp_path: Path, home: Path, forked: l
     assert found["wrong"].reason == "tests_fail", said
     assert found["library"].reason == "nothing_changed", said
     assert found["link"].status == "rejected" and not list(Path("/etc").glob("_pairs*")), said
-    assert found["thief"].reason in ("not_faster", "below_expert"), said  # equal code is faster at 95 % now and then
+    assert found["thief"].reason == "tests_fail", said  # and needs no timing: what it looked for, it has not found
     assert found["memo"].status == "rejected", said
     compiled = [path for path in home.rglob("*_pairs*.so") if "scratch" in path.parts]
     assert compiled == [], "what is built of a patch goes with its grading"
