@@ -46,7 +46,6 @@ test-unit: setup-dev ## the tests that run no program of a repository
 test-sandbox: setup-dev ## the tests that build, run, time or grade programs
 	$(call lane,sandbox,$(TESTS) -m "not slow and sandbox")
 
-test-system: WORKERS = 4
 test-system: setup-dev ## the tests of whole commands, builds, sessions of timings, pages, servers and workers
 	$(call lane,system,$(TESTS) -m "not slow and system")
 

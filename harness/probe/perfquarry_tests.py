@@ -278,6 +278,9 @@ def pytest_arguments(request, files):
     """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
     options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
     options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
+    if tuple(map(int, sys.modules["pytest"].__version__.split(".")[:2])) >= (9, 2):
+        # else texts of more than 100 characters have no part in names: of paths, the length is that of the machine's
+        options += ["-o", "parametrize_long_str_id_strategy=legacy"]
     for name in UNWANTED:
         options += ["-p", "no:" + name]
     if find_spec("pytest_benchmark") and "no:benchmark" not in request.get("test_arguments", []):
