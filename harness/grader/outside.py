@@ -163,23 +163,30 @@ def slow_calls(session, errors=CERTAIN):
 
     Only what is more than the expert's by so many standard errors: what estimates over turns leave out as disturbed
     may be inputs for which it is slow. Disturbances are on all sides, others' use of the core is taken off, and each
-    pair is seen relative to its own middle.
+    pair is seen relative to its own middle. The standard error is that of single calls or that of pairs, whichever is
+    larger: the calls of one process can be uneven together, in a process of the same code the next time not.
     """
     found = {}
     for node in session.nodes:
-        cand, gold = (_relative(session, role, node) for role in ("cand", "gold"))
-        error = math.sqrt(sum(spread**2 / count for _, spread, count in (cand, gold)))
+        sides = [_relative(session, role, node) for role in ("cand", "gold")]
+        cand, gold = (_mean([one for turns in side for one in turns]) for side in sides)
+        apart = _mean([_mean(ours)[0] - _mean(theirs)[0] for ours, theirs in zip(*sides)])
+        error = max(math.hypot(cand[1], gold[1]), apart[1])
         if cand[0] - gold[0] > errors * error and cand[0] > 1:
             found[node] = math.log(cand[0] / max(1.0, gold[0]))
     return found
 
 
 def _relative(session, role, node):
-    """Mean, standard deviation and number of a role's calls in all pairs, in parts of their pair's middle one."""
+    """By pair, a role's calls in parts of the middle one."""
     turns = [pair.turns[role][node].each for pair in session.pairs]
-    values = [each / max(median(one), SHORTEST) for one in turns for each in one]
+    return [[each / max(median(one), SHORTEST) for each in one] for one in turns]
+
+
+def _mean(values):
+    """Mean and its standard error."""
     mean = sum(values) / len(values)
-    return mean, math.sqrt(sum((one - mean) ** 2 for one in values) / max(1, len(values) - 1)), len(values)
+    return mean, math.sqrt(sum((one - mean) ** 2 for one in values) / max(1, len(values) - 1) / len(values))
 
 
 def others_beside(session, node):

@@ -316,6 +316,20 @@ def test_inputs_for_which_it_is_slow_count_on_average(part: Any, times: float, s
     assert why is None if scores else "on average: some calls are far slower" in (why or "")
 
 
+@pytest.mark.parametrize("uneven", ["cand", "gold"])
+def test_processes_whose_calls_are_uneven_are_no_inputs_for_which_it_is_slow(part: Any, uneven: str) -> None:
+    """Three processes of twelve, every third call of these; other processes of the same code are even."""
+    session = Session(part, {"base": {"a": BASE}, "gold": {"a": GOLD}, "cand": {"a": GOLD}})
+
+    def slow(pair: Any) -> None:
+        turns = pair.turns[uneven]["a"]
+        times = 10.0 if len(session.pairs) in (2, 5, 8) else 1.0
+        turns.each = [one * times if at % 3 == 0 else one for at, one in enumerate(turns.run)]
+
+    session.alter = slow
+    assert graded(part, session)[0] is None
+
+
 @pytest.mark.parametrize(("others", "scores"), [(0.8, False), (0.15, True)])
 def test_others_have_the_core_in_turns_of_all_sides_alike(part: Any, others: float, scores: bool) -> None:
     """Work of a process that is gone before its clock is read would be that of others."""
