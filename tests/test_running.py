@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import WHOLE
 from tests.running import SECONDS
 
@@ -27,6 +29,7 @@ exit "$(cat "$0.code")"
 """
 
 
+@pytest.mark.slow
 def test_workers_that_end_at_once_end_nothing_else(tmp_path: Path) -> None:
     """The second and third file are given to workers that have finished others; xdist's own scheduler hangs there."""
     for name, ends in {"a": 9, "b": 9, "c": 4, "d": 4, "e": 0, "f": 5}.items():

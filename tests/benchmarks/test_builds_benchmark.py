@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from rich.progress import Progress
 
 from benchmarks.builds import in_package, measure, sample, spread
@@ -46,6 +47,7 @@ def test_only_source_of_the_package_counts() -> None:
     assert in_package(change(1, "sortedcontainers.py"), contained)
 
 
+@pytest.mark.slow
 def test_trials_are_kept_and_not_repeated(tmp_path: Path) -> None:
     source = tmp_path / "demo"
     build_demo(source)

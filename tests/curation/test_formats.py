@@ -189,12 +189,14 @@ def test_the_script_times_the_call_of_a_test_and_not_its_fixtures(checkout: Path
     for node in nodes:
         reference = run(checkout, node, "--reference")
         assert reference.returncode == 0, reference.stderr
-        again = run(checkout, node, "--eqcheck")
-        assert again.returncode == 0, again.stderr
-        for line in (checkout / "times.txt").read_text().splitlines()[-2:]:
-            name, _, seconds = line.partition(": ")
-            assert name == "Execution time"
-            assert 0.02 <= float(seconds.removesuffix("s")) < 1.5
+    again = run(checkout, nodes[-1], "--eqcheck")
+    assert again.returncode == 0, again.stderr
+    lines = (checkout / "times.txt").read_text().splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        name, _, seconds = line.partition(": ")
+        assert name == "Execution time"
+        assert 0.02 <= float(seconds.removesuffix("s")) < 1.5
 
 
 def test_the_script_fails_where_the_test_fails_or_is_missing(checkout: Path):

@@ -92,6 +92,7 @@ def killed(process: subprocess.Popen[str]) -> list[int]:
     return [int(line) for line in process.communicate()[0].split()]
 
 
+@pytest.mark.slow
 def test_killed_writers_leave_every_row_once_and_no_half_part(uri: str) -> None:
     """Pairs of processes that append and compact at once are killed at random moments."""
     chance, known = random.Random(20261121), set[str]()

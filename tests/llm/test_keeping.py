@@ -214,7 +214,7 @@ def test_batches_cost_half_and_repair_in_a_second_one(
     assert client(kind).ask(questions[0]).cached, "live calls know what batches answered"
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_a_batch_is_taken_up_after_a_kill(kind: str, server: ModelServer, home: Home) -> None:
     server.ready_after = 10**6
     killed = program(home, server, kind, "batch", 5)

@@ -78,6 +78,7 @@ def settings(folder: Path, *lines: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_crawl_with_faults_killed_and_resumed_loses_nothing(tmp_path: Path) -> None:
     facts = trial(1500, 0.05, tmp_path)
     assert (facts["pulls"], facts["distinct"], count_lost(facts)) == (1500, 1500, 0)

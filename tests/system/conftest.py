@@ -53,9 +53,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+GAIN = "23b2933d37"
+"""Of the demo, a clear one; the pages show it."""
+
+
 @dataclass(frozen=True)
 class Curated:
-    """A home in which the demo's largest gain and two decoys, `heads`, were curated."""
+    """A home in which a gain of the demo and two decoys, `heads`, were curated."""
 
     home: Path
     heads: str
@@ -76,7 +80,7 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callab
     home, record = folder / "curated", folder / "curated.json"
     with FileLock(f"{record}.lock"):
         if not record.exists():
-            gain = max((one for one in expected() if one.speedup), key=lambda one: one.speedup or (0, 0))
+            (gain,) = [one for one in expected() if one.head_sha.startswith(GAIN)]
             decoys = [one for one in expected() if one.stage == "generate"][:2]
             heads = ",".join(one.head_sha for one in (gain, *decoys))
             began = time.monotonic()

@@ -324,6 +324,7 @@ def test_a_late_measurement_that_ends_in_time_is_decided(tmp_path: Path, monkeyp
     assert not home.left()
 
 
+@pytest.mark.slow
 def test_a_measurement_that_was_set_aside_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Repository(tmp_path)
     run_stages(made.run, ["mine", "judge", "build", "generate"])
@@ -385,10 +386,8 @@ def with_time(made: Repository, **settings: Any) -> Run:
     return Run(made.run.options.model_copy(update={"seconds": 600.0, **settings}))
 
 
-@pytest.mark.parametrize(
-    ("after", "reason"),
-    [(FASTER_IF_MANY, None), pytest.param(AS_FAST, Reason.NO_GAIN, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("after", "reason"), [(FASTER_IF_MANY, None), (AS_FAST, Reason.NO_GAIN)])
 def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     tmp_path: Path, after: str, reason: Reason | None
 ) -> None:

@@ -64,6 +64,7 @@ def test_show_explains_a_task(curated: Curated, facts: Facts, perfquarry: Progra
     assert "confirmed" in text and "session 2" in text and shown["task"]["oracle_targets"][0] in text
 
 
+@pytest.mark.slow
 def test_a_task_is_screened_by_running_it(curated: Curated, tmp_path: Path, facts: Facts) -> None:
     home, printed = curated.home, curated.printed
     facts(home, "screen", "demo", "--run")

@@ -17,12 +17,10 @@ import typer
 
 from perfquarry.flows.cli import app
 from tests.doc_pages import ROOT, Block, blocks, documents, words_of
-from tests.system.conftest import Curated
+from tests.system.conftest import GAIN, Curated
 
 BLOCKS = {str(path.relative_to(ROOT)): list(blocks(path)) for path in documents()}
 TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-TASK = "23b2933d37"
-"""Of the demo; the pages show it."""
 PROGRAM = """case "$1" in curate|mine|judge|build|generate|measure|select) set -- "$@" --no-server;; esac
 exec {command} "$@"
 """
@@ -88,12 +86,11 @@ def runnable(*, slow: bool) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def copied(curated: Curated, quick: Path, facts: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home in which the demo is curated, for commands that write into it, and with the pages' task."""
+def copied(curated: Curated, facts: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home in which the demo is curated, for commands that write into it, and with all its changes."""
     home = curated.copied(tmp_path_factory.mktemp("docs") / "home")
     facts(home, "mine", "demo", "--no-server")
-    facts(home, "curate", "demo", "--changes", TASK, "--settings", str(quick), "--no-server")
-    assert [one for one in facts(home, "tasks", "demo") if TASK in one["task_id"]]
+    assert [one for one in facts(home, "tasks", "demo") if GAIN in one["task_id"]]
     return home
 
 

@@ -235,7 +235,12 @@ def test_the_search_works_without_a_server(site: Path, browser: Browser) -> None
 @pytest.mark.parametrize(
     ("scheme", "width", "names"),
     [
-        ("light", 1440, ("index", "tutorial", "glossary", "statistics", "figures", "how-to/review")),
+        pytest.param(
+            "light",
+            1440,
+            ("index", "tutorial", "glossary", "statistics", "figures", "how-to/review"),
+            marks=pytest.mark.slow,
+        ),
         ("dark", 390, ("index", "statistics", "reference/settings")),
     ],
 )

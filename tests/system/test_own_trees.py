@@ -40,6 +40,7 @@ BREAKS = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: all trees can be written")
 def test_tests_that_write_into_their_tree_make_a_task_that_can_be_graded(tmp_path: Path, forked: list[str]) -> None:

@@ -150,7 +150,7 @@ def test_without_javascript_it_is_a_plain_table(site: Path, visit: Visit) -> Non
     expect(page.locator(".keys-note")).to_be_hidden()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [pytest.param("light", 1440, marks=pytest.mark.slow), ("dark", 390)])
 def test_axe_finds_nothing(site: Path, visit: Visit, scheme: str, width: int) -> None:
     page = visit(site / "index.html", viewport={"width": width, "height": 900}, color_scheme=scheme)
     tasks = [f"tasks/{ROWS[number].task_id}.html" for number in (0, 1, 2)]

@@ -193,7 +193,7 @@ def test_what_was_sent_back_is_started_and_its_progress_shown(
     assert desk.sending.of(ids[0])[0].state == "done"
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [pytest.param("light", 1440, marks=pytest.mark.slow), ("dark", 390)])
 def test_axe_finds_nothing(
     queue: tuple[str, ReviewService, list[str]], visit: Callable[..., Page], scheme: str, width: int
 ) -> None:

@@ -145,6 +145,7 @@ def answer(exchange: Path, number: int, value: dict[str, Any]) -> str:
     return json.dumps(request)
 
 
+@pytest.mark.slow
 def test_a_text_about_another_script_is_asked_for_anew(
     home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any]
 ) -> None:

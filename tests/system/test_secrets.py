@@ -289,6 +289,7 @@ def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> 
     assert any(TITLE.encode() in data for place, data in caller._everything() if place.startswith("rows of"))
 
 
+@pytest.mark.slow
 def test_the_build_of_a_dependency_sees_no_key(caller: Caller) -> None:
     """What it prints is kept in a row."""
     if choose_sandbox().name == "process":

@@ -9,9 +9,8 @@ import subprocess
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -75,12 +74,9 @@ def wait_for_builds(tables: Path | str, process: subprocess.Popen[bytes]) -> Non
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory, perfquarry: Callable[..., Any]) -> Path:
+def judged(judged_demo: Path) -> Path:
     """The tables of a home that has changes and verdicts."""
-    home = tmp_path_factory.mktemp("judged")
-    perfquarry(home, "mine", "demo", "--no-server")
-    perfquarry(home, "judge", "demo", "--no-server")
-    return home / "tables"
+    return judged_demo / "tables"
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +113,13 @@ def test_a_worker_takes_over_from_one_that_is_killed_on_another_machine(
     shared = {"PERFQUARRY_TABLES": tables, "PERFQUARRY_DATABASE": postgres_url}
     settings = tmp_path / "settings.toml"
     settings.write_text(LEASE)
-    victim = start(tmp_path / "one", settings, heads(3), shared)
+    victim = start(tmp_path / "one", settings, heads(2), shared)
     wait_for_builds(tables, victim)
-    heir = start(tmp_path / "two", settings, heads(3), shared)
+    heir = start(tmp_path / "two", settings, heads(2), shared)
     os.kill(victim.pid, signal.SIGKILL)
     victim.communicate()
     ended_well(heir)
     written = raw(tables, Build)
-    assert set(written.values()) == {1} and len(written) == 2 * 3
+    assert set(written.values()) == {1} and len(written) == 2 * 2
     assert max(raw(tables, Attempt).values()) <= 2  # of the batch that was lost, at most
     assert not (tmp_path / "two" / "tables").exists()

@@ -198,8 +198,9 @@ def test_an_absent_submodule_is_the_reason_only_if_the_build_speaks_of_it(
     ("change", "how", "answers"),
     [
         *CHANGES,
-        ({"lib/twice_fast.c": None, "lib/answer.h": "#define ANSWER 1\nstatic int twice(int x) { return 4 * x; }\n"},
-         "full: lib/twice_fast.c was deleted", "4 11"),
+        pytest.param(
+            {"lib/twice_fast.c": None, "lib/answer.h": "#define ANSWER 1\nstatic int twice(int x) { return 4 * x; }\n"},
+            "full: lib/twice_fast.c was deleted", "4 11", marks=pytest.mark.slow),
         pytest.param({"lib/more_cy.pyx": MORE}, "full: lib/more_cy.pyx was added", "42 11", marks=pytest.mark.slow),
         ({"setup.py": SETUP.replace("include_dirs=", "define_macros=[('ANSWER', '5')], include_dirs="),
           "lib/answer.h": ""}, "full: setup.py differs", "10 11"),
@@ -210,14 +211,14 @@ def test_setuptools_and_cython(builds: Builds, change: Files, how: str, answers:
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "how", "answers"),
     [
         *CHANGES,
-        pytest.param(
-            {"lib/more_cy.pyx": MORE,
-             "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx',install: true)"},
-            "full: lib/more_cy.pyx was added", "42 11", marks=pytest.mark.slow),
+        ({"lib/more_cy.pyx": MORE,
+          "meson.build": f"{MESON['meson.build']}\npy.extension_module('more_cy', 'lib/more_cy.pyx',install: true)"},
+         "full: lib/more_cy.pyx was added", "42 11"),
     ],
 )  # fmt: skip
 def test_meson_python(builds: Builds, change: Files, how: str, answers: str) -> None:

@@ -162,7 +162,7 @@ def oldest_and_newest() -> list[Interpreter]:
     return list(dict.fromkeys([found[0], found[-1]]))
 
 
-@pytest.mark.parametrize("name", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("name", ["bubblewrap", pytest.param("docker", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("python", oldest_and_newest(), ids=lambda python: str(python.version))
 def test_no_step_of_a_build_reaches_the_host(victim: Victim, name: str, python: Interpreter) -> None:
     """Neither of a dependency nor of what it needs to be built."""

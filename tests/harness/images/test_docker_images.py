@@ -138,6 +138,7 @@ def test_layers_are_made_once(images: Images, made: tuple[TaskImage, TaskImage],
     assert images.ensure(sides[0], MADE) == made[0]
 
 
+@pytest.mark.slow
 def test_an_image_comes_back_from_a_file(
     images: Images, made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, ...], tmp_path: Path
 ) -> None:

@@ -324,7 +324,7 @@ def first_places(session: int, node: str) -> list[bool]:
     return found
 
 
-@pytest.mark.parametrize(("node", "late"), [(NEEDS, False), (ENDS, True)])
+@pytest.mark.parametrize(("node", "late"), [pytest.param(NEEDS, False, marks=pytest.mark.slow), (ENDS, True)])
 def test_what_cannot_live_beside_others_is_measured_by_itself(session: Sessions, node: str, late: bool) -> None:
     """It passes where nothing ran before it in the process, and fails, or ends the process, where something did.
 

@@ -109,7 +109,7 @@ def uv(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-QUICK = ("3.6", "3.8", "3.13")
+QUICK = ("3.6", "3.13")
 
 
 @pytest.mark.parametrize(

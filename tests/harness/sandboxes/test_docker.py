@@ -186,6 +186,7 @@ def test_nobody_runs_what_writes_nothing(docker: DockerSandbox, folder: Path) ->
     assert ended.stdout == b"65534 False\n", ended.stderr
 
 
+@pytest.mark.slow
 def test_a_gigabyte_of_output_does_not_fill_memory(docker: DockerSandbox, folder: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ended = shell(docker, "head -c 1073741824 /dev/zero; echo end >&2", folder, limits=Limits(output_bytes=1000))
