@@ -68,7 +68,7 @@ class Curated:
 
     def copied(self, to: Path) -> Path:
         """A copy to write into, without what the tests beside this one hold open."""
-        of_now = shutil.ignore_patterns("*.lock", "claims.sqlite*", "locks", "scratch", "server")
+        of_now = shutil.ignore_patterns("*.lock", "claims.sqlite*", "locks", "review", "scratch", "server")
         return Path(shutil.copytree(self.home, to, symlinks=True, ignore=of_now))
 
 

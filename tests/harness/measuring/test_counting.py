@@ -7,7 +7,6 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,18 +121,23 @@ def prober(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Prober
     return Prober(sandbox, tmp_path_factory.mktemp("scratch"))
 
 
+SETTINGS = CountSettings(seeds=SEEDS, warmups=1, calls=2, process_seconds=120.0, change_seconds=600.0, explained=1)
+
+
 @pytest.fixture(scope="module")
 def pairs(callgrind: Callgrind, prober: Prober, sides: Sides) -> dict[str, PairCount]:
-    """Everything counted in the way of `perfquarry count`; scripts, whose processes start soon, by function, too."""
-    settings = CountSettings(
-        seeds=SEEDS[:1], warmups=1, calls=2, process_seconds=120.0, change_seconds=600.0, explained=0, touched=9
-    )
-    counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
-    found = {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {})}
-    wanted = {"seeds": SEEDS, "explained": 1, "touched": CountSettings().touched}
-    twice = replace(counter, settings=settings.model_copy(update=wanted))
+    """Scripts, whose processes start soon, counted in the way of `perfquarry count`, by function, too."""
+    counter = Counter(prober, callgrind, *sides, SETTINGS, ["module.py::changed"])
     scripts = {"exits": EXITS, "script-a": SCRIPT, "script-b": SHORTER}
-    return found | {pair.node: pair for pair in twice.count([], scripts)}
+    return {pair.node: pair for pair in counter.count([], scripts)}
+
+
+@pytest.fixture(scope="module")
+def tests(callgrind: Callgrind, prober: Prober, sides: Sides) -> dict[str, PairCount]:
+    """Unit tests, for which pytest starts under valgrind, with one seed and not by function."""
+    settings = SETTINGS.model_copy(update={"seeds": SEEDS[:1], "touched": 9.0})
+    counter = Counter(prober, callgrind, *sides, settings, ["module.py::changed"])
+    return {pair.node.rpartition("::")[2]: pair for pair in counter.count(NODES, {})}
 
 
 def ratios(pair: PairCount, seeds: Sequence[int] = SEEDS[:1]) -> list[float]:
@@ -142,9 +146,10 @@ def ratios(pair: PairCount, seeds: Sequence[int] = SEEDS[:1]) -> list[float]:
     return [one.ir_base / one.ir_head for one in pair.seeds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["test_changed", "test_in_a_thread", "test_coroutine", "test_sleeps"])
-def test_a_tenth_less_work_is_a_tenth_fewer_instructions(pairs: dict[str, PairCount], name: str) -> None:
-    assert ratios(pairs[name]) == pytest.approx([1 / 0.9], rel=0.03 if name != "test_coroutine" else 0.08)
+def test_a_tenth_less_work_is_a_tenth_fewer_instructions(tests: dict[str, PairCount], name: str) -> None:
+    assert ratios(tests[name]) == pytest.approx([1 / 0.9], rel=0.03 if name != "test_coroutine" else 0.08)
 
 
 def test_each_seed_has_its_counts(pairs: dict[str, PairCount]) -> None:
@@ -153,9 +158,10 @@ def test_each_seed_has_its_counts(pairs: dict[str, PairCount]) -> None:
     assert max(found) / min(found) < 1.03, "hash seeds and the allocator move the ratio by little"
 
 
-def test_what_the_change_does_not_touch_executes_as_much(pairs: dict[str, PairCount]) -> None:
-    assert ratios(pairs["test_untouched"]) == pytest.approx([1.0], abs=0.002)
-    assert not pairs["test_untouched"].functions
+@pytest.mark.slow
+def test_what_the_change_does_not_touch_executes_as_much(tests: dict[str, PairCount]) -> None:
+    assert ratios(tests["test_untouched"]) == pytest.approx([1.0], abs=0.002)
+    assert not tests["test_untouched"].functions
 
 
 def test_long_workloads_are_called_less_and_with_fewer_seeds(
@@ -184,14 +190,19 @@ def test_of_long_workloads_only_the_most_telling_is_counted_by_function(pairs: d
     assert [pair for pair in scripts if any(one.in_patch for one in pair.functions)] == [telling]
 
 
-def test_waiting_is_not_counted(pairs: dict[str, PairCount]) -> None:
-    sleeping, awake = pairs["test_sleeps"].seeds[0], pairs["test_changed"].seeds[0]
+@pytest.mark.slow
+def test_waiting_is_not_counted(tests: dict[str, PairCount]) -> None:
+    sleeping, awake = tests["test_sleeps"].seeds[0], tests["test_changed"].seeds[0]
     assert sleeping.ir_base == pytest.approx(awake.ir_base, rel=0.05)
 
 
 def test_what_cannot_be_counted_says_why(pairs: dict[str, PairCount]) -> None:
     assert "crashed" in pairs["exits"].problem and "exit code 0" in pairs["exits"].problem
-    assert "failed" in pairs["test_fails"].problem and not pairs["test_fails"].seeds
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_cannot_be_counted(tests: dict[str, PairCount]) -> None:
+    assert "failed" in tests["test_fails"].problem and not tests["test_fails"].seeds
 
 
 @pytest.fixture(params=["scripts", pytest.param("tests", marks=pytest.mark.slow)])
