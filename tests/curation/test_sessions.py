@@ -183,6 +183,7 @@ def test_nothing_to_measure(sides: tuple[BuiltSide, BuiltSide], prober: Prober):
     assert measure(CHANGE_ID, [], *sides, prober, MACHINE, SETTINGS, SELECTION, STAMP, core=None) == []
 
 
+@pytest.mark.slow
 def test_what_cannot_live_beside_others_is_confirmed_by_itself_from_the_start(
     sides: tuple[BuiltSide, BuiltSide], prober: Prober
 ):

@@ -122,6 +122,7 @@ def test_a_reader_goes_on_when_parts_are_removed_while_it_reads_them(uri: str, s
     assert found == [f"t{number}" for number in range(801)]
 
 
+@pytest.mark.slow
 def test_compactions_appends_and_reads_at_once(uri: str) -> None:
     def work(thread: int) -> None:
         store = TableStore(uri)

@@ -419,6 +419,7 @@ def test_where_unit_tests_show_no_gain_a_run_with_time_asks_other_sources_once(
     assert open_still or store.state(name) == tables, "only what was undecided is measured again"
 
 
+@pytest.mark.slow
 def test_where_other_sources_have_nothing_it_is_known_that_they_were_asked(tmp_path: Path) -> None:
     made = Repository(tmp_path, before=DISTINCT, after=AS_FAST, tests=OF_FEW)
     made.run = with_time(made, settings=Settings(generate=GenerateSettings(then="asv"), measure=SHORT))

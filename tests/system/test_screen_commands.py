@@ -106,6 +106,7 @@ def test_findings_texts_and_statistics(
     assert "1 tasks, 1 blocked; checks made: static" in shown and "jane@" not in shown
 
 
+@pytest.mark.slow
 def test_the_class_of_a_task_is_that_of_the_heuristic_then_of_a_model_then_of_a_curator(
     home: tuple[Path, Path], tmp_path: Path, perfquarry: Callable[..., Any], facts: Callable[..., Any]
 ) -> None:

@@ -158,6 +158,7 @@ def test_an_image_comes_back_from_a_file(
     assert again.read_bytes() == archive.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_refused(made: tuple[TaskImage, TaskImage], tmp_path: Path) -> None:
     archive, changed = tmp_path / "image.tar", tmp_path / "changed.tar"
     digest = export_image(made[0].name, archive)
