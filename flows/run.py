@@ -40,6 +40,9 @@ from perfquarry.miners.judge.verdicts import judging
 from perfquarry.testgen.generated import Generated
 from perfquarry.testgen.traced import candidate_files
 
+READ_SHARE = 1 / 6
+"""Of a run's time, what goes into reading the history at most, and as much into judging what was read."""
+
 
 class TimeIsOver(PerfquarryError):
     """The run was over (`Run.is_over`) before a piece of its work began, or was done."""
@@ -115,6 +118,15 @@ class Run(OwnRows):
         """Whether the time is over that the options give it."""
         return self.seconds_left <= 0
 
+    @cached_property
+    def _reads_since(self) -> float:
+        return time.monotonic()
+
+    def may_read(self, shares: int) -> bool:
+        """Whether it has been reading and judging the history for less than so many times `READ_SHARE` of its time."""
+        since = self._reads_since  # the first to ask begins it
+        return self.options.seconds is None or time.monotonic() - since < shares * READ_SHARE * self.options.seconds
+
     @property
     def is_over(self) -> bool:
         """Whether no further change is to be begun: the time is over, or the accepted tasks are enough."""
@@ -124,7 +136,13 @@ class Run(OwnRows):
         """Ends it: frees what this process has claimed. What is done with it from now on is another run."""
         self.stages.clear()
         self.judged()
-        for name in ("begun", "_deadline", "builder", "places"):  # a builder remembers what could not be made
+        for name in (
+            "begun",
+            "_deadline",
+            "_reads_since",
+            "builder",
+            "places",
+        ):  # a builder remembers what could not be made
             self.__dict__.pop(name, None)
         if "claims" in self.__dict__:
             self.claims.close()

@@ -10,6 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
@@ -20,6 +21,7 @@ from perfquarry.curation.in_force import accepted_tasks, extra_sources, renewed
 from perfquarry.curation.screening import stage as screening
 from perfquarry.curation.sessions import measure, shows_gain
 from perfquarry.data.display import current, waiting_for_core
+from perfquarry.data.git import git_of
 from perfquarry.data.own_rows import append_in_parts
 from perfquarry.data.records import (
     Attempt,
@@ -46,7 +48,9 @@ from perfquarry.harness.measuring.unfinished import Unfinished
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
+from perfquarry.miners.judge.words import rank
 from perfquarry.miners.pulls.joined import Joined
+from perfquarry.miners.revisions import RevisionRange, select
 from perfquarry.miners.submodules import fetch_submodules
 from perfquarry.testgen.again import try_again
 from perfquarry.testgen.apis import with_apis
@@ -62,6 +66,8 @@ ASIDE_SECONDS = 60.0
 """A change is timed at least so long before it is set aside for others that wait for its core."""
 _STEP = 50
 """Rows between two movements of a bar that counts rows."""
+LEAST_READ = 200
+"""Commits that a run with little time reads, and judges, all the same."""
 
 Batch = tuple[str, ...]
 
@@ -104,25 +110,46 @@ def _counted(rows: Iterable[R]) -> Iterator[R]:
             current().advance(_STEP)
 
 
+def _in_time(run: Run, rows: Iterator[R], shares: int) -> Iterator[R]:
+    """Those of the rows that the run has time for (`Run.may_read`), but `LEAST_READ` at least."""
+    run.may_read(shares)  # from now on
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number >= LEAST_READ and not run.may_read(shares):
+            return
+
+
 # mine
 
 
+def _asked(run: Run) -> RevisionRange:
+    """The commits that the options name and that have no row yet."""
+    options = run.options
+    known = frozenset(run.column("mine", "head_sha"))
+    return RevisionRange(known, options.since, options.until, options.changes or None, run.repository.branch or None)
+
+
 def _mine(run: Run, _: Batch) -> None:
-    changes = crawl(
+    settings, timed = run.options.settings, run.options.seconds is not None
+    crawled = crawl(
         run.clone,
         run.stamp("mine"),
-        run.options.settings.mine,
-        known=frozenset(run.column("mine", "head_sha")),
-        since=run.options.since,
-        until=run.options.until,
-        only=run.options.changes or None,
-        branch=run.repository.branch or None,
+        settings.mine,
+        **vars(_asked(run)),
         places=run.places,
+        rank=rank if timed else None,
     )
-    settings = run.options.settings
-    joined = Joined(run, run.clone, run.repository, settings.pulls, settings.mine, run.places)
-    append_in_parts(run, joined.rows(_counted(changes)))
+    with closing(crawled):
+        joined = Joined(run, run.clone, run.repository, settings.pulls, settings.mine, run.places)
+        append_in_parts(run, joined.rows(_counted(_in_time(run, crawled, 1))))
     joined.keep()
+    if timed and (left := unread(run)):
+        current().announce("later", f"{left} commits are for the next run; those that speak of speed were read first")
+
+
+def unread(run: Run) -> int:
+    """How many commits a run that had too little time left to the next one."""
+    return len(select(git_of(run.clone), _asked(run)))
 
 
 # judge
@@ -147,7 +174,10 @@ def _judge_todo(run: Run) -> list[Batch]:
 def _judge(run: Run, keys: Batch) -> None:
     wanted = frozenset(keys) - run.column("judge")  # a batch may be tried again
     with run.judging() as judge:
-        append_in_parts(run, _counted(verdicts(run, judge, wanted)))
+        found = verdicts(run, judge, wanted)
+        # answers that cost money are not left unread
+        timed = found if spec_of(run.options.settings.judge) else _in_time(run, found, 2)
+        append_in_parts(run, _counted(timed))
     run.judged()
 
 

@@ -22,7 +22,7 @@ from perfquarry.data.git import commit_of
 from perfquarry.data.own_rows import VERSIONS
 from perfquarry.data.records import Record, content_id
 from perfquarry.flows.run import Run
-from perfquarry.flows.stages import STAGES, further_wishes
+from perfquarry.flows.stages import STAGES, further_wishes, unread
 
 _log = logging.getLogger("perfquarry.flows")
 _DECIDES_NOTHING = {"home", "jobs", "seconds", "tasks", "settings"}
@@ -72,6 +72,8 @@ class Watermark:
         run = self._run
         tables = run.store.state(run.name)
         if any(stage.todo(run) for stage in self._stages if stage.name != "mine"):
+            return
+        if run.options.seconds is not None and unread(run):
             return
         if run.options.limit and again.open_changes(run, run.stages, run.ranked()):
             return

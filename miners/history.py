@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from perfquarry.data.records import Change, ChangeKind, Reason, Stamp, change_id
 from perfquarry.miners.diff import Diff, read_names, read_patch, text
 from perfquarry.miners.passes import contents_read, read_commits
 from perfquarry.miners.references import issue_numbers, pull_number, squash_number
-from perfquarry.miners.revisions import RevisionRange, select
+from perfquarry.miners.revisions import RevisionRange, ranked, select
 from perfquarry.miners.settings import MineSettings
 from perfquarry.miners.stream import DIFF_OPTIONS, RawCommit
 
@@ -36,7 +36,8 @@ def crawl(
     only: Sequence[str] | None = None,
     branch: str | None = None,
     places: tuple[str, ...] = (),
-) -> Iterator[Change]:
+    rank: Callable[[str, str], int] | None = None,
+) -> Generator[Change]:
     """Yields one row a commit, newest first: commits, merges and squash-merged pull requests.
 
     Args:
@@ -49,6 +50,7 @@ def crawl(
         only: Ids or unique prefixes of commits, of any branch; the other limits still hold.
         branch: Branch to read; the clone's HEAD when not given.
         places: Folders and modules that are the package (`miners.roles`).
+        rank: Of title and message; commits come by it first, lowest first, where not all are going to be read.
 
     A commit that can be no change is a rejected row: ROOT_COMMIT, EMPTY_DIFF, MISSING_OBJECTS (partial,
     shallow or damaged clones), DIFF_TOO_LARGE.
@@ -59,6 +61,8 @@ def crawl(
     """
     git = git_of(clone)
     shas = select(git, RevisionRange(known, since, until, only, branch))
+    if rank:
+        shas = ranked(git, shas, rank)
     boundary = _shallow_boundary(git) if shas else frozenset()
     processes = 1 if len(shas) < _FEW else max(1, min(_MOST, os.cpu_count() or 1))
     for commit in read_commits(git, shas, settings.diff_limit, processes):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from perfquarry.data.errors import GitFailed, InputError
 from perfquarry.data.git import Git
+from perfquarry.miners.diff import text
 
 _SHA = re.compile(r"[0-9a-fA-F]{4,64}")
 
@@ -47,6 +48,20 @@ def select(git: Git, selection: RevisionRange) -> list[str]:
         if sha not in known and since <= int(seconds) <= until:
             shas.append(sha)
     return shas
+
+
+def ranked(git: Git, shas: Sequence[str], rank: Callable[[str, str], int]) -> list[str]:
+    """The same commits by what a rank says of title and message, lowest first; equal ones in the given order.
+
+    Raises:
+        GitFailed: the messages cannot be read.
+    """
+    arguments = ["log", "--no-walk=unsorted", "--stdin", "--format=tformat:%B", "-z"]
+    doing = f"reading the messages of {git.folder}"
+    said = text(git.output(*arguments, doing=doing, lines=shas)).split("\0")
+    messages = [message.strip("\n") for message in said[: len(shas)]]
+    ranks = [rank(message.partition("\n")[0].strip(), message) for message in messages]
+    return [sha for _, sha in sorted(zip(ranks, shas, strict=True), key=lambda one: one[0])]
 
 
 def _tip(git: Git, branch: str | None) -> str:

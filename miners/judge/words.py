@@ -149,6 +149,16 @@ def prepare(title: str, message: str) -> tuple[str, str]:
     return title, body
 
 
+def rank(title: str, message: str) -> int:
+    """How early a change is to be read where there is no time for all: 0 where its title speaks of speed, 1 where
+    its body does or its title of saving, 2 where nothing does.
+    """
+    head, body = (NOT_SPEED.sub(" · ", said) for said in prepare(title, message))
+    if STRONG.search(head):
+        return 0
+    return 1 if SAVING.search(head) or STRONG.search(body) else 2
+
+
 def find(title: str, message: str, comments: str) -> Iterator[JudgeFinding]:
     """What the words say; `comments` are the comment lines the change adds."""
     said, rest = prepare(title, message)
