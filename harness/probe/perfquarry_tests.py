@@ -29,6 +29,27 @@ TOO_LATE = "hypothesis.errors.DeadlineExceeded"
 _TEST = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.M)
 
 
+class Namesakes(object):
+    """Test modules of one name: the one before makes way, where pytest would refuse to import the other (nose did so).
+
+    What was collected of it keeps it. A module of a package has the name of its outermost package.
+    """
+
+    def __init__(self):
+        self._folders = {}
+
+    def import_next(self, path):
+        """A test file is imported next."""
+        folder, name = os.path.split(path)
+        name = os.path.splitext(name)[0]
+        while os.path.isfile(os.path.join(folder, "__init__.py")):
+            folder, name = os.path.split(folder)
+        if self._folders.setdefault(name, folder) != folder:
+            self._folders[name] = folder
+            for known in [one for one in sys.modules if one == name or one.startswith(name + ".")]:
+                del sys.modules[known]
+
+
 class Test(object):
     """One collected test as an item of the loop."""
 
@@ -79,6 +100,12 @@ def make_plugin(loop, files):
 
         def __init__(self):
             self.extra_failure = None
+            self.namesakes = Namesakes()
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_collectstart(self, collector):
+            if isinstance(collector, pytest.Module):
+                self.namesakes.import_next(str(getattr(collector, "path", None) or collector.fspath))
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_collection(self, session):  # the conftests above have set their profiles

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from probed import Probe
+
 from perfquarry.data.records import Side
 from perfquarry.harness.building.collection import Collection
 from perfquarry.harness.building.repair_rules import Situation, proposals
@@ -40,3 +43,23 @@ def test_variables_and_arguments_of_a_recipe_reach_the_tests(tmp_path: Path) -> 
     prober = Prober(choose_sandbox(), tmp_path / "scratch")
     report = prober.run(side, ProbeRequest(mode="check", arguments=["test_it.py"]), limits=Limits(60.0))
     assert {item.node: item.outcome for item in report.items} == {"test_it.py::test_yes": "passed"}
+
+
+SAME = "NAME = {!r}\ndef test_same():\n    assert NAME == __file__.replace('\\\\', '/').split('/')[-{}]\n"
+
+
+@pytest.mark.parametrize("mode", ["check", "time"])
+def test_test_modules_of_one_name_are_all_imported(probe: Probe, mode: str) -> None:
+    """In folders that are no packages, as nose ran them, and in packages of one name."""
+    files = ["one/test_same.py", SAME.format("one", 2), "two/test_same.py", SAME.format("two", 2)]
+    for folder in ("a", "b"):
+        files += [f"{folder}/tests/__init__.py", f"WHERE = {folder!r}\n"]
+        text = f"from tests import WHERE\ndef test_where():\n    assert WHERE == {folder!r}\n"
+        files += [f"{folder}/tests/test_same.py", SAME.format(folder, 3) + text]
+    arguments = [name for name in files[::2] if name.endswith("test_same.py")]
+    report = probe(*files, mode=mode, arguments=arguments)
+    assert {item.node: item.outcome for item in report.items} == {
+        "one/test_same.py::test_same": "passed",
+        "two/test_same.py::test_same": "passed",
+        **{f"{folder}/tests/test_same.py::test_{name}": "passed" for folder in "ab" for name in ("same", "where")},
+    }, report.output
