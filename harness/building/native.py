@@ -23,6 +23,8 @@ from perfquarry.harness.rejections import Rejection, tail
 from perfquarry.harness.settings import BuildSettings
 from perfquarry.harness.trees.checkouts import MTIME
 
+LEAST_AT_ONCE = 2
+"""Builds of a repository at the same time at least: a long one of one process (lib2to3, say) holds up no others."""
 _LEFT_OUT = {"build", "__pycache__", ".git", SITE, ".pytest_cache", ".eggs"}
 _LEFT_OUT_ENDINGS = {".o", ".obj", ".pyc"}
 _ADDED_BYTES = 4 * 1024**3
@@ -83,7 +85,7 @@ class NativeBuilds:
     ) -> Artifacts | Rejection:
         facts = [environment.environment_id, str(environment.python), recipe.build, recipe.variables, version]
         sources = Sources.of(tree, content_id("build tree", *facts, compilers_id()), version)
-        count = max(1, (os.cpu_count() or 1) // self.settings.jobs)
+        count = max(LEAST_AT_ONCE, (os.cpu_count() or 1) // self.settings.jobs)
         with locked_build_folder(
             [self.home.compiled / self.repo / f"build-{n}" for n in range(count)], sources
         ) as build_folder:

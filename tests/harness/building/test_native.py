@@ -6,14 +6,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from perfquarry.data.home import Home
 from perfquarry.data.records import Reason, content_id
 from perfquarry.data.registry import Repository
+from perfquarry.harness.building.build_folders import build_folder_lock
 from perfquarry.harness.building.native import Artifacts, NativeBuilds
 from perfquarry.harness.contracts import Command, Sandbox
 from perfquarry.harness.environments.environment import Environment, Environments
@@ -360,6 +363,16 @@ def cache_hits(builds: Builds) -> int:
     facts = subprocess.check_output(["ccache", "--print-stats"], env=env, text=True)
     counts = dict(line.split("\t") for line in facts.splitlines())
     return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
+
+
+def test_a_long_build_holds_up_no_other(builds: Builds) -> None:
+    recipe = by_hand("touch made")
+    builds.environment(recipe)
+    folder = builds.home.compiled / "lib"
+    folder.mkdir(parents=True)
+    with FileLock(build_folder_lock(folder / "build-0")), ThreadPoolExecutor(1) as pool:
+        made = pool.submit(builds.build, builds.tree({"a": ""}), recipe).result(timeout=120)
+    assert set(contents(made)) == {"made"}
 
 
 @needs_compiler
