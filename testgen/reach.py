@@ -1,7 +1,8 @@
 """Which test files can reach the changed modules, by the static graph of imports.
 
 Those whose text names what changed come first, the rarer the name the earlier; what no import
-shows (plugins, names made at run time) is found by such names alone.
+shows (plugins, names made at run time) is found by such names alone, last by that of the changed
+package: `tests/test_s3/test_s3.py` for `moto/s3/responses.py`.
 
 A step is one import. `from package import name` leads to the package's `__init__` and, through
 its re-exports, straight to the file that defines `name`, so that a test which names what
@@ -68,7 +69,12 @@ def reachable_tests(
     tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
     words = _words(names, goals)
     said = _said({test.path: files[test.path].read_bytes() for test in tests}, words) if words else {}
-    tests = [test for test in tests if test.distance < FAR or said.get(test.path)]
+    packages = _inner_packages(goals, source_roots)
+    tests = [
+        test
+        for test in tests
+        if test.distance < FAR or said.get(test.path) or not packages.isdisjoint(_subjects(test.path))
+    ]
     found: list[TestFile] = []
     for test in sorted(tests, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
         if limit is not None and len(found) >= limit:
@@ -275,8 +281,25 @@ def _rank(test: TestFile, goals: Sequence[str], said: float) -> tuple[bool, floa
 def _bare(path: str) -> str:
     """'tests/test_heap.py', 'heap_test.py', '_heap.py' and 'heap/__init__.py' all give 'heap'."""
     pure = PurePosixPath(path)
-    stem = pure.parent.name if pure.stem == "__init__" else pure.stem
-    return stem.removeprefix("test_").removesuffix("_test").removesuffix("_tests").strip("_")
+    return _subject(pure.parent.name if pure.stem == "__init__" else pure.stem)
+
+
+def _inner_packages(goals: Sequence[str], source_roots: Sequence[str]) -> set[str]:
+    """Names of the folders of changed files, but for those at the top: these would name all tests."""
+    tops = {_join(root.strip("/")) for root in (*source_roots, "")}
+    parents = {goal.rpartition("/")[0] for goal in goals}
+    return {parent.rpartition("/")[2] for parent in parents if parent.rpartition("/")[0] not in tops} - {""}
+
+
+def _subject(name: str) -> str:
+    return name.removeprefix("test_").removesuffix("_test").removesuffix("_tests").strip("_")
+
+
+def _subjects(path: str) -> set[str]:
+    """What a test file and its folders are named after; of one inside a package, the folder `tests` and below."""
+    folders = path.split("/")[:-1]
+    first = next((at for at, folder in enumerate(folders) if folder in ("test", "tests", "testing")), 0)
+    return {_bare(path), *map(_subject, folders[first:])}
 
 
 def _likeness(one: str, other: str) -> float:

@@ -272,3 +272,21 @@ def test_benchmarks_among_equally_near_tests_come_first(tmp_path: Path) -> None:
         "tests/test_a.py",
         "tests/test_stress.py",
     ]
+
+
+def test_what_is_loaded_by_name_is_found_by_the_name_of_its_package(tmp_path: Path) -> None:
+    tree = write(
+        tmp_path,
+        {
+            "src/cloud/__init__.py": "import importlib\ndef start(name): importlib.import_module('cloud.' + name)\n",
+            "src/cloud/s3/__init__.py": "",
+            "src/cloud/s3/responses.py": "def get(): ...\n",
+            "tests/test_s3/test_buckets.py": f"import cloud{TEST}",
+            "tests/test_s3.py": f"import cloud{TEST}",
+            "tests/test_ec2/test_machines.py": f"import cloud{TEST}",
+            "src/cloud/tests/test_all.py": f"import cloud{TEST}",
+        },
+    )
+    found = reachable_tests(tree, ["src"], ["src/cloud/s3/responses.py"], names=["get_it"])
+    assert {test.path for test in found} == {"tests/test_s3.py", "tests/test_s3/test_buckets.py"}
+    assert reachable_tests(tree, ["src"], ["src/cloud/other.py"], names=["get_it"]) == []
