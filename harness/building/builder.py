@@ -25,6 +25,7 @@ from perfquarry.harness.building.distributions import own_names
 from perfquarry.harness.building.known_good import KnownGood
 from perfquarry.harness.building.native import Artifacts, NativeBuilds
 from perfquarry.harness.building.pending import PendingSide, changed_python_files
+from perfquarry.harness.building.python2 import made_for_2to3
 from perfquarry.harness.building.repair import LOG_BYTES, Proposer, Repair, RepairAttempt, rows_of
 from perfquarry.harness.building.repair_rules import Situation
 from perfquarry.harness.contracts import BuiltSide, Limits, Sandbox
@@ -328,6 +329,9 @@ class Builder:
         reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
         for pending in sides:
             assert pending.environment is not None and pending.tree is not None
+            if old := made_for_2to3(pending.tree, pending.recipe.source_roots, pending.recipe.packages):
+                pending.reject(Rejection(Reason.NEEDS_PYTHON_2, old))  # converting takes minutes, and goes elsewhere
+                continue
             found = self._checker(pending.environment).parse(
                 pending.tree, pending.files_to_parse(), reasons[pending.side]
             )

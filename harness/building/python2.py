@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from perfquarry.data import syntax
+
+OF_PYTHON_2 = 0.1
+"""Part of a package's files that can be of Python 2 only, or samples, where all others run as they stand."""
+_CONVERTS = re.compile(rb"\b(?:lib2to3|do2to3|use_2to3|build_py_2to3)\b")
 _SAID = re.compile(
     r"""Missing\ parentheses\ in\ call\ to\ '(?:print|exec)'
     | multiple\ exception\ types\ must\ be\ parenthesized
@@ -65,6 +71,34 @@ _FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
 _MARKED = re.compile(r"^E {2,}", re.MULTILINE)
 """How pytest marks the lines of an error."""
 _TRACEBACK = "Traceback (most recent call last)"
+
+
+def made_for_2to3(tree: Path, roots: Sequence[str], packages: Sequence[str]) -> str:
+    """Why the package runs only once its setup.py has converted it; empty where it does not convert, or need not.
+
+    Args:
+        tree: the checkout.
+        roots: its source roots, relative to it.
+        packages: their packages and modules.
+    """
+    setup = tree / "setup.py"
+    if not setup.is_file() or not _CONVERTS.search(setup.read_bytes()):
+        return ""
+    tops = [tree / root / name.partition(".")[0] for root in roots for name in packages]
+    files = {path for top in tops for path in (*top.rglob("*.py"), top.with_suffix(".py"))}
+    there = [path for path in files if path.is_file() and not path.is_symlink()]
+    old = [path for path in there if not _parses(path)]
+    if len(old) <= OF_PYTHON_2 * len(there):
+        return ""
+    return f"setup.py converts the code by lib2to3: {len(old)} of {len(there)} files of the package need that"
+
+
+def _parses(path: Path) -> bool:
+    try:
+        syntax.parse(path.read_bytes())
+    except syntax.UNPARSABLE:
+        return False
+    return True
 
 
 def does_not_parse_since(log: str) -> bool:

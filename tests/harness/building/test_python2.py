@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfquarry.harness.building.checks import _PARSE
-from perfquarry.harness.building.python2 import does_not_parse_since, fails_at_import_since
+from perfquarry.harness.building.python2 import does_not_parse_since, fails_at_import_since, made_for_2to3
 from perfquarry.harness.environments.interpreters import Interpreter, find_interpreters
 
 OLD = (
@@ -67,3 +67,23 @@ def test_what_fails_at_import_is_told_apart(statement: str, old: bool, tmp_path:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert said.returncode == 1
     assert fails_at_import_since(said.stderr, package.parent) == old, said.stderr
+
+
+@pytest.mark.parametrize(
+    ("setup", "old", "said"),
+    [
+        ("from lib2to3.main import main", 3, "3 of 10 files"),
+        ("import do2to3", 2, "2 of 10 files"),
+        ("setup(use_2to3=True)", 1, ""),
+        ("setup(name='lib')", 3, ""),
+        (None, 3, ""),
+    ],
+)
+def test_a_package_that_has_to_be_converted_is_known(setup: str | None, old: int, said: str, tmp_path: Path) -> None:
+    (tmp_path / "src" / "lib").mkdir(parents=True)
+    for number in range(10):
+        (tmp_path / "src" / "lib" / f"m{number}.py").write_text("print 1\n" if number < old else "print(1)\n")
+    if setup:
+        (tmp_path / "setup.py").write_text(setup)
+    found = made_for_2to3(tmp_path, ["src"], ["lib", "lib.inner"])
+    assert said in found and bool(found) == bool(said)
