@@ -56,7 +56,9 @@ class SideTurns(object):
         self.others = median(others)
         """Part of a turn, in the middle, in which others are said to have had the core."""
         self.each = self.run
-        """Seconds of each call by the clock outside, less what the base's request takes beside its call: no cap."""
+        """Seconds of each call by the clock outside, less what the base's request takes beside its call: no cap.
+        Of calls shorter than these requests differ by: by the clock inside.
+        """
         self.first, self.first_outside = first
         self.untimed = untimed
         self.slope = None
@@ -75,7 +77,9 @@ class SideTurns(object):
         around = [run - inside for run, inside in zip(base.run, base.inside)]
         spare = sorted(around)[int(AROUND * (len(around) - 1))]
         typical = median(self.run) - median(around)
-        self.each = [max(inside, run - median(around)) for inside, run in zip(self.inside, self.run)]
+        self.each = self.inside
+        if spare - median(around) <= median(base.inside):  # else its own noise is all that it says of single calls
+            self.each = [max(inside, run - median(around)) for inside, run in zip(self.inside, self.run)]
         self.seconds = [max(inside, min(run - spare, typical)) for inside, run in zip(self.inside, self.run)]
         self.first = max(self.first, self.first_outside - max(spare, base.first_outside - base.first))
         hidden = [run - seconds - usual for run, seconds, usual in zip(self.run, self.seconds, around)]

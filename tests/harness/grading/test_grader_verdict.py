@@ -316,6 +316,23 @@ def test_inputs_for_which_it_is_slow_count_on_average(part: Any, times: float, s
     assert why is None if scores else "on average: some calls are far slower" in (why or "")
 
 
+@pytest.mark.parametrize("seconds", [5e-6, 1e-3])
+def test_requests_that_last_unevenly_are_no_calls_that_are_slow(part: Any, seconds: float) -> None:
+    """Those of a test of microseconds: seen as calls of thirteen and of eight times the middle one, on average."""
+    pairs, rng, nothing = part("pairs"), np.random.default_rng(3), [0.0] * 24
+    sides = {}
+    for role, times in (("base", 1.0), ("cand", 8.0)):  # every eighth call of the candidate
+        inside = [seconds * (times if at % 8 == 0 else 1.0) for at in range(24)]
+        hidden = [seconds for _ in inside] if role == "cand" else inside
+        runs = [one + 0.0003 + float(abs(rng.normal(0, 40e-6))) for one in inside]
+        calls = [(one, run, run) for one, run in zip(hidden, runs, strict=True)]
+        sides[role] = pairs.SideTurns(calls, nothing, nothing, (seconds, 0.0004), 0)
+    for one in sides.values():
+        one.bounded(sides["base"])
+    slow = [each > 4 * seconds for each in sides["cand"].each]
+    assert slow == [seconds > 1e-4 and at % 8 == 0 for at in range(24)]
+
+
 @pytest.mark.parametrize("uneven", ["cand", "gold"])
 def test_processes_whose_calls_are_uneven_are_no_inputs_for_which_it_is_slow(part: Any, uneven: str) -> None:
     """Three processes of twelve, every third call of these; other processes of the same code are even."""
