@@ -267,6 +267,8 @@ class Builder:
                 pending.tree = tree
                 pending.recipe = read_recipe(tree, self.repository)
                 pending.log += pending.recipe.notes
+                if absent := self._checkouts.left_out(pending.sha):
+                    pending.log.append(f"data that are not in the clone are left out: {len(absent)}, first {absent[0]}")
 
     def _choose_python(self, change: Change, sides: Sequence[PendingSide]) -> None:
         """The newest interpreter of the time that the project tested with, for both sides if any fits both."""

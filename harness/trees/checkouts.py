@@ -33,6 +33,11 @@ _BUILD_PYTHON = re.compile(
 # A build that compiles Python files: mypyc, or Cython given names that end so
 _COMPILES_PYTHON = re.compile(rb"mypyc|(?:cythonize|Extension)\([^()]*\.py['\"]")
 _SUBMODULE = "160000 "
+_NEEDED = re.compile(
+    r"\.(?:py|pyi|pyx|pxd|pxi|pth|c|h|cc|cpp|cxx|hh|hpp|f|f90|rs|s|src|in|m4|am|ac|sh|cmake|mk|build"
+    r"|toml|cfg|ini|lock|txt|md|rst)"
+)
+"""Endings of files without which a tree is another program, or is built otherwise."""
 
 
 class Checkouts:
@@ -47,10 +52,11 @@ class Checkouts:
         """The folder with the files of a commit (40 digits), made when it is not there; whole or absent, never partial.
 
         Submodules are there when the clone or its `modules` folder has their commit, else they are empty
-        folders; a symbolic link that leads out of the tree is a file that holds the link's text.
+        folders; a symbolic link that leads out of the tree is a file that holds the link's text. Data that the clone
+        was made without (`git clone --filter=blob:limit=1m`) are left out: see `left_out`.
 
         Returns:
-            The folder, or MISSING_OBJECTS when a part of the commit is missing in the clone.
+            The folder, or MISSING_OBJECTS when code or another part of the commit is missing in the clone.
 
         Raises:
             GitFailed: git failed for another reason.
@@ -60,6 +66,15 @@ class Checkouts:
             return self._whole(sha, lambda partial: _check_out(self._clone, sha, partial))
         except MissingObjects as error:
             return Rejection(Reason.MISSING_OBJECTS, f"checking out {sha}: {error}")
+
+    def left_out(self, sha: str) -> list[str]:
+        """Paths of data files of a commit whose tree is there that its folder is without: the clone is."""
+        tree = self._folder / sha
+        try:
+            names = [os.fsdecode(path) for path, _ in _files_of(self._clone, sha)]
+        except MissingObjects:  # of a tree that was made before
+            return []
+        return [name for name in names if _is_data(name) and not os.path.lexists(tree / name)]
 
     @leases_held()
     def tree_with(self, sha: str, key: str, added: Path) -> Path | Rejection:
@@ -207,10 +222,39 @@ def _write_files(clone: Path, sha: str, place: Path) -> None:
     env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(place)}
     try:
         git(clone, "read-tree", sha, env=env)
-        git(clone, "checkout-index", "--all", "--force", env=env)
+        try:
+            git(clone, "checkout-index", "--all", "--force", env=env)
+        except MissingObjects:
+            absent = _absent(clone, sha)
+            if not absent or not all(map(_is_data, map(os.fsdecode, absent))):
+                raise
+            git(clone, "update-index", "--force-remove", "-z", "--stdin", env=env, given=b"\0".join(absent))
+            git(clone, "checkout-index", "--all", "--force", env=env)
     finally:
         index.unlink(missing_ok=True)
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+
+
+def _files_of(clone: Path, sha: str) -> list[tuple[bytes, bytes]]:
+    """(Path, id) of each file of a commit, without submodules."""
+    listing = git(clone, "ls-tree", "-r", "-z", sha)
+    entries = (entry.partition(b"\t") for entry in listing.split(b"\0") if entry)
+    return [(path, facts.split()[2]) for facts, _, path in entries if facts.split()[1] == b"blob"]
+
+
+def _absent(clone: Path, sha: str) -> list[bytes]:
+    """Paths of the files of a commit that are not in the clone."""
+    files = _files_of(clone, sha)
+    asked = b"".join(b"%s\n" % name for name in dict.fromkeys(name for _, name in files))
+    answer = git(clone, "cat-file", "--batch-check", "--buffer", given=asked)
+    missing = {line.split()[0] for line in answer.splitlines() if line.endswith(b" missing")}
+    return [path for path, name in files if name in missing]
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file is neither code nor what a build may read."""
+    suffix = Path(name).suffix.lower()
+    return suffix != "" and not _NEEDED.fullmatch(suffix)
 
 
 def _stays_inside(link: Path, root: Path) -> bool:

@@ -152,6 +152,25 @@ def test_missing_objects_are_a_rejection(tmp_path: Path, repo: Path, checkouts: 
     assert list((tmp_path / "home/trees/lib").iterdir()) == []
 
 
+def test_data_that_a_clone_was_made_without_are_left_out(tmp_path: Path, repo: Path) -> None:
+    (repo / "tests").mkdir()
+    for name, size in {"lib.py": 10, "tests/large.maf": 5000, "tests/small.maf": 10, "tests/größer.cif": 6000}.items():
+        (repo / name).write_text("#" * size)
+    sha = commit(repo)
+    (repo / "lib.py").write_text("#" * 5000)
+    later = commit(repo)
+    clone = tmp_path / "partial.git"
+    run(repo, "config", "uploadpack.allowFilter", "true")
+    run(tmp_path, "clone", "-q", "--bare", "--filter=blob:limit=1k", repo.as_uri(), str(clone))
+    checkouts = Checkouts(Home(tmp_path / "home"), clone, "lib")
+    tree = there(checkouts.tree(sha))
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*.*")) == ["lib.py", "tests/small.maf"]
+    assert sorted(checkouts.left_out(sha)) == ["tests/größer.cif", "tests/large.maf"]
+    assert isinstance(lost := checkouts.tree(later), Rejection) and lost.reason == Reason.MISSING_OBJECTS
+    whole = Checkouts(Home(tmp_path / "other"), repo, "lib")
+    assert (there(whole.tree(sha)) / "tests/large.maf").exists() and whole.left_out(sha) == []
+
+
 def test_other_faults_of_git_raise(tmp_path: Path) -> None:
     with pytest.raises(GitFailed, match="no git repository"):
         git(tmp_path / "no-clone", "rev-parse", "HEAD")
