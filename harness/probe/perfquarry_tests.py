@@ -1,6 +1,7 @@
 """Runs tests of a tree under pytest 3.6 to 9."""
 
 import os
+import random
 import re
 import sys
 from importlib.util import find_spec
@@ -24,6 +25,8 @@ _ADDOPTS = re.compile(r"^[ \t]*addopts[ \t]*=.*(?:\n[ \t]+.*)*", re.M)
 _PLUGIN = re.compile(r"(?<![\w-])-p[\s=\"',]*([\w.]+)(?![\w.:])")
 _COROUTINES = re.compile(r"--asyncio-mode[\s=]+(\w+)")
 
+SEED = 1
+"""Of the generators of `random` and numpy that all modules share."""
 TOO_LATE = "hypothesis.errors.DeadlineExceeded"
 """In the text of a failure that is one of time alone."""
 _TEST = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.M)
@@ -109,6 +112,7 @@ def make_plugin(loop, files):
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_collection(self, session):  # the conftests above have set their profiles
+            steady_random()
             if "hypothesis" in sys.modules or any(map(names_hypothesis, files)):
                 steady_hypothesis()
 
@@ -130,6 +134,7 @@ def make_plugin(loop, files):
             """One whole run of a test: outcome, message, and seconds of the call."""
             watch.reset()
             self.extra_failure = None
+            steady_random()
             # its parent as the next item: fixtures of the test end, those of the class and module stay
             reports, error, late = loop.guarded(lambda: runtestprotocol(item, log=False, nextitem=item.parent))
             if fresh_instances and isinstance(item.parent, pytest.Class):
@@ -198,6 +203,14 @@ def make_plugin(loop, files):
                 journal.write(**{kind: {report.nodeid.replace("::()", ""): readable(text_of(report))}})
 
     return Probe()
+
+
+def steady_random():
+    """What is drawn without a seed is the same in each run of each side: other data are another amount of work."""
+    random.seed(SEED)
+    drawing = sys.modules.get("numpy.random")
+    if hasattr(drawing, "seed"):
+        drawing.seed(SEED)
 
 
 def names_hypothesis(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import shutil
 import sys
 from collections import Counter
@@ -487,3 +488,23 @@ def test_tests_that_freeze_the_clock_are_timed_by_the_real_one(probe: Probe, mod
     item = by_name(report)["test_frozen"]
     assert item.outcome == "passed", item.message
     assert all(0 < seconds < 10 for seconds in [item.seconds, *item.samples])
+
+
+RANDOM = """
+    import random
+    import numpy.random
+    FROM = [random.random() for _ in range(3)]
+    AT_IMPORT = numpy.random.SEEDS[:]
+    def test_draws():
+        assert [random.random() for _ in range(3)] == FROM == {expected}
+        assert numpy.random.SEEDS[len(AT_IMPORT):] and set(numpy.random.SEEDS) == {{1}}
+"""
+
+
+@pytest.mark.parametrize("mode", ["check", "time"])
+def test_what_is_drawn_without_a_seed_is_the_same_in_each_run(probe: Probe, mode: str) -> None:
+    drawn = random.Random(1)
+    text = RANDOM.format(expected=[drawn.random() for _ in range(3)])
+    numpy = ["numpy/__init__.py", "", "numpy/random.py", "SEEDS = []\nseed = SEEDS.append\n"]
+    (item,) = probe("test_random.py", text, *numpy, mode=mode).items
+    assert item.outcome == "passed", item.message
