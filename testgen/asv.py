@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import islice, product
 from math import ceil, prod
 from string import Template
 from typing import Final
@@ -129,7 +128,7 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
     if lengths is None:
         return list(_FRACTIONS[:limit])
     step = max(1, prod(lengths) // _CONSIDERED)
-    left = list(islice(product(*(range(length) for length in lengths)), 0, None, step))
+    left = [_combination(number, lengths) for number in range(0, prod(lengths), step)]
     chosen: list[Combination] = [tuple(length - 1 for length in lengths)]
     seen = set(enumerate(length - 1 for length in lengths))
     while len(chosen) < limit:
@@ -139,6 +138,15 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
         chosen.append(best)
         seen |= set(enumerate(best))
     return chosen[:limit]
+
+
+def _combination(number: int, lengths: Sequence[int]) -> Combination:
+    """The combination of that number in the order of `itertools.product`, whose way there is too long."""
+    places: list[int] = []
+    for length in reversed(lengths):
+        number, place = divmod(number, length)
+        places.append(place)
+    return tuple(reversed(places))
 
 
 def _candidates(case: Case) -> Iterator[AsvBenchmark]:

@@ -81,6 +81,7 @@ def test_equal_requests_of_one_call_are_one(client: Clients, server: ModelServer
     assert sorted(answers) == [0, 1, 2] and len(server.asked) == 2
 
 
+@pytest.mark.slow
 def test_processes_share_the_cache(server: ModelServer, home: Home) -> None:
     """Three at once, asking the same: one call a question."""
     server.script = lambda number, body: Act(delay=0.2)

@@ -104,9 +104,10 @@ def check_same(curated: Curated, home: Path, quick: Path, seed: int, most: int =
     return kills
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_runs_end_with_the_same_tables(curated: Curated, tmp_path: Path, quick: Path) -> None:
-    assert check_same(curated, tmp_path / "home", quick, 1, most=1) >= 1
+    assert check_same(curated, tmp_path / "home", quick, 1, most=2) >= 1
 
 
 @pytest.mark.slow

@@ -257,7 +257,7 @@ def _commit_all(work: Path, commits: Sequence[tuple[str, Mapping[str, str]]]) ->
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("server", [pytest.param("--no-server", marks=pytest.mark.slow), "--server"])
+@pytest.mark.parametrize("server", ["--no-server", pytest.param("--server", marks=pytest.mark.slow)])
 def test_no_key_is_ever_left_or_seen(caller: Caller, port: int, server: str) -> None:
     if choose_sandbox().name == "process":
         pytest.skip("NOT TESTED: plain processes see all that this user may read")
@@ -318,6 +318,7 @@ def test_the_build_of_a_dependency_sees_no_key(caller: Caller) -> None:
     assert builds and all("pq-spy==1.0" in row.requirements for row in builds), [row.log for row in builds]
 
 
+@pytest.mark.slow
 def test_an_index_that_fails_reveals_no_key(caller: Caller, port: int) -> None:
     environment = caller.environment(port)
     environment = {name: value for name, value in environment.items() if "FIND_LINKS" not in name}

@@ -33,6 +33,7 @@ def tries(built: BuiltChange) -> list[tuple[str, str]]:
     return [(row.rule, row.outcome) for row in built.attempts[::2]]
 
 
+@pytest.mark.slow
 def test_a_missing_module_is_installed_and_remembered_for_neighbours(history: History) -> None:
     known = KnownGood()
     history.options = {"known_good": known}

@@ -23,6 +23,7 @@ from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.harness.sandbox.engine import connected, find_image
 from tests.system.hostile.host import visible_folder
 
+pytestmark = pytest.mark.slow  # of what CI runs, tests/harness/sandboxes need Docker
 MADE = datetime(2024, 1, 1, tzinfo=UTC)
 MODULE = "def double(x): return {}\n"
 TEST = "from module import double\ndef test_double(): assert double(2) == 4\n"
@@ -138,7 +139,6 @@ def test_layers_are_made_once(images: Images, made: tuple[TaskImage, TaskImage],
     assert images.ensure(sides[0], MADE) == made[0]
 
 
-@pytest.mark.slow
 def test_an_image_comes_back_from_a_file(
     images: Images, made: tuple[TaskImage, TaskImage], sides: tuple[BuiltSide, ...], tmp_path: Path
 ) -> None:
@@ -158,7 +158,6 @@ def test_an_image_comes_back_from_a_file(
     assert again.read_bytes() == archive.read_bytes()
 
 
-@pytest.mark.slow
 def test_a_changed_file_is_refused(made: tuple[TaskImage, TaskImage], tmp_path: Path) -> None:
     archive, changed = tmp_path / "image.tar", tmp_path / "changed.tar"
     digest = export_image(made[0].name, archive)

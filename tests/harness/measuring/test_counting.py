@@ -152,6 +152,7 @@ def test_a_tenth_less_work_is_a_tenth_fewer_instructions(tests: dict[str, PairCo
     assert ratios(tests[name]) == pytest.approx([1 / 0.9], rel=0.03 if name != "test_coroutine" else 0.08)
 
 
+@pytest.mark.slow
 def test_each_seed_has_its_counts(pairs: dict[str, PairCount]) -> None:
     found = ratios(pairs["script-a"], SEEDS)
     assert found == pytest.approx([1 / 0.9] * 2, rel=0.03)
@@ -183,6 +184,7 @@ def test_long_workloads_are_called_less_and_with_fewer_seeds(
     assert calls == [1, 1]
 
 
+@pytest.mark.slow
 def test_of_long_workloads_only_the_most_telling_is_counted_by_function(pairs: dict[str, PairCount]) -> None:
     assert SHORTER != SCRIPT
     scripts = [pairs["script-a"], pairs["script-b"]]
@@ -196,6 +198,7 @@ def test_waiting_is_not_counted(tests: dict[str, PairCount]) -> None:
     assert sleeping.ir_base == pytest.approx(awake.ir_base, rel=0.05)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_counted_says_why(pairs: dict[str, PairCount]) -> None:
     assert "crashed" in pairs["exits"].problem and "exit code 0" in pairs["exits"].problem
 
@@ -205,7 +208,7 @@ def test_a_test_that_fails_cannot_be_counted(tests: dict[str, PairCount]) -> Non
     assert "failed" in tests["test_fails"].problem and not tests["test_fails"].seeds
 
 
-@pytest.fixture(params=["scripts", pytest.param("tests", marks=pytest.mark.slow)])
+@pytest.fixture(params=["scripts", "tests"])
 def told(request: pytest.FixtureRequest, callgrind: Callgrind, prober: Prober, sides: Sides) -> PairCount:
     """A workload that is counted by function."""
     if request.param == "scripts":
@@ -215,6 +218,7 @@ def told(request: pytest.FixtureRequest, callgrind: Callgrind, prober: Prober, s
     return Counter(prober, callgrind, *sides, settings, ["module.py::changed"]).count(NODES[1:2], {})[0]
 
 
+@pytest.mark.slow
 def test_functions_that_execute_less_are_named(told: PairCount) -> None:
     whole = told.seeds[0]
     functions = {one.name: one for one in told.functions}
