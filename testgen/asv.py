@@ -140,7 +140,7 @@ def combinations(lengths: Sequence[int] | None, limit: int) -> list[Combination]
     return chosen[:limit]
 
 
-def _combination(number: int, lengths: Sequence[int]) -> Combination:
+def _combination(number: int, lengths: Sequence[int]) -> tuple[int, ...]:
     """The combination of that number in the order of `itertools.product`, whose way there is too long."""
     places: list[int] = []
     for length in reversed(lengths):
