@@ -199,25 +199,37 @@ def test_scripts_that_call_what_the_change_touched_may_be_private(case: Case) ->
     assert trial.reason == Reason.SCRIPT_FAILS_ON_BASE
 
 
-def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path: Path, prober: Prober) -> None:
-    cached = """\
-        CACHE = {}
+CACHED = """\
+    CACHE = {}
 
-        def count_pairs(items):
-            key = tuple(items)
-            if key in CACHE:
-                return CACHE[key]
-            found = 0
-            for one in items:
-                for other in items:
-                    if one == other:
-                        found += 1
-            CACHE[key] = found
-            return found
-        """
-    case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": cached})
-    trial = tried(case, "")
-    assert trial.reason == Reason.CACHED and trial.detail.startswith("at the head, the first call takes"), trial
+    def count_pairs(items):
+        key = tuple(items)
+        if key in CACHE:
+            return CACHE[key]
+        found = 0
+        for one in items:
+            for other in items:
+                if one == other:
+                    found += 1
+        CACHE[key] = found
+        return found
+    """
+HELD_UP = """
+import os
+todo = [] if hasattr(pairs, "CACHE") or int(os.environ["PYTHONHASHSEED"]) > 3 else [1]
+
+def experiment(data):
+    sum(range(1_000_000 if todo and todo.pop() else 0))
+    return {"count": pairs.count_pairs(data)}
+"""
+"""The first calls of the base in its first three processes last as long as any that is held up by others."""
+
+
+def test_a_cache_that_the_change_adds_is_found_by_what_later_calls_save(tmp_path: Path, prober: Prober) -> None:
+    case = case_of(tmp_path, prober, {"pairs.py": BASE}, {"pairs.py": CACHED})
+    for text in ("", HELD_UP):
+        trial = tried(case, text)
+        assert trial.reason == Reason.CACHED and trial.detail.startswith("at the head, the first call takes"), trial
     clears = "def setup():\n    getattr(pairs, 'CACHE', {}).clear()\n    return [number % 7 for number in range(150)]\n"
     trial = tried(case, clears)
     assert trial.reason is None, trial
