@@ -10,7 +10,7 @@ from pydantic import Field
 from perfquarry.data.records.build import Side
 from perfquarry.data.records.row import Record, Row
 
-Step = Literal["interpreter", "environment", "parse", "build", "import", "collect", "built"]
+Step = Literal["interpreter", "parse", "environment", "build", "import", "collect", "built"]
 
 
 class Amendment(Record):

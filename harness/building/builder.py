@@ -134,8 +134,8 @@ class Builder:
         sides = [pending.amended(amendment) for pending in checked_out]
         steps: dict[Step, Callable[[Change, Sequence[PendingSide]], None]] = {
             "interpreter": self._choose_python,
-            "environment": self._provide_environment,
             "parse": self._parse,
+            "environment": self._provide_environment,
             "build": self._build_native,
             "import": self._import,
         }
@@ -253,7 +253,7 @@ class Builder:
         self._add_native(pending)
         if pending.rejection:
             raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{pending.rejection.log}")
-        self._checker(pending.environment).compile_bytecode(pending.tree, _tag(pending.environment))
+        self._checker(pending.environment.python).compile_bytecode(pending.tree, _tag(pending.environment))
         return pending.built()
 
     def _check_out(self, sides: Sequence[PendingSide]) -> None:
@@ -288,6 +288,20 @@ class Builder:
                 pending.log.append(
                     f"Python {pending.python.version} is younger than the commit: the oldest in its range"
                 )
+
+    def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
+        """Needs the interpreter alone: for code of Python 2 no environment is made, which can take minutes."""
+        reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
+        for pending in sides:
+            assert pending.python is not None and pending.tree is not None
+            if old := made_for_2to3(pending.tree, pending.recipe.source_roots, pending.recipe.packages):
+                pending.reject(Rejection(Reason.NEEDS_PYTHON_2, old))  # converting takes minutes, and goes elsewhere
+                continue
+            found = self._checker(pending.python.path).parse(
+                pending.tree, pending.files_to_parse(), reasons[pending.side]
+            )
+            if found:
+                pending.reject(found)
 
     def _provide_environment(self, change: Change, sides: Sequence[PendingSide]) -> None:
         """One environment for both sides; one for each where none serves both."""
@@ -327,19 +341,6 @@ class Builder:
                 pending.log.append(made.log)
         return isinstance(made, Environment)
 
-    def _parse(self, change: Change, sides: Sequence[PendingSide]) -> None:
-        reasons = {"base": Reason.SYNTAX_ERROR_BASE, "head": Reason.SYNTAX_ERROR_HEAD}
-        for pending in sides:
-            assert pending.environment is not None and pending.tree is not None
-            if old := made_for_2to3(pending.tree, pending.recipe.source_roots, pending.recipe.packages):
-                pending.reject(Rejection(Reason.NEEDS_PYTHON_2, old))  # converting takes minutes, and goes elsewhere
-                continue
-            found = self._checker(pending.environment).parse(
-                pending.tree, pending.files_to_parse(), reasons[pending.side]
-            )
-            if found:
-                pending.reject(found)
-
     def _build_native(self, change: Change, sides: Sequence[PendingSide]) -> None:
         for pending in sides:
             self._add_native(pending)
@@ -349,7 +350,7 @@ class Builder:
     def _import(self, change: Change, sides: Sequence[PendingSide]) -> None:
         for pending in sides:
             assert pending.environment is not None and pending.tree is not None
-            checker = self._checker(pending.environment)
+            checker = self._checker(pending.environment.python)
             checker.compile_bytecode(pending.tree, _tag(pending.environment))
             roots, packages = pending.built().source_roots, pending.packages_to_import()
             failed = checker.imports(pending.tree, roots, packages, guessed=pending.recipe.guessed)
@@ -388,10 +389,8 @@ class Builder:
         else:
             pending.tree = tree
 
-    def _checker(self, environment: Environment) -> Checker:
-        return Checker(
-            self.sandbox, environment.python, self.settings.memory_bytes, min(_CHECK_SECONDS, self.settings.timeout)
-        )
+    def _checker(self, python: Path) -> Checker:
+        return Checker(self.sandbox, python, self.settings.memory_bytes, min(_CHECK_SECONDS, self.settings.timeout))
 
 
 def _result(change: Change, sides: Sequence[PendingSide], stamp: Stamp) -> BuiltChange:

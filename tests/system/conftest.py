@@ -72,6 +72,16 @@ class Curated:
         return Path(shutil.copytree(self.home, to, symlinks=True, ignore=of_now))
 
 
+def curate_gain(home: Path, gain: str, quick: Path, facts: Callable[..., Any]) -> dict[str, Any]:
+    """Curates a gain of the demo and two decoys; what `Curated` says of it, but its home."""
+    (task,) = [one for one in expected() if one.head_sha.startswith(gain)]
+    decoys = [one for one in expected() if one.stage == "generate"][:2]
+    heads = ",".join(one.head_sha for one in (task, *decoys))
+    began = time.monotonic()
+    printed = facts(home, "curate", "demo", "--changes", heads, "--settings", str(quick), "--no-server")
+    return {"heads": heads, "printed": printed, "seconds": time.monotonic() - began}
+
+
 @pytest.fixture(scope="session")
 def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callable[..., Any]) -> Curated:
     """Made once for all workers of pytest, which only add to it."""
@@ -80,13 +90,7 @@ def curated(tmp_path_factory: pytest.TempPathFactory, quick: Path, facts: Callab
     home, record = folder / "curated", folder / "curated.json"
     with FileLock(f"{record}.lock"):
         if not record.exists():
-            (gain,) = [one for one in expected() if one.head_sha.startswith(GAIN)]
-            decoys = [one for one in expected() if one.stage == "generate"][:2]
-            heads = ",".join(one.head_sha for one in (gain, *decoys))
-            began = time.monotonic()
-            printed = facts(home, "curate", "demo", "--changes", heads, "--settings", str(quick), "--no-server")
-            seconds = time.monotonic() - began
-            record.write_text(json.dumps({"heads": heads, "printed": printed, "seconds": seconds}))
+            record.write_text(json.dumps(curate_gain(home, GAIN, quick, facts)))
     return Curated(home, **json.loads(record.read_text()))
 
 

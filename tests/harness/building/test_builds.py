@@ -86,6 +86,14 @@ def test_sides_that_cannot_run(history: History, base: str, head: str, reason: R
     assert "lib" in built.rows[0].log + built.rows[1].log
 
 
+def test_for_code_of_python_2_no_environment_is_made(history: History) -> None:
+    setup = {"setup.py": "from setuptools import setup\nsetup(install_requires=['no-such-distribution-here==9'])\n"}
+    first = history.commit({"lib/__init__.py": "print 'old'\n", **setup})
+    built = history.build(first, history.commit({"lib/__init__.py": "print 'new'\n"}))
+    assert reasons(built) == [Reason.NEEDS_PYTHON_2] * 2
+    assert not any(row.environment_id or "uv" in row.log for row in built.rows), built.rows
+
+
 def test_files_only_one_side_has_are_parsed_there(history: History) -> None:
     first = history.commit({"lib/__init__.py": "", "lib/old.py": "print 'old'\n"})
     second = history.commit({"lib/old.py": None, "lib/new.py": "ok = 1\n"})
