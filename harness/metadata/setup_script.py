@@ -37,6 +37,8 @@ _NATIVE_KEYS = {"ext_modules", "rust_extensions", "cffi_modules", "cmake_source_
 _NOMINAL = (3, 6)
 """Tests of `sys.version_info` are decided as this version does: none of our interpreters is older."""
 
+_PLATFORM = {"sys.platform": "linux", "os.name": "posix", "platform.system()": "Linux"}
+
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -113,10 +115,11 @@ class _Reader(ast.NodeVisitor):
         self.found: dict[str, Any] = {}
         self.native = self.finds_packages = False
         self._names: dict[str, Any] = {}
+        self._tests: dict[str, bool | None] = {}
 
     def visit_If(self, node: ast.If) -> None:
         """Only the branch that an interpreter of ours would take, where that is known."""
-        decided = _decide(node.test)
+        decided = self._decide(node.test)
         for child in node.body if decided is not False else []:
             self.visit(child)
         for child in node.orelse if decided is not True else []:
@@ -170,6 +173,7 @@ class _Reader(ast.NodeVisitor):
             known = self._value(value)
             if known is not None:
                 self._names[target.id] = known
+            self._tests[target.id] = self._decide(value)
             self._record(target.id, value)
         elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
             self._record(str(target.slice.value), value)
@@ -208,12 +212,39 @@ class _Reader(ast.NodeVisitor):
             if type(left) is type(right) and isinstance(left, str | list):
                 return left + right
             return left if right is None else right if left is None else None
+        if isinstance(node, ast.IfExp):
+            decided = self._decide(node.test)
+            return None if decided is None else self._value(node.body if decided else node.orelse)
         return node.value if isinstance(node, ast.Constant) else None
 
+    def _decide(self, test: ast.expr) -> bool | None:
+        """A test of the interpreter or the platform, as `_compare` decides it, or a name bound to one; None for others.
 
-def _decide(test: ast.expr) -> bool | None:
-    """A comparison of `sys.version_info` with a literal, as `_NOMINAL` decides it; None for other tests."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or "version_info" not in ast.dump(test.left):
+        Args:
+            test: also negated, or several joined by `and` or `or`.
+        """
+        if isinstance(test, ast.Name):
+            return self._tests.get(test.id)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            decided = self._decide(test.operand)
+            return None if decided is None else not decided
+        if isinstance(test, ast.BoolOp):
+            found, one_is_enough = {self._decide(one) for one in test.values}, isinstance(test.op, ast.Or)
+            return one_is_enough if one_is_enough in found else None if None in found else not one_is_enough
+        return _compare(test)
+
+
+def _compare(test: ast.expr) -> bool | None:
+    """A comparison with a literal, of `sys.version_info` as `_NOMINAL` decides it, of the platform as Linux does; None
+    for other tests."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    left = ast.unparse(test.left)
+    platform = _PLATFORM.get(left)
+    if platform is not None and isinstance(test.ops[0], ast.Eq | ast.NotEq):
+        other = getattr(test.comparators[0], "value", None)
+        return (other == platform) is isinstance(test.ops[0], ast.Eq) if isinstance(other, str) else None
+    if "version_info" not in left or left.endswith(("[1]", ".minor")):
         return None
     try:
         other = ast.literal_eval(test.comparators[0])

@@ -186,6 +186,30 @@ setup(name="lib" + os.environ.get("X", ""), install_requires=base + ["attrs"], t
     assert not (tmp_path / "ran").exists()
 
 
+CHOICES = """
+import os, platform, sys
+from setuptools import setup
+OLD = sys.version_info[0] == 2
+WINDOWS = os.name == "nt" or platform.system() == "Windows"
+setup(
+    name="lib",
+    install_requires=[
+        "munkres~=1.0" if sys.version_info < (3, 5) else "munkres!=1.1" if sys.version_info < (3, 6) else "munkres",
+        "pathlib" if OLD else "certifi",
+        "discogs" if sys.version_info[1] < 5 else "python3-discogs",
+    ]
+    + (["colorama"] if WINDOWS or sys.platform == "win32" else ["attrs"])
+    + (["inotify"] if sys.platform != "win32" and not WINDOWS and not OLD else [])
+    + (["flask"] if os.environ.get("FLASK") else ["bottle"]),
+)
+"""
+
+
+def test_requirements_that_depend_on_the_interpreter_and_the_platform(recipe: Any) -> None:
+    made = recipe({"setup.py": CHOICES, "lib/__init__.py": ""})
+    assert made.requirements == ["attrs", "certifi", "inotify", "munkres", "pytest"]
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
