@@ -193,7 +193,7 @@ class ProbeRequest(Record):
     files_seconds: float = Field(
         default=0.0,
         description="CPU seconds, shared evenly by test files; of one whose share is used up no further test is begun. "
-        "0: as many as they take.",
+        "Two seconds of sleeping, or of waiting for processes of its own, count as one. 0: as many as they take.",
     )
     test_timeout: float = Field(
         default=0.0,

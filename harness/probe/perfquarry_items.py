@@ -11,7 +11,7 @@ import os
 import signal
 from time import process_time
 
-from perfquarry_limits import SHORTEST, TimeLimit, clock
+from perfquarry_limits import SHORTEST, TimeLimit, clock, waited_in_all
 
 
 def private_json():
@@ -39,6 +39,7 @@ LONG = 0.002  # seconds of a call before which everything is collected on interp
 DEAR = 4.0  # times as long as the call: where that lasts longer, it is done seldom
 SELDOM = 10.0  # times its own length, between two of them
 KNOWN = 3  # so many show how long it lasts
+IDLE = 2.0  # seconds of sleeping that count as one of work, where tests are not begun for taking long
 ALARMS = 5  # an item that survives as many exceptions is left with the whole process
 
 
@@ -268,22 +269,30 @@ class Mode(object):
 
 
 class Shares(object):
-    """CPU seconds for the tests of a process, in equal parts for their files; what one leaves, the next ones share."""
+    """CPU seconds for the tests of a process, in equal parts for their files; what one leaves, the next ones share.
+
+    A test that sleeps, or waits for processes of its own, uses one CPU second in `IDLE` seconds.
+    """
 
     def __init__(self, seconds, files):
         self._limited, self._left = bool(seconds), seconds
         self._files = len(set(files))
-        self._file, self._begun, self._share = None, process_time(), seconds
+        self._file, self._used, self._share = None, 0.0, seconds
+        self._cpu, self._wall = process_time(), clock() - waited_in_all()
         self.not_begun = {}
 
     def is_spent(self, file):
         """Whether no further test of the file is begun: its part is used up. Each file has one test at least."""
-        now = process_time()
+        if not self._limited:
+            return False
+        cpu, wall = process_time(), clock() - waited_in_all()
+        self._used += max(cpu - self._cpu, (wall - self._wall) / IDLE)
+        self._cpu, self._wall = cpu, wall
         if file != self._file:
-            self._left = max(0.0, self._left - (now - self._begun))
-            self._file, self._begun, self._share = file, now, self._left / max(1, self._files)
+            self._left = max(0.0, self._left - self._used)
+            self._file, self._used, self._share = file, 0.0, self._left / max(1, self._files)
             self._files -= 1
-        if not self._limited or now - self._begun <= self._share:
+        if self._used <= self._share:
             return False
         self.not_begun[file] = self.not_begun.get(file, 0) + 1
         return True

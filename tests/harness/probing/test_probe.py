@@ -349,6 +349,8 @@ def test_of_files_that_take_long_not_all_tests_are_begun(probe: Probe) -> None:
     }
     assert 1 <= ran["test_a.py"] <= 5 and ran["test_a.py"] < ran["test_c.py"] + 2 and 1 <= ran["test_d.py"] <= 8
     assert probe(*files[:2], files_seconds=1e-9).not_begun == {"test_a.py": 49}
+    sleeping = "import time, pytest\n@pytest.mark.parametrize('x', range(50))\ndef test_slow(x): time.sleep(0.2)\n"
+    assert probe("test_a.py", sleeping, files_seconds=0.5).not_begun["test_a.py"] >= 40
 
 
 def test_a_tree_that_is_the_tracer_itself_tests_its_own(probe: Probe) -> None:
