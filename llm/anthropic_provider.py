@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import anthropic
-
 from perfquarry.llm.answers import in_words
 from perfquarry.llm.failures import about_the_text, words_of
 from perfquarry.llm.request import Reply, Request, Stop, Usage
@@ -21,11 +19,13 @@ class AnthropicProvider(SdkProvider):
     """Raises InputError without a key. Temperature and seed are not sent: API version 2026-10-21 refuses them."""
 
     name = "anthropic"
-    failures = (anthropic.AnthropicError,)
     droppable = {"output_config": ("output_config", "json_schema", "structured output")}  # noqa: RUF012
 
     def __init__(self, settings: LlmSettings) -> None:
         super().__init__()
+        import anthropic  # takes seconds: only where it is called or written for
+
+        self.failures = (anthropic.AnthropicError,)
         keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]
         key, self.where = environment(self.name, keys, DEFAULT, settings)
         self._client = anthropic.Anthropic(
@@ -51,6 +51,8 @@ class AnthropicProvider(SdkProvider):
         if system := in_words(request) if plain else request.system:
             body["system"] = system
         if not plain:
+            import anthropic
+
             schema = anthropic.transform_schema(request.answer)
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return body

@@ -14,6 +14,10 @@ from perfquarry.data.home import Home
 from perfquarry.data.records import Stamp
 from perfquarry.data.store import TableStore
 from perfquarry.llm.answers import Reading, read, repaired
+from perfquarry.llm.anthropic_provider import AnthropicProvider
+from perfquarry.llm.backends import Batch, Live
+from perfquarry.llm.exchange import CassetteReplay, Exchange
+from perfquarry.llm.openai_provider import OpenAIProvider
 from perfquarry.llm.pace import Pace
 from perfquarry.llm.reply_store import ReplyStore
 from perfquarry.llm.request import Answer, Backend, Got, Request, Usage
@@ -122,27 +126,17 @@ def open_client(spec: str, home: Home, store: TableStore, stamp: Stamp, settings
     Raises:
         InputError: no such spec, no key, no folder of cassettes.
     """
-    from perfquarry.llm.backends import Batch, Live  # the SDKs take a second to import
-    from perfquarry.llm.exchange import CassetteReplay, Exchange
-
     settings = settings or LlmSettings()
     kind, rest = ModelSpec.parse(spec)
     backend: Backend
     if kind == "cassette":
         backend, model = CassetteReplay(Path(rest)), settings.model
     elif kind in ("openai", "anthropic"):
-        provider = _form(kind)(settings)
+        provider = (AnthropicProvider if kind == "anthropic" else OpenAIProvider)(settings)
         pace = Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
         backend = Batch(provider, home, settings.poll_seconds) if settings.batch else Live(provider, pace)
         model = rest
     else:
-        form = _form("anthropic" if kind == "exchange-anthropic" else "openai")
+        form = AnthropicProvider if kind == "exchange-anthropic" else OpenAIProvider
         backend, model = Exchange(Path(rest).expanduser().resolve(), form), settings.model
     return Client(backend, ReplyStore(home, store, stamp, backend.name, backend.where, settings), model)
-
-
-def _form(provider: str) -> Any:
-    from perfquarry.llm.anthropic_provider import AnthropicProvider
-    from perfquarry.llm.openai_provider import OpenAIProvider
-
-    return AnthropicProvider if provider == "anthropic" else OpenAIProvider

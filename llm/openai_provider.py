@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import openai
-
 from perfquarry.llm.answers import in_words
 from perfquarry.llm.failures import about_the_text, words_of
 from perfquarry.llm.request import Reply, Request, Stop, Usage
@@ -24,7 +22,6 @@ class OpenAIProvider(SdkProvider):
     """Raises InputError without a key."""
 
     name = "openai"
-    failures = (openai.OpenAIError,)
     droppable = {  # noqa: RUF012
         "max_completion_tokens": ("max_completion_tokens",),
         "max_tokens": ("max_tokens",),
@@ -35,6 +32,9 @@ class OpenAIProvider(SdkProvider):
 
     def __init__(self, settings: LlmSettings) -> None:
         super().__init__()
+        import openai  # takes seconds: only where it is called or written for
+
+        self.failures = (openai.OpenAIError,)
         key, self.where = environment(self.name, ["OPENAI_API_KEY"], DEFAULT, settings)
         if self.where != DEFAULT:  # servers that do not know it tend to pass over it, and answer without end
             self.unsupported = frozenset({"max_completion_tokens"})
@@ -57,6 +57,8 @@ class OpenAIProvider(SdkProvider):
         limit = "max_tokens" if older else "max_completion_tokens"
         body: dict[str, Any] = {"model": request.model, "messages": messages, limit: request.max_tokens}
         if not plain:
+            import openai
+
             tool = openai.pydantic_function_tool(request.answer)["function"]
             schema = {"name": tool["name"], "strict": True, "schema": tool["parameters"]}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}

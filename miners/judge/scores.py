@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its submodules are imported when first used
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit, logit
 
 from perfquarry.data.records import Record, Verdict
 
@@ -119,13 +118,13 @@ def calibrate(rows: Sequence[Judged], slope: float, intercept: float) -> Calibra
     if len({row.improves for row in rows}) < 2 or len(rows) < 2 * FOLDS:
         return None
     probabilities, truth, weights = _arrays(rows)
-    scores = (logit(np.clip(probabilities, _CLIP, 1 - _CLIP)) - intercept) / slope
+    scores = (scipy.special.logit(np.clip(probabilities, _CLIP, 1 - _CLIP)) - intercept) / slope
     fold = np.random.default_rng(20261121).permutation(len(rows)) % FOLDS
     unseen = np.zeros(len(rows))
     for one in range(FOLDS):
         here = fold == one
         a, b = _platt(scores[~here], truth[~here], weights[~here])
-        unseen[here] = expit(a * scores[here] + b)
+        unseen[here] = scipy.special.expit(a * scores[here] + b)
     a, b = _platt(scores, truth, weights)
     return Calibration(slope=round(a, 4), intercept=round(b, 4), brier=_brier(unseen, truth, weights))
 
@@ -146,7 +145,9 @@ def _platt(scores: Floats, truth: Floats, weights: Floats) -> tuple[float, float
         line = theta[0] * scores + theta[1]
         return float(np.sum(weights * (np.logaddexp(0.0, line) - targets * line)))
 
-    slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="L-BFGS-B", bounds=[(0.05, 5.0), (None, None)]).x
+    slope, intercept = scipy.optimize.minimize(
+        loss, np.array([1.0, 0.0]), method="L-BFGS-B", bounds=[(0.05, 5.0), (None, None)]
+    ).x
     return float(slope), float(intercept)
 
 
