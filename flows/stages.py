@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -240,23 +241,25 @@ def _generate(run: Run, keys: Batch) -> None:
 def _gathered(
     run: Run, case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource]
 ) -> list[Workload]:
-    """Rows of all sources; where tests fail because they write into their tree, those with copies for each process.
+    """Rows of all sources; where more tests fail because they write into their tree than are kept, those with copies
+    for each process, if these give more.
 
-    Where these give workloads, the builds say so from then on: all that runs the change later reads it there. A change
+    Where they give workloads, the builds say so from then on: all that runs the change later reads it there. A change
     that alters behaviour is not looked at twice.
     """
     rows = gather(case, sources, further)
-    reasons = {row.reason for row in rows}
-    if None in reasons or Reason.FAILS_ON_HEAD in reasons or Reason.NEEDS_TREE not in reasons:
+    reasons = Counter(row.reason for row in rows)
+    if Reason.FAILS_ON_HEAD in reasons or reasons[Reason.NEEDS_TREE] <= reasons[None]:
         return rows
     if not (own := case.with_own_trees()):
         return rows
-    rows = gather(own, sources, further)
-    if any(row.status == "kept" for row in rows):
+    found = gather(own, sources, further)
+    more = sum(row.reason is None for row in found) > reasons[None]
+    if more:
         changed = {"writable_tree": True, "created_at": datetime.now(UTC)}
         builds = run.rows_of(Build, "build", case.change.change_id)
         run.store.append([row.model_copy(update=changed) for row in builds])
-    return rows
+    return found if more or not reasons[None] else rows
 
 
 def further_wishes(run: Run) -> list[Renewal]:

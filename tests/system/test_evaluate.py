@@ -110,9 +110,12 @@ def test_predictions_are_graded_kept_and_compared(
     after = {row.model: row for row in from_table(Grade, pq.read_table(one / "grades.parquet"))}
     assert after == rows, "nothing is graded twice"
 
-    perfquarry(curated.home, "evaluate", "nop", *common, "--to", str(other))
+    late = tmp_path / "late.jsonl"
+    row = {"instance_id": task.task_id, "model_name_or_path": "late", "model_patch": "no patch"}
+    late.write_text(json.dumps(row))
+    perfquarry(curated.home, "evaluate", str(late), *common, "--to", str(other))
     merged = facts(None, "leaderboard", str(one), str(other), "--to", str(tmp_path / "both"))
-    assert {score["model"] for score in merged["scores"]} == {"breaks", "expert", "forks", "misfit", "nop", "tests"}
+    assert {score["model"] for score in merged["scores"]} == {"breaks", "expert", "forks", "late", "misfit", "tests"}
     quicker = tmp_path / "other.toml"
     quicker.write_text(WHOLE.replace("24", "25"))
     said = perfquarry(

@@ -29,6 +29,16 @@ WRITES = """\
             file.write("here")
         assert total(range(20000)) == 199990000
 """
+CALLS_AND_WRITES = """\
+    import pytest
+    from work import total
+    @pytest.mark.parametrize("end", [10, 100, 1000, 10000, 20000])
+    def test_total(end):
+        assert total(range(end)) == end * (end - 1) // 2
+        open(__file__ + ".out", "w").close()
+    def test_read():
+        assert total([1]) == 1
+"""
 FEW = MeasureSettings(max_pairs=6, aa_every=6, warmups=1, turn_seconds=0.02, most_turns=24)
 BREAKS = """\
 --- a/work/__init__.py
@@ -68,6 +78,14 @@ def test_tests_that_write_into_their_tree_make_a_task_that_can_be_graded(tmp_pat
     assert done.returncode == 0, done.stderr
     (grade,) = read_grades(report)
     assert (grade.reason, grade.applied) == ("tests_fail", True), grade.why  # the base's passes: else nothing is known
+
+
+def test_a_few_tests_that_only_read_do_not_keep_the_others_out(tmp_path: Path) -> None:
+    made = Repository(tmp_path, tests=CALLS_AND_WRITES)
+    run_stages(made.run, ["mine", "judge", "build", "generate"])
+    kept = {row.code for row in made.run.store.records(Workload, made.run.name) if row.status == "kept"}
+    assert {f"tests/test_work.py::test_{name}" for name in ("total[10]", "total[20000]", "read")} <= kept
+    assert all(row.writable_tree for row in made.run.store.records(Build, made.run.name))
 
 
 def test_large_trees_are_not_copied_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
