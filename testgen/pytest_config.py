@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 DEFAULT_PATTERNS = ("test_*.py", "*_test.py")
-_PARTS = ("conftest.py", "__init__.py")
-"""Files of a folder of tests that pytest does not take beside the others of it."""
 _INI_SECTIONS = (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest"))
 
 
@@ -33,7 +31,7 @@ def may_hold_tests(path: str, patterns: Sequence[str], test_paths: Sequence[str]
     name = PurePosixPath(path).name
     named = name in ("test.py", "tests.py") or name.endswith(("_tests.py", "_unittest.py"))
     listed = any(fnmatchcase(path, pattern) or PurePosixPath(path).is_relative_to(pattern) for pattern in test_paths)
-    return path.endswith(".py") and (named or listed or is_test_path(path, patterns)) and name not in _PARTS
+    return path.endswith(".py") and (named or listed or is_test_path(path, patterns)) and name != "conftest.py"
 
 
 def is_test_path(path: str, patterns: Sequence[str]) -> bool:

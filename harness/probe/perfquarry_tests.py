@@ -327,4 +327,6 @@ def pytest_arguments(request, files):
         options.append("--benchmark-disable")  # it would call a function for a second, however fast it is
     if any(map(has_examples, files)):
         options.append("--doctest-modules")
+    if any(os.path.basename(file) == "__init__.py" for file in files):
+        options += ["-o", "python_files=__init__.py"]  # before pytest 8 none is taken that no pattern names
     return options + options_of_the_tree(request["tree"]) + request.get("test_arguments", []) + files

@@ -58,6 +58,12 @@ def test_distance_by_form_of_import(tmp_path: Path, statement: str, distance: in
     assert reached(tmp_path, "pkg/heap.py") == [("tests/test_one.py", distance)]
 
 
+def test_a_package_may_hold_its_tests_itself(tmp_path: Path) -> None:
+    files = {"pkg/__init__.py": "", "pkg/heap.py": "def push(): ...\n", "tests/__init__.py": "import pkg.heap\n"}
+    write(tmp_path, files | {"tests/heap_tests/__init__.py": "import pkg.heap\n" + TEST})
+    assert reached(tmp_path, "pkg/heap.py") == [("tests/heap_tests/__init__.py", 1)]
+
+
 def test_a_reexported_name_leads_only_to_its_own_module(tmp_path: Path) -> None:
     write(
         tmp_path,

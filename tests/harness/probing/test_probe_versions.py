@@ -126,7 +126,10 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     tree.mkdir()
     (tree / "module.py").write_text(textwrap.dedent(MODULE))
     (tree / "test_all.py").write_text(textwrap.dedent(TESTS))
+    (tree / "units").mkdir()
+    (tree / "units" / "__init__.py").write_text("def test_of_a_package(): pass\n")
     expected = {f"test_all.py::{name}": outcome for name, outcome in EXPECTED.items()}
+    expected["units/__init__.py::test_of_a_package"] = "passed"
     if version not in ("3.6", "3.7"):
         expected["test_all.py::Asynchronous::test_coroutine"] = "passed"
     prober = Prober(choose_sandbox(), tmp_path / "scratch", overlay=lambda built: [overlay])
@@ -138,7 +141,7 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     for mode in ("check", "time", "coverage", "profile"):
         request = ProbeRequest(
             mode=mode,
-            arguments=["test_all.py"],
+            arguments=["test_all.py", "units/__init__.py"],
             scripts=SCRIPTS,
             store=not results,
             references=results,
@@ -164,7 +167,9 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
             callers = items["test_all.py::test_function"].callers
             assert callers["module.py::helper"] == script.callers["module.py::helper"] == ["module.py::K.method"]
 
-    turns = ProbeRequest(mode="turns", arguments=["test_all.py"], scripts=SCRIPTS, test_timeout=60.0)
+    turns = ProbeRequest(
+        mode="turns", arguments=["test_all.py", "units/__init__.py"], scripts=SCRIPTS, test_timeout=60.0
+    )
     with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
         partner.ready()
         assert set(partner.kinds) == set(expected)
