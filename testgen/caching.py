@@ -16,25 +16,26 @@ from perfquarry.data.records import Side
 from perfquarry.harness.contracts import ProbeItem
 
 
-def dear_start(runs: Mapping[Side, Sequence[ProbeItem]], share: float, *, excused: bool = True) -> Side | None:
-    """The side whose first calls do work that its later calls save, beyond what the other side's first calls cost.
+def dear_starts(runs: Mapping[Side, Sequence[ProbeItem]], share: float, *, excused: bool = True) -> list[Side]:
+    """The sides whose first calls do work that their later calls save, beyond what the other side's first calls cost.
 
     Args:
         runs: timed runs of a script in fresh processes, `seconds` of the first call and `samples` of later ones.
         share: smallest share of the work, saved / (saved + later call), that counts. What is saved counts only if it
             is more than 1 - share of a later call of the other side: less of it explains no gain.
-        excused: whether what the other side's first calls cost is no saving. False: the side that could be found in
-            further runs, as what others do on the machine may be all of that cost.
+        excused: whether what the other side's first calls cost is no saving: of two sides, one at most. False: those
+            that further runs could find, as what others do on the machine may be all of that cost.
     """
     # what others do on the machine only ever adds: the least is nearest to the truth
     later = {side: min(sample for item in items for sample in item.samples) for side, items in runs.items()}
     once = {side: min(map(first_call, items)) - later[side] for side, items in runs.items()}
+    found: list[Side] = []
     pairs: tuple[tuple[Side, Side], ...] = (("head", "base"), ("base", "head"))
     for side, other in pairs:
         saved = once[side] - (once[other] if excused else 0.0)
         if saved > (1 - share) * later[other] and saved >= share * (saved + later[side]):
-            return side
-    return None
+            found.append(side)
+    return found
 
 
 def first_call(item: ProbeItem) -> float:

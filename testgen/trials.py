@@ -15,7 +15,7 @@ from statistics import median
 
 from perfquarry.data.records import Hit, Reason, Side, Workload, node_of, workload_id_of
 from perfquarry.harness.contracts import Files, Limits, ProbeItem, ProbeMode, ProbeReport, ProbeRequest
-from perfquarry.testgen.caching import dear_start, first_call
+from perfquarry.testgen.caching import dear_starts, first_call
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.runs import missing_item
 from perfquarry.testgen.scripts import Script, faults_of
@@ -226,29 +226,30 @@ class _Attempt:
 
     def _refuse_cached(self) -> None:
         """No result kept between calls; where noise may hide one, further processes look again."""
-        share, repeats = self._settings.cached_share, self._case.settings.repeats
-        while (side := dear_start(self._runs, share)) is None or not self._saves(side):
-            hidden, tried = dear_start(self._runs, share, excused=False), len(self._runs["base"])
-            if hidden is None or not self._saves(hidden) or tried >= LOOKS * repeats:
-                return
-            for one in SIDES:
-                more = [self._run(one, "time", tried + seed, compare=True)[0] for seed in range(1, repeats + 1)]
-                self._runs[one] += [item for item in more if item.outcome == "passed"]
-        first = min(map(first_call, self._runs[side]))
-        later = min(sample for item in self._runs[side] for sample in item.samples)
-        raise _Rejected(
-            Reason.CACHED,
-            f"at the {side}, the first call takes {first:.3g} s and later ones {later:.3g} s, which is not so on "
-            f"the other side; {self._lost(side)} changed lines are executed by the first call only",
-        )
+        repeats = self._case.settings.repeats
+        for seed in range(repeats + 1, LOOKS * repeats + 1, repeats):
+            if self._dear_sides() or not self._dear_sides(excused=False):
+                break
+            for side in SIDES:
+                more = [self._run(side, "time", one, compare=True)[0] for one in range(seed, seed + repeats)]
+                self._runs[side] += [item for item in more if item.outcome == "passed"]
+        for side in self._dear_sides():
+            first = min(map(first_call, self._runs[side]))
+            later = min(sample for item in self._runs[side] for sample in item.samples)
+            raise _Rejected(
+                Reason.CACHED,
+                f"at the {side}, the first call takes {first:.3g} s and later ones {later:.3g} s, which is not so on "
+                f"the other side; {self._lost(side)} changed lines are executed by the first call only",
+            )
+
+    def _dear_sides(self, *, excused: bool = True) -> list[Side]:
+        """Sides whose later calls do less than the first, as far as their lines are known."""
+        dear = dear_starts(self._runs, self._settings.cached_share, excused=excused)
+        return [side for side in dear if self._lost(side) or not self._hits]
 
     def _lost(self, side: Side) -> int:
         """Changed lines of a side that the first call alone executes."""
         return sum(one == side for one, _, _ in lines_of(self._hits) - lines_of(self._again))
-
-    def _saves(self, side: Side) -> bool:
-        """Whether later calls of a side may do less than the first, by its lines where they are known."""
-        return not self._hits or self._lost(side) > 0
 
     def _run(
         self,

@@ -12,7 +12,7 @@ from perfquarry.data.records import Reason, Source
 from perfquarry.harness.contracts import ProbeItem
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.sandbox import choose_sandbox
-from perfquarry.testgen.caching import dear_start
+from perfquarry.testgen.caching import dear_starts
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.scripts import Script
 from perfquarry.testgen.settings import GenerateSettings, ScriptSettings
@@ -317,4 +317,4 @@ def runs(first: float, later: float) -> list[ProbeItem]:
 def test_a_first_call_that_is_dear_on_one_side_only(
     base: tuple[float, float], head: tuple[float, float], found: str | None
 ) -> None:
-    assert dear_start({"base": runs(*base), "head": runs(*head)}, 0.9) == found
+    assert dear_starts({"base": runs(*base), "head": runs(*head)}, 0.9) == ([found] if found else [])
