@@ -9,12 +9,14 @@ docstrings are: pytest's doctests.
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfquarry.testgen.changed_lines import Function, bindings
-from perfquarry.testgen.imports import ByContent, holds_tests, parse
+from perfquarry.testgen.imports import ByContent, is_parsable, parse
+from perfquarry.testgen.pytest_config import Naming
 
 # Syntax that calls a method without naming it: what SortedList.__contains__ is to `x in items`.
 _OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -67,13 +69,17 @@ class NodeId:
 
     path: str
     scopes: tuple[str, ...]
-    """Names of the classes, then of the function, without parameters."""
+    """Names of the classes, or of the functions that stand for them, then of the test, without parameters."""
 
     @classmethod
     def parse(cls, node: str) -> NodeId:
         """Brackets start at the first '[' after the path: parameters may hold '::' and '/'."""
         path, _, rest = node.partition("::")
         return cls(path, tuple(rest.partition("[")[0].split("::")))
+
+
+_Owner = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+"""What tests can be within: a class, or a function of pytest-describe."""
 
 
 class Definitions:
@@ -83,17 +89,17 @@ class Definitions:
         self._top = {name: part for node in tree.body for name, part in bindings(node)}
         self._autouse = [node for node in tree.body if isinstance(node, Function) and _is_autouse(node)]
 
-    def fingerprint(self, scopes: tuple[str, ...]) -> str | None:
+    def fingerprint(self, scopes: tuple[str, ...], naming: Naming) -> str | None:
         """Equal for tests that consist of equal definitions; None where the file does not define the test."""
-        classes, functions = self._find(scopes)
+        owners, functions = self._find(scopes)
         if not functions:
             return None
-        dumps = sorted(ast.dump(node) for node in self._closure([*classes, *functions, *self._autouse]))
+        dumps = sorted(ast.dump(node) for node in self._closure(owners, [*functions, *self._autouse], naming))
         return hashlib.sha256("\n".join(dumps).encode("utf-8", "replace")).hexdigest()
 
     def called_names(self, scopes: tuple[str, ...]) -> set[str]:
         """Names called in the test and in the helpers of its file that it calls, methods by their last name."""
-        classes, functions = self._find(scopes)
+        owners, functions = self._find(scopes)
         called: set[str] = set()
         seen: set[int] = set()
         waiting: list[ast.AST] = list(functions)
@@ -103,51 +109,52 @@ class Definitions:
                 seen.add(id(node))
                 names = _called(node)
                 called |= names
-                waiting += [helper for owner in classes for helper in self._members(owner, names)]
+                waiting += [helper for owner in owners for helper in self._members(owner, names)]
                 waiting += [self._top[name] for name in names if isinstance(self._top.get(name), Function)]
         return called
 
-    def _find(self, scopes: tuple[str, ...]) -> tuple[list[ast.ClassDef], list[Function]]:
-        """The classes around a test, and its function, which may be inherited from a class of this file."""
-        classes: list[ast.ClassDef] = []
+    def _find(self, scopes: tuple[str, ...]) -> tuple[list[_Owner], list[Function]]:
+        """What is around a test, and its function, which may be inherited from a class of this file."""
+        owners: list[_Owner] = []
         scope = self._top
         for name in scopes[:-1]:
             owner = scope.get(name)
-            if not isinstance(owner, ast.ClassDef):
+            if not isinstance(owner, _Owner):
                 return [], []
-            classes.append(owner)
+            owners.append(owner)
             scope = {bound: part for node in owner.body for bound, part in bindings(node)}
-        if classes:
-            return classes, self._members(classes[-1], {scopes[-1]})
+        if owners:
+            return owners, self._members(owners[-1], {scopes[-1]})
         function = self._top.get(scopes[-1])
         return [], [function] if isinstance(function, Function) else []
 
-    def _members(self, owner: ast.ClassDef, names: set[str]) -> list[Function]:
-        """Methods of a class, or of its bases in this file."""
+    def _members(self, owner: _Owner, names: set[str]) -> list[Function]:
+        """Functions within an owner, or within its bases in this file."""
         found: dict[str, Function] = {}
         lineage = [owner]
         for parent in lineage:  # grows while it is walked
             own = [node for node in parent.body if isinstance(node, Function) and node.name in names]
             found = {node.name: node for node in own} | found
-            bases = [self._top.get(base.id) for base in parent.bases if isinstance(base, ast.Name)]
+            bases = [self._top.get(base.id) for base in getattr(parent, "bases", ()) if isinstance(base, ast.Name)]
             lineage += [base for base in bases if isinstance(base, ast.ClassDef) and base not in lineage]
         return list(found.values())
 
-    def _closure(self, start: Iterable[ast.AST]) -> list[ast.AST]:
-        """The given nodes (classes without their other tests) and all the file's definitions they name."""
+    def _closure(self, owners: list[_Owner], start: Iterable[ast.AST], naming: Naming) -> list[ast.AST]:
+        """The given nodes (owners and classes without their other tests) and the file's definitions they name."""
         reached: dict[int, ast.AST] = {}
-        waiting = list(start)
+        waiting = [*owners, *start]
         while waiting:
             node = waiting.pop()
             if id(node) in reached:
                 continue
             reached[id(node)] = node
             named = [node]
-            if isinstance(node, ast.ClassDef):
-                reached[id(node)] = ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list)
-                tests = [part for part in node.body if isinstance(part, Function) and part.name.startswith("test")]
+            if isinstance(node, ast.ClassDef) or node in owners:
+                block = None if isinstance(node, ast.ClassDef) else node.name
+                alone = reached[id(node)] = _without_body(node)
+                tests = [part for part in node.body if isinstance(part, Function) and naming.is_test(part.name, block)]
                 waiting += [part for part in node.body if part not in tests]
-                named = [*node.bases, *node.keywords, *node.decorator_list]
+                named = [*ast.iter_child_nodes(alone)]
             waiting += [self._top[name] for name in _used(named) if name in self._top]
         return list(reached.values())
 
@@ -168,6 +175,12 @@ def _used(nodes: Iterable[ast.AST]) -> set[str]:
     return names | {part.arg for part in parts if isinstance(part, ast.arg)}
 
 
+def _without_body(node: _Owner) -> ast.AST:
+    alone = copy.copy(node)
+    alone.body = []
+    return alone
+
+
 def _is_autouse(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     keywords = [keyword for part in node.decorator_list if isinstance(part, ast.Call) for keyword in part.keywords]
     return any(keyword.arg == "autouse" for keyword in keywords)
@@ -184,9 +197,9 @@ def _called(node: ast.AST) -> set[str]:
     return called
 
 
-def has_examples(content: bytes) -> bool:
+def has_examples(content: bytes, naming: Naming) -> bool:
     """Whether the tests of a file are the examples in its docstrings."""
-    return b">>> " in content and not holds_tests(content)
+    return b">>> " in content and not (naming.are_in(content) and is_parsable(content))
 
 
 def docstring_of(content: bytes, node: str) -> str | None:

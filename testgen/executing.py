@@ -9,6 +9,7 @@ from perfquarry.data.records import Reason, Side
 from perfquarry.harness.contracts import ProbeItem, ProbeReport
 from perfquarry.testgen.candidates import Candidate, need_of
 from perfquarry.testgen.definitions import NodeId, definitions_of, docstring_of, has_examples
+from perfquarry.testgen.pytest_config import Naming
 from perfquarry.testgen.runs import Runner, missing_item
 from perfquarry.testgen.traced import SIDES, Trace, content_of
 
@@ -31,6 +32,7 @@ class Executing:
     def __init__(self, runner: Runner, trace: Trace, *, native: bool = False) -> None:
         self._runner = runner
         self._trees = {side: built.tree for side, built in runner.sides.items()}
+        self._naming = {side: Naming.of(tree) for side, tree in self._trees.items()}
         self._trace, self._native = trace, native
         self.files: list[str] = []
         self._items: dict[Side, dict[str, ProbeItem]] = {"base": {}, "head": {}}
@@ -123,7 +125,8 @@ class Executing:
         What these would execute is not known. Examples in docstrings say nothing where there are other tests: many show
         what Python 2 printed.
         """
-        written = {path for path in self.files if not has_examples(content_of(self._trees["base"], path))}
+        tree, naming = self._trees["base"], self._naming["base"]
+        written = {path for path in self.files if not has_examples(content_of(tree, path), naming)}
         items = self._items["base"]
         items = {node: item for node, item in items.items() if NodeId.parse(node).path in written} or items
         passing = [NodeId.parse(node).path for node, item in items.items() if item.outcome == "passed"]
@@ -172,9 +175,10 @@ class Executing:
         base, head = (content_of(self._trees[side], place.path) for side in SIDES)
         if base == head:
             return True, True
-        if has_examples(base):
+        if has_examples(base, self._naming["base"]):
             before, after = (docstring_of(content, node) for content in (base, head))
             return False, before is not None and before == after
         old, new = definitions_of(base), definitions_of(head)
-        before = old.fingerprint(place.scopes) if old else None
-        return False, before is not None and new is not None and before == new.fingerprint(place.scopes)
+        before = old.fingerprint(place.scopes, self._naming["base"]) if old else None
+        after = new.fingerprint(place.scopes, self._naming["head"]) if new else None
+        return False, before is not None and before == after

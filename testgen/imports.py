@@ -29,7 +29,6 @@ _STATEMENT = re.compile(
 _DYNAMIC = re.compile(rb"""(?:import_module|__import__|importorskip)\(\s*['"]([\w.]+)['"]""")
 _DYNAMIC_HINTS = (b"import_module(", b"__import__(", b"importorskip(")
 _DEFINED = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^\n=]+)?=[^=]", re.MULTILINE)
-_TESTS = re.compile(rb"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?:Test|\w+\([^)]*Test))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -126,14 +125,5 @@ defined_in = ByContent(_defined, 5_000)
 """Names bound by `def`, `class` and `=` at the left margin of a file's content."""
 
 
-def names_tests(content: bytes) -> bool:
-    """Whether a file's text looks as if it had tests, for whatever Python they are."""
-    return _TESTS.search(content) is not None
-
-
-def _holds_tests(content: bytes) -> bool:
-    return names_tests(content) and parse(content) is not None
-
-
-holds_tests = ByContent(_holds_tests, 20_000)
-"""Whether a file's content parses and has a test function, a test class or a TestCase."""
+is_parsable = ByContent(lambda content: parse(content) is not None, 20_000)
+"""Whether this Python parses a file's content."""

@@ -19,8 +19,8 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from perfquarry.testgen.files import files_below
-from perfquarry.testgen.imports import Import, defined_in, holds_tests, imports_of, names_tests
-from perfquarry.testgen.pytest_config import may_hold_tests, python_files
+from perfquarry.testgen.imports import Import, defined_in, imports_of, is_parsable
+from perfquarry.testgen.pytest_config import Naming, may_hold_tests, python_files
 
 MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx", ".so")
 """In the order in which they stand for a module that has several files."""
@@ -76,10 +76,12 @@ def reachable_tests(
         if test.distance < FAR or said.get(test.path) or not packages.isdisjoint(_subjects(test.path))
     ]
     found: list[TestFile] = []
+    naming = Naming.of(tree)
     for test in sorted(tests, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
         if limit is not None and len(found) >= limit:
             break
-        if holds_tests(files[test.path].read_bytes()):
+        content = files[test.path].read_bytes()
+        if naming.are_in(content) and is_parsable(content):
             found.append(test)
     return found
 
@@ -88,8 +90,8 @@ def unparsable_tests(tree: Path, test_paths: Sequence[str] = ()) -> list[str]:
     """Test files that this Python cannot parse, as those of Python 2."""
     patterns = python_files(tree)
     paths = [path for path in module_files(tree) if may_hold_tests(path, patterns, test_paths)]
-    contents = ((path, (tree / path).read_bytes()) for path in paths)
-    return [path for path, content in contents if names_tests(content) and not holds_tests(content)]
+    contents, naming = ((path, (tree / path).read_bytes()) for path in paths), Naming.of(tree)
+    return [path for path, content in contents if naming.are_in(content) and not is_parsable(content)]
 
 
 def module_files(tree: Path) -> Iterator[str]:

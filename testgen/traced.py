@@ -17,6 +17,7 @@ from perfquarry.testgen.changed_lines import (
     standing_for,
 )
 from perfquarry.testgen.definitions import has_examples
+from perfquarry.testgen.pytest_config import Naming
 from perfquarry.testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
@@ -120,9 +121,9 @@ def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) ->
 
 def _with_examples(change: Change, built: dict[Side, BuiltSide]) -> list[str]:
     """Changed modules of both sides whose docstrings have examples, and that have no other tests."""
-    trees = [built[side].tree for side in SIDES]
+    trees = [(built[side].tree, Naming.of(built[side].tree)) for side in SIDES]
     paths = [file.path for file in change.files if is_python_source(file) and file.status == "modified"]
-    return [path for path in paths if all(has_examples(content_of(tree, path)) for tree in trees)]
+    return [path for path in paths if all(has_examples(content_of(tree, path), naming) for tree, naming in trees)]
 
 
 def changed_names(change: Change, base: Path, head: Path) -> set[str]:

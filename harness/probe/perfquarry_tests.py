@@ -273,9 +273,11 @@ def has_examples(path):
 def wanted(items, arguments, left_out=()):
     """The collected tests that the arguments name, each once; examples only of files without other tests."""
     found = {}
+    written = {name_of(item).partition("::")[0] for item in items if not is_example(item)}
     for item in items:
         node = name_of(item)
-        if is_example(item) and not has_examples(node.partition("::")[0]):
+        file = node.partition("::")[0]
+        if is_example(item) and (file in written or not has_examples(file)):
             continue
         if node not in found and node not in left_out and any(matches(node, argument) for argument in arguments):
             found[node] = item

@@ -5,6 +5,7 @@ import textwrap
 import pytest
 
 from perfquarry.testgen.definitions import Definitions, NodeId, definitions_of
+from perfquarry.testgen.pytest_config import Naming
 
 SOURCE = textwrap.dedent(
     """\
@@ -82,13 +83,74 @@ def test_a_fingerprint_changes_with_what_the_test_uses(old: str, new: str, chang
     assert SOURCE.count(old) == 1
     before, after = definitions(), definitions(SOURCE.replace(old, new))
     tests = (PLAIN, ONE, TWO, INHERITED)
-    assert {test for test in tests if before.fingerprint(test) != after.fingerprint(test)} == changed
+    assert {
+        test for test in tests if before.fingerprint(test, Naming()) != after.fingerprint(test, Naming())
+    } == changed
+
+
+DESCRIBED = textwrap.dedent(
+    """\
+    from pkg import first, second
+
+    def describe_heap():
+        size = 3
+
+        def filled():
+            return first(size)
+
+        def _made():
+            return second(size)
+
+        def it_pops():
+            assert _made().pop()
+
+        def describe_empty():
+            def has_nothing():
+                assert not second()
+
+    class DescribeHeap:
+        def it_opens(self):
+            assert first()
+
+        def it_closes(self):
+            assert second()
+    """
+)
+POPS, EMPTY, OPENS = (
+    ("describe_heap", "it_pops"),
+    ("describe_heap", "describe_empty", "has_nothing"),
+    ("DescribeHeap", "it_opens"),
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("_made().pop()", "_made().pop(0)", {POPS}),
+        ("size = 3", "size = 4", {POPS, EMPTY}),
+        ("return second(size)", "return second(size + 1)", {POPS, EMPTY}),
+        ("return first(size)", "return first(size + 1)", set()),  # a test, too, of another name
+        ("not second()", "not second(1)", {EMPTY}),
+        ("assert first()", "assert first(1)", {OPENS}),
+        ("        assert second()\n", "        assert second(1)\n", set()),
+    ],
+)
+def test_tests_within_functions_and_of_names_that_the_tree_sets(
+    old: str, new: str, changed: set[tuple[str, ...]]
+) -> None:
+    assert DESCRIBED.count(old) == 1
+    before, after = definitions(DESCRIBED), definitions(DESCRIBED.replace(old, new))
+    naming = Naming(classes=("Describe",), functions=("it_",))
+    prints = {test: [one.fingerprint(test, naming) for one in (before, after)] for test in (POPS, EMPTY, OPENS)}
+    assert all(None not in pair for pair in prints.values())
+    assert {test for test, (first, second) in prints.items() if first != second} == changed
+    assert before.called_names(POPS) == {"_made", "pop", "second"}
 
 
 def test_unknown_tests_have_no_fingerprint() -> None:
-    assert definitions().fingerprint(("test_gone",)) is None
-    assert definitions().fingerprint(("TestHeap", "test_gone")) is None
-    assert definitions().fingerprint(("Nowhere", "test_one")) is None
+    assert definitions().fingerprint(("test_gone",), Naming()) is None
+    assert definitions().fingerprint(("TestHeap", "test_gone"), Naming()) is None
+    assert definitions().fingerprint(("Nowhere", "test_one"), Naming()) is None
     assert definitions_of(b"print 'old'") is None
 
 
@@ -107,4 +169,4 @@ def test_parameters_with_odd_characters_are_not_part_of_the_name() -> None:
 
 def test_a_circle_of_classes_ends() -> None:
     found = definitions("class A(B): ...\nclass B(A):\n    def test_x(self): ...\n")
-    assert found.fingerprint(("A", "test_x")) is not None
+    assert found.fingerprint(("A", "test_x"), Naming()) is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from perfquarry.testgen.imports import Import, imports_of
-from perfquarry.testgen.pytest_config import is_test_name, is_test_path, python_files
+from perfquarry.testgen.pytest_config import Naming, is_test_name, is_test_path, python_files
 from perfquarry.testgen.reach import TestFile, reachable_tests
 
 TEST = "\ndef test_it():\n    assert True\n"
@@ -224,6 +224,27 @@ def test_patterns_of_every_configuration_file(tmp_path: Path) -> None:
     assert is_test_path("pkg/tests/helper.py", patterns)
     assert is_test_path("conftest.py", patterns)
     assert not is_test_path("pkg/testing.py", patterns)
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "text"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\npython_functions = ['it_', 'they_']", "def it_adds(): ..."),
+        ("pyproject.toml", "[tool.pytest]\npython_functions = ['it_']", "    async def it_adds(): ..."),
+        ("setup.cfg", "[tool:pytest]\npython_functions = *_spec", "def adds_spec(): ..."),
+        ("setup.cfg", "[pytest]\npython_classes = Describe", "class DescribeSums: ..."),
+        (".pytest.ini", "[pytest]\npython_classes =\n    *Case\n    Check", "class SumsCase(Base): ..."),
+        ("tox.ini", "[pytest]\ndescribe_prefixes = when", "def when_added():\n    def it_is_more(): ..."),
+        ("tox.ini", "[tox]", "def describe_sums():\n    def adds(): ..."),
+    ],
+)
+def test_names_of_tests_are_those_of_the_configuration(tmp_path: Path, file: str, settings: str, text: str) -> None:
+    """python-docx's `it_opens_a_file`, graphql-core's functions within `describe_lexer`."""
+    write(tmp_path, {"m.py": "", "test_m.py": "import m\n" + text.replace("    async", "class X:\n    async") + "\n"})
+    assert bool(reached(tmp_path, "m.py")) == text.startswith("def describe")
+    write(tmp_path, {file: settings + "\n"})
+    assert reached(tmp_path, "m.py") == [("test_m.py", 1)]
+    assert not Naming.of(tmp_path).are_in(b"def helper(): ...\nclass Helper(Base): ...\n# def test\n")
 
 
 def test_facts_are_shared_by_equal_contents(tmp_path: Path) -> None:

@@ -198,6 +198,33 @@ def test_an_untouched_test_that_breaks_rejects_the_change(tmp_path: Path, prober
     assert "test_two" in rows[0].detail
 
 
+def test_names_of_tests_that_the_tree_sets(tmp_path: Path, prober: Prober) -> None:
+    """python-docx: classes of other names, edited beside the test, and an example that is no test."""
+    before = """\
+        from pkg import Heap
+
+        class DescribeHeap:
+            def it_takes_one(self):
+                \'\'\'>>> 1 + 1
+                3
+                \'\'\'
+                heap = Heap()
+                heap.push(1)
+                assert 1 in heap
+
+            def it_is_edited(self):
+                Heap().push(1)
+        """
+    settings = "[pytest]\npython_classes = Describe\npython_functions = it_\n"
+    base = {"pkg.py": HEAP, "tests/test_heap.py": before, "tox.ini": settings}
+    after = {"pkg.py": HEAP.replace(*SORTED), "tests/test_heap.py": before.replace("Heap().push(1)", "Heap().push(2)")}
+    rows = Trial(tmp_path, base, after, prober).select()
+    assert reasons(rows) == {
+        "tests/test_heap.py::DescribeHeap::it_takes_one": None,
+        "tests/test_heap.py::DescribeHeap::it_is_edited": Reason.TEST_CHANGED,
+    }
+
+
 def test_no_test_file_reaches_the_change(tmp_path: Path, prober: Prober) -> None:
     base = {"heap.py": HEAP, "test_other.py": "def test_it(): ...\n"}
     rows = Trial(tmp_path, base, {"heap.py": HEAP.replace(*SORTED)}, prober).select()
