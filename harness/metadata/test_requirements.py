@@ -58,6 +58,11 @@ _IDLE = re.compile(
 )
 
 
+_RUNNERS = ("tox.ini", "setup.cfg", "pyproject.toml", "Makefile", "noxfile.py", "setup.py", ".travis.yml")
+_RUNNERS += (".github/workflows/*.yml", "manage.py", "test*/manage.py", "*run*tests.*", "test*/*run*tests.*")
+_RUNNERS += ("quicktest.py", "conftest.py", "test*/conftest.py")
+_RUNS_DJANGO = re.compile(r"DJANGO_SETTINGS_MODULE|\bdjango(?:-admin)? test\b|^[ \t]*settings\.configure\(", re.M)
+_APPLICATIONS = re.compile(r"\bINSTALLED_APPS[\"']?\s*[+:=]+\s*[\[(]([^\])]*)")
 _OWN_EXTRAS = re.compile(r"[\"']?\.[\w/]*\[([\w\s,.-]+)\][\"']?")
 """The package itself with extras, as a requirement line."""
 
@@ -74,7 +79,7 @@ def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
         root = _from_files(tree, ("requirements.txt",))  # of whoever works on the package, if it has the tests' tool
         found = root if any(re.match(r"pytest\b", line) for line in root) else []
     found += [line for line in ci.requirements if re.match(r"pytest[-_]", line)]
-    lines = [*_own_extras_read(found, metadata), *_plugins(tree), *_imported(tree)]
+    lines = [*_own_extras_read(found, metadata), *_plugins(tree), *_imported(tree), *_django(tree)]
     return [line for line in lines if not _IDLE.match(line)]
 
 
@@ -192,6 +197,17 @@ def _imported(tree: Path) -> list[str]:
     wanted = sorted((names & _IMPORTS) | {name for name in plugins if name.startswith("pytest_")})
     found = [distribution_of(name) for name in wanted if not (tree / name).exists()]
     return [name for name in found if name]
+
+
+def _django(tree: Path) -> list[str]:
+    """What tests need that Django runs: pytest's plugin, and the applications that the settings install."""
+    places = [path for pattern in _RUNNERS for path in sorted(tree.glob(pattern))]
+    if not any(_RUNS_DJANGO.search(read_text(path)) for path in places):
+        return []
+    settings = [*places, *sorted(tree.glob("test*/settings*.py")), *sorted(tree.glob("test*/settings/*.py"))]
+    listed = " ".join(names for path in settings for names in _APPLICATIONS.findall(read_text(path)))
+    names = [name for name in re.findall(r"[\"'](\w+)", listed) if not (tree / name).exists()]
+    return list(dict.fromkeys(["pytest-django", "django", *filter(None, map(distribution_of, names))]))
 
 
 def _test_files(tree: Path) -> Iterator[Path]:

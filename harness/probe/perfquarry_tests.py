@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 
+from perfquarry_django import options_of_django
 from perfquarry_items import OwnTime, name_of, readable
 
 # Plugins that reorder, distribute, repeat or trace tests, or write into the tree.
@@ -331,4 +332,5 @@ def pytest_arguments(request, files):
         options.append("--doctest-modules")
     if any(os.path.basename(file) == "__init__.py" for file in files):
         options += ["-o", "python_files=__init__.py"]  # before pytest 8 none is taken that no pattern names
-    return options + options_of_the_tree(request["tree"]) + request.get("test_arguments", []) + files
+    options += options_of_the_tree(request["tree"]) + options_of_django(request["tree"])
+    return options + request.get("test_arguments", []) + files

@@ -1,0 +1,71 @@
+"""The settings of Django that a tree's tests run with, where a runner of the tree names them.
+
+pytest-django takes settings from pytest's configuration or from the environment alone. Trees whose tests are run by
+`manage.py test`, `django-admin test` or a script of their own name them there. Python 3.6 to 3.14, standard library
+only.
+"""
+
+import glob
+import os
+import re
+import runpy
+import sys
+from importlib.util import find_spec
+
+_FILES = (
+    ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+    + tuple(
+        folder + name
+        for folder in ("", "test*/")
+        for name in ("runtests.py", "run_tests.py", "runtests.sh", "run_tests.sh", "manage.py", "quicktest.py")
+    )
+    + ("Makefile", "justfile", "noxfile.py", "setup.py", ".travis.yml", ".github/workflows/*.yml")
+)
+_NAMED = re.compile(
+    r"DJANGO_SETTINGS_MODULE[\"']?\]?[ \t]*[,:=]+[ \t]*[\"']?([A-Za-z_][\w.]*)"
+    r"|--(?:settings|ds)(?:=|[ \t]+|[\"'][ \t]*,[ \t]*)[\"']?([A-Za-z_][\w.]*)"
+)
+_CONFIGURED = re.compile(
+    r"^(?:if not settings\.configured:[ \t]*\n(?:[ \t]+.*\n|[ \t]*\n)*?[ \t]+)?settings\.configure\(", re.M
+)
+_GUARD = re.compile(r"^if __name__ ?==", re.M)
+
+
+def settings_of_tests(tree):
+    """(name of the module, folder to import it from) or None: of those that exist, one that is about tests first."""
+    found = []
+    for path, text in _texts(tree):
+        for name in (match.group(1) or match.group(2) for match in _NAMED.finditer(text)):
+            for folder in [tree, os.path.dirname(path)] + sorted(
+                glob.glob(os.path.join(glob.escape(tree), "test*", ""))
+            ):
+                place = os.path.join(folder, *name.split("."))
+                if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
+                    found.append((name, os.path.normpath(folder), os.path.relpath(place, tree)))
+                    break
+    found.sort(key=lambda one: "test" not in one[2])  # stable: as the files are listed
+    return found[0][:2] if found else None
+
+
+def options_of_django(tree):
+    """Options of pytest by which pytest-django finds the tree's settings; configures Django where a script does."""
+    if os.environ.get("DJANGO_SETTINGS_MODULE") or not (find_spec("pytest_django") and find_spec("django")):
+        return []
+    named = settings_of_tests(tree)
+    if named:
+        sys.path.append(named[1])
+        return ["--ds=" + named[0]]
+    for path, text in _texts(tree):
+        if path.endswith(".py") and _CONFIGURED.search(text) and _GUARD.search(text):
+            sys.path.append(os.path.dirname(path))
+            runpy.run_path(path, run_name="settings_of_tests")
+            break
+    return []
+
+
+def _texts(tree):
+    for pattern in _FILES:
+        for path in sorted(glob.glob(os.path.join(glob.escape(tree), pattern))):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    yield path, file.read(1 << 20).decode("utf-8", "replace")
