@@ -58,9 +58,12 @@ _IDLE = re.compile(
 )
 
 
-_RUNNERS = ("tox.ini", "setup.cfg", "pyproject.toml", "Makefile", "noxfile.py", "setup.py", ".travis.yml")
-_RUNNERS += (".github/workflows/*.yml", "manage.py", "test*/manage.py", "*run*tests.*", "test*/*run*tests.*")
-_RUNNERS += ("quicktest.py", "conftest.py", "test*/conftest.py")
+_RUNNERS = (
+    *("tox.ini", "setup.cfg", "pyproject.toml", "Makefile", "noxfile.py", "setup.py", ".travis.yml"),
+    *(".github/workflows/*.yml", "manage.py", "test*/manage.py", "*run*tests.*", "test*/*run*tests.*"),
+    *("quicktest.py", "conftest.py", "test*/conftest.py"),
+)
+"""Where a tree says how Django runs its tests."""
 _RUNS_DJANGO = re.compile(r"DJANGO_SETTINGS_MODULE|\bdjango(?:-admin)? test\b|^[ \t]*settings\.configure\(", re.M)
 _APPLICATIONS = re.compile(r"\bINSTALLED_APPS[\"']?\s*[+:=]+\s*[\[(]([^\])]*)")
 _OWN_EXTRAS = re.compile(r"[\"']?\.[\w/]*\[([\w\s,.-]+)\][\"']?")
@@ -79,7 +82,7 @@ def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
         root = _from_files(tree, ("requirements.txt",))  # of whoever works on the package, if it has the tests' tool
         found = root if any(re.match(r"pytest\b", line) for line in root) else []
     found += [line for line in ci.requirements if re.match(r"pytest[-_]", line)]
-    lines = [*_own_extras_read(found, metadata), *_plugins(tree), *_imported(tree), *_django(tree)]
+    lines = [*_own_extras_read(found, metadata), *_plugins(tree), *_imported(tree), *django_needs(tree)]
     return [line for line in lines if not _IDLE.match(line)]
 
 
@@ -199,7 +202,7 @@ def _imported(tree: Path) -> list[str]:
     return [name for name in found if name]
 
 
-def _django(tree: Path) -> list[str]:
+def django_needs(tree: Path) -> list[str]:
     """What tests need that Django runs: pytest's plugin, and the applications that the settings install."""
     places = [path for pattern in _RUNNERS for path in sorted(tree.glob(pattern))]
     if not any(_RUNS_DJANGO.search(read_text(path)) for path in places):

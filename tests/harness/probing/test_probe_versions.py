@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import textwrap
 from pathlib import Path
 
 import pytest
-from uv import find_uv_bin
+from probed import uv
 
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
 from perfquarry.harness.probing.prober import Prober
@@ -102,11 +101,6 @@ def interpreter(version: str) -> Path | None:
             return found[-1]
     on_path = shutil.which(f"python{version}")
     return Path(on_path).resolve() if on_path else None
-
-
-def uv(*arguments: str) -> None:
-    done = subprocess.run([find_uv_bin(), *arguments], capture_output=True, text=True, check=False, env={**os.environ})
-    assert done.returncode == 0, done.stderr
 
 
 QUICK = ("3.6", "3.13")
