@@ -61,6 +61,7 @@ _IDLE = re.compile(
 _RUNNERS = (
     *("tox.ini", "setup.cfg", "pyproject.toml", "Makefile", "noxfile.py", "setup.py", ".travis.yml"),
     *(".github/workflows/*.yml", "manage.py", "test*/manage.py", "*run*tests.*", "test*/*run*tests.*"),
+    "*/test*/*run*tests.*",
     *("quicktest.py", "conftest.py", "test*/conftest.py"),
 )
 """Where a tree says how Django runs its tests."""

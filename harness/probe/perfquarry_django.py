@@ -16,7 +16,7 @@ _FILES = (
     ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
     + tuple(
         folder + name
-        for folder in ("", "test*/")
+        for folder in ("", "test*/", "*/test*/")
         for name in ("runtests.py", "run_tests.py", "runtests.sh", "run_tests.sh", "manage.py", "quicktest.py")
     )
     + ("Makefile", "justfile", "noxfile.py", "setup.py", ".travis.yml", ".github/workflows/*.yml")
@@ -58,7 +58,13 @@ def options_of_django(tree):
     for path, text in _texts(tree):
         if path.endswith(".py") and _CONFIGURED.search(text) and _GUARD.search(text):
             sys.path.append(os.path.dirname(path))
-            runpy.run_path(path, run_name="settings_of_tests")
+            try:
+                runpy.run_path(path, run_name="settings_of_tests")
+            except Exception:
+                from django.conf import settings
+
+                if not settings.configured:  # else the runner that it imports next is of another version of Django
+                    raise
             break
     return []
 

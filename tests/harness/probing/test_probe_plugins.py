@@ -60,6 +60,8 @@ CONFIGURES = """\
             )
         )
 
+    from django.test.simple import run_tests
+
     def run():
         sys.exit("the tests were run")
 
@@ -91,7 +93,11 @@ TREES: dict[str, Tree] = {
         "tests/settings/__init__.py": SETTINGS,
         "tests/test_shop.py": USES,
     },
-    "a script configures them": {**SHOP, "runtests.py": CONFIGURES, "shop/tests.py": USES},
+    "a script configures them, and imports what is gone": {
+        **SHOP,
+        "shop/tests/runtests.py": CONFIGURES,
+        "shop/tests/test_shop.py": USES,
+    },
 }
 
 
