@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.curation.names import repository_of
+from perfquarry.curation.patch import files_of
 from perfquarry.curation.release.expert_runs import ExpertRuns
 from perfquarry.curation.release.folder import read_tasks as read_released
 from perfquarry.curation.release.manifest import FILE
@@ -110,6 +111,7 @@ class PublishedTasks:
             task.python,
             task.requirements,
             task.install_commands,
+            [file.path for file in files_of(task.patch)],
             writable_tree=task.writable_tree,
         )
         runtime = self._experts.runtime

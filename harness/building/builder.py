@@ -242,7 +242,7 @@ class Builder:
                 raise EnvironmentFailed(f"{row.sha} was built before and cannot be made again:\n{made.log}")
         assert isinstance(environment, Environment) and isinstance(tree, Path)
         pending.tree, pending.environment = tree, environment
-        recipe = read_recipe(tree, self.repository)
+        recipe = read_recipe(tree, self.repository, row.source_roots)
         known = {"source_roots": row.source_roots, "writable_tree": recipe.writable_tree or row.writable_tree}
         pending.recipe = recipe.model_copy(update=known)
         return pending
@@ -265,7 +265,7 @@ class Builder:
                 pending.reject(tree)
             else:
                 pending.tree = tree
-                pending.recipe = read_recipe(tree, self.repository)
+                pending.recipe = read_recipe(tree, self.repository, pending.files)
                 pending.log += pending.recipe.notes
                 if absent := self._checkouts.left_out(pending.sha):
                     pending.log.append(f"data that are not in the clone are left out: {len(absent)}, first {absent[0]}")

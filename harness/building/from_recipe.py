@@ -25,6 +25,7 @@ def builds_of_recipe(
     python: str,
     requirements: Sequence[str],
     commands: Sequence[str] = (),
+    changed: Sequence[str] = (),
     *,
     writable_tree: bool = False,
 ) -> list[Build]:
@@ -35,6 +36,7 @@ def builds_of_recipe(
         python: version 'X.Y.Z'; another patch release of X.Y serves, too.
         requirements: 'name==version', all that was installed.
         commands: those that made the environment: the index is asked as of their date.
+        changed: the change's files: they tell the projects of a workspace apart.
         writable_tree: each process of tests has a copy of the tree.
 
     Raises:
@@ -58,7 +60,7 @@ def builds_of_recipe(
             environment_id=environment_id,
             requirements=list(requirements),
             commands=list(commands),
-            source_roots=read_recipe(tree, repository).source_roots,
+            source_roots=read_recipe(tree, repository, changed).source_roots,
             writable_tree=writable_tree,
         )
         rows.append(row)

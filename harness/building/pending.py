@@ -56,10 +56,12 @@ class PendingSide:
         return [file for file in self.files if not self.recipe.packages or self._packages_with(Path(file))]
 
     def _packages_with(self, file: Path) -> list[str]:
-        """The recipe's packages that may hold the file: those that share its first name below a source root."""
+        """The recipe's packages that hold the file, else those that share its first name below a source root."""
         roots = [root for root in self.recipe.source_roots if root == "." or file.is_relative_to(root)]
-        tops = {file.relative_to(root).parts[0].removesuffix(".py") for root in roots}
-        return [name for name in self.recipe.packages if name.partition(".")[0] in tops]
+        inside = [".".join(file.relative_to(root).with_suffix("").parts) for root in roots]
+        holding = [one for one in self.recipe.packages if any(f"{path}.".startswith(f"{one}.") for path in inside)]
+        tops = {path.partition(".")[0] for path in inside}
+        return holding or [name for name in self.recipe.packages if name.partition(".")[0] in tops]
 
     def built(self) -> BuiltSide:
         """The side, once it has a tree and an environment."""

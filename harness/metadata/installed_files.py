@@ -14,7 +14,8 @@ from keyword import iskeyword
 from pathlib import Path, PurePosixPath
 
 from perfquarry.harness.metadata.layout import Layout
-from perfquarry.harness.metadata.package import Metadata, read_text
+from perfquarry.harness.metadata.package import read_text
+from perfquarry.harness.metadata.project import Project
 
 VERSION = "SETUPTOOLS_SCM_PRETEND_VERSION"
 """The variable that holds the version while commands run; `harness.building.native` sets it."""
@@ -45,21 +46,24 @@ _MOST = 20
 _STANDARD = ("__version__", "version", "__version_tuple__", "version_tuple")
 
 
-def installed_commands(tree: Path, metadata: Metadata, layout: Layout) -> list[str]:
-    """Shell commands that write what the packages of a tree ask for; none where they ask for nothing.
+def installed_commands(tree: Path, projects: Sequence[Project]) -> list[str]:
+    """Shell commands that write what the packages of a tree's projects ask for; none where they ask for nothing.
 
     The version is that of the variable `VERSION`. What is there already stays. Nothing of the tree is run.
     """
-    texts = {path: read_text(tree / path) for path in _sources(tree, layout)}
+    texts = [{path: read_text(tree / path) for path in _sources(tree, project.layout)} for project in projects]
+    asked = any(_asks(text) for some in texts for text in some.values())
     commands = []
-    root = layout.roots[0] if layout.roots else "."
-    name = metadata.name or (layout.packages[0] if layout.packages and not layout.guessed else "")
-    asked = _TESTS_ASK in metadata.entry_points or any(map(_asks, texts.values()))
-    if _DISTRIBUTION.fullmatch(name) and asked:
-        folder = str(PurePosixPath(root, re.sub(r"[-.]+", "_", name) + ".egg-info"))
-        if not (tree / folder).exists():
-            commands.append(_metadata(folder, name, metadata.entry_points))
-    return commands + [_module(target, names) for target, names in sorted(_missing(tree, layout, texts).items())]
+    for project, some in zip(projects, texts, strict=True):
+        metadata, layout = project.metadata, project.layout
+        root = layout.roots[0] if layout.roots else "."
+        name = metadata.name or (layout.packages[0] if layout.packages and not layout.guessed else "")
+        if _DISTRIBUTION.fullmatch(name) and (asked or _TESTS_ASK in metadata.entry_points):
+            folder = str(PurePosixPath(root, re.sub(r"[-.]+", "_", name) + ".egg-info"))
+            if not (tree / folder).exists():
+                commands.append(_metadata(folder, name, metadata.entry_points))
+        commands += [_module(target, names) for target, names in sorted(_missing(tree, layout, some).items())]
+    return commands
 
 
 def _missing(tree: Path, layout: Layout, texts: dict[str, str]) -> dict[str, set[str]]:

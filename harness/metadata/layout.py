@@ -141,6 +141,8 @@ def _declared(shelf: _Shelf, folders: Sequence[str], metadata: Metadata) -> list
         name = str(whole.relative_to(root)).replace("/", ".")
         if shelf.is_package(path) or shelf.is_module(path) or shelf.is_namespace(path):
             found.append((root, name))
+        else:
+            found += [(root, one) for one in sorted(_below_namespace(shelf, root, name))]
     return _without_tools(found or _by_names(shelf, folders, metadata.packages), metadata)
 
 
@@ -219,8 +221,17 @@ def _modules_in(shelf: _Shelf, root: str) -> Iterator[str]:
 
 def _below_namespaces(shelf: _Shelf, root: str) -> Iterator[str]:
     for name in filter(_may_be, shelf.inside(root)):
-        below = _join(root, name)
-        yield from (f"{name}.{one}" for one in shelf.inside(below) if shelf.is_package(_join(below, one)))
+        yield from _below_namespace(shelf, root, name)
+
+
+def _below_namespace(shelf: _Shelf, root: str, name: str) -> Iterator[str]:
+    """The outermost packages below a folder without modules: of `opentelemetry`, `opentelemetry.sdk.trace`."""
+    for one in filter(str.isidentifier, shelf.inside(_join(root, name))):
+        inner = f"{name}.{one}"
+        if shelf.is_package(_join(root, inner)):
+            yield inner
+        else:
+            yield from _below_namespace(shelf, root, inner)
 
 
 def _may_be(name: str) -> bool:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 from pydantic import Field
 
 from perfquarry.data.records import Amendment, Record
 from perfquarry.data.registry import Repository
-from perfquarry.harness.metadata.ci import read_ci, read_conda
+from perfquarry.harness.metadata.ci import Ci, read_ci, read_conda
 from perfquarry.harness.metadata.installed_files import installed_commands
 from perfquarry.harness.metadata.package import Metadata, read_text
-from perfquarry.harness.metadata.project import read_project
+from perfquarry.harness.metadata.project import Project, read_projects
 from perfquarry.harness.metadata.test_requirements import (
     declared_needs,
     requirement_lines,
@@ -82,53 +83,84 @@ class Recipe(Record):
         return self.model_copy(update=changes)
 
 
-def read_recipe(tree: Path, repository: Repository) -> Recipe:
+def read_recipe(tree: Path, repository: Repository, needed_for: Collection[str] = ()) -> Recipe:
     """The recipe of a checked-out tree: what the registry says, and for the rest what the tree says. Nothing is run.
 
-    Requirement lines that are no PEP 508 requirement, name the package itself, or point to
+    Requirement lines that are no PEP 508 requirement, name a package of the tree, or point to
     an address or path instead of the index, are ignored with a note.
+
+    Args:
+        needed_for: paths that tell the projects of a workspace apart (`harness.metadata.project.read_projects`).
     """
-    project = read_project(tree, repository)
-    metadata, layout, top = project.metadata, project.layout, tree / project.folder
+    projects = read_projects(tree, repository, needed_for)
     ci, conda = read_ci(tree), read_conda(tree)
-    ci = replace(ci, files=[name.removeprefix(f"{project.folder}/") for name in ci.files])
-    notes = [*metadata.notes, *ci.notes, *conda.notes]
-    if project.folder != ".":
-        notes.append(f"the project lies in {project.folder}")
     absent = absent_submodules(tree)
+    notes = [*ci.notes, *conda.notes]
     if absent:
         advice = "in a source on this machine, run: git submodule update --init --recursive"
         notes.append(f"submodules that are missing in the clone: {', '.join(absent)} ({advice})")
+    parts = [_part(tree, project, repository, ci, conda, notes) for project in projects]
+    build = [command for part in parts for command in part.build]
+    written = [command for command in installed_commands(tree, projects) if command not in build]
+    layouts = [project.layout for project in projects]
+    names = [project.metadata.name for project in projects]
+    own = {str(canonicalize_name(n)) for n in (*names, *repository.packages) if n}
+    requires_python: str | None = repository.python
+    for project in projects:
+        requires_python = _range(project.metadata.requires_python, requires_python or "", notes)
+    return Recipe(
+        name=names[0],
+        requires_python=requires_python,
+        requirements=_clean([*(line for part in parts for line in part.runtime), "pytest"], own, notes),
+        test_requirements=_clean([line for part in parts for line in part.tests], own, notes),
+        build=[*build, *written],
+        variables=_variables(repository, absent) if build else {},
+        source_roots=list(dict.fromkeys(root for layout in layouts for root in layout.roots)),
+        packages=list(dict.fromkeys(name for layout in layouts for name in layout.packages)),
+        guessed=any(layout.guessed for layout in layouts),
+        test_variables=repository.environment,
+        test_arguments=repository.test_arguments,
+        writable_tree=repository.writable_tree,
+        test_paths=repository.test_paths,
+        tested=sorted({version for part in parts for version in part.tested}, key=Version),
+        declared=_clean([line for part in parts for line in part.declared], own, []),
+        system_packages=ci.system_packages,
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one project of a tree adds to its recipe."""
+
+    runtime: list[str]
+    tests: list[str]
+    build: list[str]
+    tested: list[str]
+    declared: list[str]
+
+
+def _part(tree: Path, project: Project, repository: Repository, ci: Ci, conda: Ci, notes: list[str]) -> _Part:
+    metadata, top = project.metadata, tree / project.folder
+    ci = replace(ci, files=[name.removeprefix(f"{project.folder}/") for name in ci.files])
+    notes += metadata.notes
+    if project.folder != ".":
+        notes.append(f"the project lies in {project.folder}")
     fits = _fits(repository, metadata)
     build = repository.build if fits else _below(project.folder, _build_commands(top, metadata, notes))
     runtime = _runtime(top, metadata, notes)
     runtime = runtime + (repository.requirements if fits or not repository.build else [])
     if build and not fits:
         runtime += _for_building(metadata, build) + _silently_optional(top, metadata)
-    tests = testing_needs(top, metadata, ci)
+    tests = [] if project.required else testing_needs(top, metadata, ci)
     if repository.test_requirements:
         tests = [*repository.test_requirements, *_about(repository.test_requirements, tests)]
-    written = [command for command in installed_commands(tree, metadata, layout) if command not in build]
-    tests = tests + [line for name in repository.extras for line in metadata.extras.get(name, [])]
-    own = {str(canonicalize_name(n)) for n in (metadata.name, *repository.packages) if n}
-    return Recipe(
-        name=metadata.name,
-        requires_python=_range(metadata.requires_python, repository.python, notes),
-        requirements=_clean([*runtime, "pytest"], own, notes),
-        test_requirements=_clean(tests, own, notes),
-        build=[*build, *written],
-        variables=_variables(repository, absent) if build else {},
-        source_roots=list(layout.roots),
-        packages=list(layout.packages),
-        guessed=layout.guessed,
-        test_variables=repository.environment,
-        test_arguments=repository.test_arguments,
-        writable_tree=repository.writable_tree,
-        test_paths=repository.test_paths,
+    return _Part(
+        runtime=runtime,
+        tests=tests + [line for name in repository.extras for line in metadata.extras.get(name, [])],
+        build=build,
         tested=tested_pythons(top, metadata, ci, conda),
-        declared=_clean(declared_needs(top, metadata, ci, conda), own, []),
-        system_packages=ci.system_packages,
-        notes=notes,
+        declared=declared_needs(top, metadata, ci, conda),
     )
 
 
