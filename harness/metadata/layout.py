@@ -225,10 +225,10 @@ def _below_namespaces(shelf: _Shelf, root: str) -> Iterator[str]:
 
 
 def _below_namespace(shelf: _Shelf, root: str, name: str) -> Iterator[str]:
-    """The outermost packages below a folder without modules: of `opentelemetry`, `opentelemetry.sdk.trace`."""
+    """The outermost folders with modules below one without: of `opentelemetry`, `opentelemetry.sdk.trace`."""
     for one in filter(str.isidentifier, shelf.inside(_join(root, name))):
         inner = f"{name}.{one}"
-        if shelf.is_package(_join(root, inner)):
+        if shelf.is_package(_join(root, inner)) or shelf.is_namespace(_join(root, inner)):
             yield inner
         else:
             yield from _below_namespace(shelf, root, inner)

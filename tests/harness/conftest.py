@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +71,10 @@ def part() -> Iterator[Any]:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Any:
-    def make(files: dict[str, str], **registered: Any) -> Recipe:
+    def make(files: dict[str, str], needed_for: Sequence[str] = (), **registered: Any) -> Recipe:
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return read_recipe(tmp_path, Repository(name="lib", codebase="lib", **registered))
+        return read_recipe(tmp_path, Repository(name="lib", codebase="lib", **registered), needed_for)
 
     return make

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -426,6 +427,46 @@ def test_a_project_below_the_top_is_built_and_tested_there(recipe: Any) -> None:
     named = recipe(files, project_dir="other")
     assert (named.packages, named.source_roots, named.build) == (["other"], ["other"], [])
     assert "attrs" in named.requirements
+
+
+def test_of_a_workspace_what_a_change_needs(recipe: Any) -> None:
+    """opentelemetry-python: a root that is no package, projects that require each other, tests with their own."""
+    project = "[build-system]\nrequires = ['hatchling']\nbuild-backend = 'hatchling.build'\n[project]\nname = '{}'\n{}"
+    packages = "[tool.hatch.build.targets.wheel]\npackages = ['src/tele']\n"
+    asks = "import importlib.metadata\n"
+    files = {
+        "pyproject.toml": "[project]\nname = 'whole'\ndependencies = ['nothing']\n[tool.uv]\npackage = false\n",
+        "api/pyproject.toml": project.format("tele-api", "dependencies = ['six']\n" + packages),
+        "api/src/tele/trace/__init__.py": asks,
+        "sdk/pyproject.toml": project.format("tele-sdk", "dependencies = ['tele_api == 1.dev', 'attrs']\n" + packages),
+        "sdk/src/tele/sdk/trace/__init__.py": "",
+        "sdk/src/tele/sdk/logs.py": "",
+        "sdk/test-requirements.txt": "mock\n-e tests/util\n-e sdk\n-e ../outside\n",
+        "tests/util/pyproject.toml": project.format("tele-test", "dependencies = ['pretend']\n" + packages),
+        "tests/util/src/tele/test/__init__.py": "",
+        "more/exporter/pyproject.toml": project.format("exporter", "dependencies = ['lxml']\n"),
+        "more/exporter/exporter.py": "",
+        "more/exporter/other.py": "",
+    }
+    made = recipe(files, needed_for=["sdk/src/tele/sdk/trace/__init__.py"])
+    assert made.source_roots == ["sdk/src", "api/src", "tests/util/src"]
+    assert made.packages == ["tele.sdk", "tele.trace", "tele.test"]
+    assert made.requirements == ["attrs", "pretend", "pytest", "six"]
+    assert made.test_requirements == ["mock"]
+    assert [re.findall(r"Name: ([\w-]+)", command) for command in made.build] == [
+        ["tele-sdk"],
+        ["tele-api"],
+        ["tele-test"],
+    ]
+    again = recipe(files, needed_for=made.source_roots)
+    assert (again.source_roots, again.build) == (made.source_roots, made.build)
+
+    one = recipe(files, needed_for=["more/exporter/exporter.py"])
+    assert (one.source_roots, one.requirements, one.build) == (["more/exporter"], ["lxml", "pytest"], [])
+    both = recipe(files, needed_for=["more/exporter/exporter.py", "api/src/tele/trace/__init__.py", "docs/conf.py"])
+    assert (both.source_roots, both.packages[-1]) == (["more/exporter", "api/src"], "tele.trace")
+    named = recipe(files, needed_for=["more/exporter/exporter.py"], project_dir="api")
+    assert named.source_roots == ["api/src"]
 
 
 def test_an_empty_tree_has_a_recipe(recipe: Any) -> None:
