@@ -40,7 +40,10 @@ def _gone(name: str, below: str, *patterns: str) -> Rule:
 def _no_name(module: str, *names: str) -> str:
     """A name that a module no longer has, however it is asked for."""
     listed = "|".join(names)
-    return rf"module '{module}' has no attribute '(?:{listed})'|cannot import name '(?:{listed})' from '{module}'"
+    return (
+        rf"module '{module}' has no attribute '(?:{listed})'|cannot import name '(?:{listed})' from '{module}'"
+        rf"|from {module} import [^\n]*\n[^\n]*cannot import name '(?:{listed})'"  # before Python 3.7
+    )
 
 
 def _no_module(*names: str) -> str:
@@ -51,6 +54,34 @@ _BATTERIES = (
     "aifc|audioop|cgi|cgitb|chunk|crypt|imghdr|lib2to3|mailcap|nntplib|ossaudiodev|pipes|sndhdr|spwd|sunau|telnetlib"
     "|uu|xdrlib"
 )
+
+_DJANGO = {
+    "1.8": (_no_module(r"django\.db\.models\.related", r"django\.test\.simple"),),
+    "1.9": (
+        _no_module(r"django\.(?:forms|db\.backends)\.util", r"django\.utils\.(?:importlib|unittest|tzinfo)"),
+        _no_module(r"django\.contrib\.contenttypes\.generic"),
+        _no_name(r"django\.utils\.datastructures", "SortedDict", "MergeDict"),
+    ),
+    "1.10": (
+        _no_name(r"django\.conf\.urls(?:\.defaults)?", "patterns"),
+        _no_module(r"django\.core\.context_processors"),
+    ),
+    "1.11": (_no_name(r"django\.forms\.widgets", "flatatt"),),
+    "2": (_no_module(r"django\.core\.urlresolvers"), r"missing 1 required positional argument: 'on_delete'"),
+    "3": (
+        _no_module(r"django\.utils\.(?:six|lru_cache)", r"django\.contrib\.staticfiles\.templatetags"),
+        _no_name(r"django\.utils\.encoding", "python_2_unicode_compatible"),
+        _no_name(r"django\.shortcuts", "render_to_response"),
+    ),
+    "4": (
+        _no_name(r"django\.utils\.encoding", "force_text", "smart_text"),
+        _no_name(r"django\.utils\.translation", r"u(?:n?p?gettext(?:_lazy)?)"),
+        _no_name(r"django\.conf\.urls", "url"),
+        _no_name(r"django\.utils\.http", "urlquote", "is_safe_url"),
+    ),
+    "5": (_no_name(r"django\.utils\.timezone", "utc"),),
+}
+"""What Django no longer has, by the first version without it."""
 
 RULES: tuple[Rule, ...] = (
     # what the language and its library lost
@@ -126,6 +157,7 @@ RULES: tuple[Rule, ...] = (
         _no_name(r"werkzeug\.urls", "url_quote") + "|" + _no_name(r"werkzeug\.http", "parse_authorization_header"),
         requirements=("werkzeug<3",),
     ),
+    *(Rule(f"Django {gone}", "|".join(all_of), requirements=(f"django<{gone}",)) for gone, all_of in _DJANGO.items()),
     # what is missing on the machine
     Rule("header", r"(?:fatal error|error): ([\w./+-]+\.h): No such file", packages=HEADERS),
     Rule("library", r"cannot find -l([\w+]+)|Could not find lib(?:rary )?([\w+]+)", packages=LIBRARIES),

@@ -67,6 +67,7 @@ def _run(case: Case, files: list[str], found: Recordings) -> None:
         mode="record",
         arguments=files,
         test_timeout=case.settings.test_timeout,
+        files_seconds=settings.seconds / 2,  # of CPU: of waiting, twice as many
         record=RecordRequest(
             functions=sorted(case.trace.functions),
             lines={target.path: sorted(frozenset().union(*target.spans.values())) for target in case.trace.base},

@@ -57,12 +57,22 @@ SEEN = {
     "flask 2.3": "ImportError: cannot import name 'JSONEncoder' from 'flask.json' (/x/flask/json/__init__.py)",
     "flask 3": "ImportError: cannot import name 'Markup' from 'flask' (/x/flask/__init__.py)",
     "werkzeug 3": "ImportError: cannot import name 'parse_authorization_header' from 'werkzeug.http' (/x/http.py)",
+    "Django 1.8": "ModuleNotFoundError: No module named 'django.db.models.related'",
+    "Django 1.9": (
+        "    from django.utils.datastructures import SortedDict\nImportError: cannot import name 'SortedDict'"
+    ),
+    "Django 1.11": "    from django.forms.widgets import flatatt\nImportError: cannot import name 'flatatt'",
     "Cython": "ImportError: Building msgpack from VCS needs Cython. Install Cython or use sdist package.",
     "header": "c.c:1:10: fatal error: sasl/sasl.h: No such file or directory",
     "library": "/usr/bin/ld: cannot find -lxml2: No such file or directory",
     "program": "sh: 1: pg_config: not found",
 }
 BY_HAND = {
+    "Django 1.10": "ModuleNotFoundError: No module named 'django.core.context_processors'",
+    "Django 2": "TypeError: __init__() missing 1 required positional argument: 'on_delete'",
+    "Django 3": "ModuleNotFoundError: No module named 'django.utils.six'",
+    "Django 4": "ImportError: cannot import name 'ugettext_lazy' from 'django.utils.translation' (/x/__init__.py)",
+    "Django 5": "ImportError: cannot import name 'utc' from 'django.utils.timezone' (/x/timezone.py)",
     "longintrepr.h: Python < 3.11": "x.c:207:12: fatal error: longintrepr.h: No such file or directory",
     "importer of six: Python < 3.12": "ModuleNotFoundError: No module named 'requests.packages.urllib3.six.moves'",
     "numpy.distutils: Python < 3.12": "ModuleNotFoundError: No module named 'numpy.distutils'",
