@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,21 @@ def test_instances_are_described_by_what_was_called_on_them(tmp_path: Path, prob
     (contains,) = calls["Basket.__contains__"]  # not those of merge, in the midst of which no history describes it
     assert contains.level == 0
     assert Replay((contains,)).script().count("(operator.contains, (made(shop.Basket([3, 1]), ") == 1
+
+
+def test_of_a_slow_file_no_further_test_is_recorded(tmp_path: Path, prober: Prober) -> None:
+    """opentelemetry-python's, which wait for exporters: without a limit, recording lasted for minutes."""
+    tests = """import os, shop, time
+def test_slow():
+    assert shop.unique([1, 1]) == [1]
+    time.sleep(1.5)
+def test_more():
+    os._exit(3)
+"""
+    case = case_of(tmp_path, prober, BASE.replace("while items:", "while len(items):"), tests)
+    short = SETTINGS.replay.model_copy(update={"seconds": 2.0})
+    found = record(replace(case, settings=SETTINGS.model_copy(update={"replay": short})))
+    assert ([rebuilt(call) for call in found.calls], found.troubles) == ([["[1, 1]"]], [])
 
 
 def test_private_functions_are_replayed_by_their_public_callers(tmp_path: Path, prober: Prober) -> None:
