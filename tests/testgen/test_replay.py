@@ -200,7 +200,7 @@ def test_slow():
 def test_more():
     os._exit(3)
 """
-    case = case_of(tmp_path, prober, BASE.replace("while items:", "while len(items):"), tests)
+    case = case_of(tmp_path, prober, BASE.replace("while items:", "while len(items):"), tests=tests)
     short = SETTINGS.replay.model_copy(update={"seconds": 2.0})
     found = record(replace(case, settings=SETTINGS.model_copy(update={"replay": short})))
     assert ([rebuilt(call) for call in found.calls], found.troubles) == ([["[1, 1]"]], [])
