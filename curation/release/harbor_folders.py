@@ -28,7 +28,14 @@ from perfquarry.data.output import Report
 from perfquarry.data.records import Problem, Revalidation, Setting, Task
 from perfquarry.data.store import TableStore
 from perfquarry.harness.contracts import BuiltSide
-from perfquarry.harness.grading.task_folder import ExpertFiles, built_otherwise, pack_base, pack_expert, pack_grader
+from perfquarry.harness.grading.task_folder import (
+    ExpertFiles,
+    built_otherwise,
+    pack_base,
+    pack_expert,
+    pack_grader,
+    settings_of_tests,
+)
 from perfquarry.harness.images.oci import OciLayout, unique_bytes
 from perfquarry.harness.images.registry import Pushed, Reference, Registry
 from perfquarry.harness.images.sides import Images, save_images
@@ -244,7 +251,7 @@ def write_grader(
         python=str(base.python),
         source_roots=[str(root.relative_to(base.tree)) for root in base.source_roots],
         tests=tests_of(task, base.tree),
-        protected=TESTS.pattern,
+        protected=f"(?:{TESTS.pattern})|{settings_of_tests(base.tree)}",
         writable_tree=base.writable_tree,
     )
     pack_grader(tests)

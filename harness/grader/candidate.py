@@ -22,7 +22,10 @@ SKIPPED = frozenset([".git", "__pycache__", ".pytest_cache", ".hypothesis", ".my
 COMPILED = re.compile(r"\.(py[co]|so(\.[\d.]+)?|pyd|dll|dylib|o|a|egg|egg-link|pth)($|/)", re.IGNORECASE)
 CONFIGURATION = re.compile(
     r"(^|/)(conftest\.py|\.?pytest\.(ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml|setup\.py|noxfile\.py|\.coveragerc"
-    r"|(site|user)customize(\.py)?|pyvenv\.cfg|[^/]*\.pth)($|/)",
+    r"|(site|user)customize(\.py)?|pyvenv\.cfg|[^/]*\.pth)($|/)"
+    # what names or makes the settings of Django's tests
+    r"|^(Makefile|justfile|\.travis\.yml|\.github)($|/)"
+    r"|^(([^/]+/)?test[^/]*/)?(run_?tests\.(py|sh)|manage\.py|quicktest\.py)($|/)",
     re.IGNORECASE,
 )
 METADATA = re.compile(r"(\.(dist|egg)-info|(^|/)EGG-INFO|(^|/)entry_points\.txt)($|/)", re.IGNORECASE)

@@ -37,6 +37,7 @@ ALTERNATION = Path(__file__).parents[1] / "alternation"
 """The measuring core, which the grader uses too."""
 CANDIDATE: Any = _loaded(GRADER / "candidate.py")
 """Which changes of a solver count, as the grader has it: the grader is no package, and written for old interpreters."""
+_DJANGO: Any = _loaded(PROBE.parent / "perfquarry_django.py")
 TESTBED = "/testbed"
 """Where the solver works on the repository."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
@@ -55,6 +56,19 @@ class ExpertFiles:
     deleted: tuple[str, ...]
     archive: tuple[str, ...]
     """Names of the text files that hold what was written."""
+
+
+def settings_of_tests(tree: Path) -> str:
+    """A pattern of the module that Django's tests have their settings from; of no path, where there is none.
+
+    A solver who could change them would have faster tests without faster code.
+    """
+    found = _DJANGO.settings_of_tests(str(tree))
+    if not found:
+        return "(?!)"
+    name, folder = found
+    place = os.path.relpath(Path(folder, *name.split(".")), tree)
+    return f"^{re.escape(place)}(?:\\.py$|/)"
 
 
 def pack_repository(tree: Path, made: datetime, to: Path) -> None:

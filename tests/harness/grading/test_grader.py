@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from perfquarry.curation.intervals import hodges_lehmann, shift_interval
-from perfquarry.harness.grading.task_folder import built_otherwise, pack_expert, pack_repository
+from perfquarry.harness.grading.task_folder import built_otherwise, pack_expert, pack_repository, settings_of_tests
 from perfquarry.miners.roles import TESTS
 
 
@@ -98,6 +99,31 @@ def test_only_what_may_be_changed_is_taken(part: Any, tmp_path: Path) -> None:
     files = {str(path.relative_to(cand)) for path in cand.rglob("*") if path.is_file()}
     assert files == {"mine.py", "pack/code.py", "pack/new.py", "pack/table.json", "tests/test_code.py", "setup.cfg"}
     assert (cand / "pack/code.py").read_text() == "other\n" and (cand / "setup.cfg").read_text() == "same\n"
+
+
+def test_the_settings_of_djangos_tests_stay_the_bases(part: Any, tmp_path: Path) -> None:
+    """Else tests would be faster without faster code: with a hash of passwords that costs nothing, say."""
+    base, testbed, cand = (tmp_path / name for name in ("base", "testbed", "cand"))
+    for folder in (base, testbed, cand):
+        (folder / "sample").mkdir(parents=True)
+        (folder / "sample" / "settings.py").write_text("HASHERS = []\n")
+        (folder / "runtests.py").write_text("os.environ['DJANGO_SETTINGS_MODULE'] = 'sample.settings'\n")
+    for path in (
+        "sample/settings.py",
+        "sample/views.py",
+        "runtests.py",
+        "manage.py",
+        "pack/tests/runtests.sh",
+        "Makefile",
+    ):
+        (testbed / path).parent.mkdir(parents=True, exist_ok=True)
+        (testbed / path).write_text("DJANGO_SETTINGS_MODULE=fast\n")
+    protected = f"(?:{TESTS.pattern})|{settings_of_tests(base)}"
+    task = {"testbed": str(testbed), "protected": protected, "python": sys.executable, "source_roots": ["."]}
+    changed, left_out = part("candidate").apply_changes(task, str(base), str(cand))
+    assert changed == ["sample/views.py"]
+    assert set(left_out) == set(kept)
+    assert not re.search(settings_of_tests(tmp_path / "nowhere"), "settings.py")
 
 
 def test_what_lies_beside_the_package_is_not_taken(part: Any, tmp_path: Path) -> None:
