@@ -93,13 +93,20 @@ class _Shelf:
         parents = (str(parent) for path in self.files for parent in PurePosixPath(path).parents)
         return frozenset(dict.fromkeys(parents))
 
+    @cached_property
+    def _inside(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in self._folders - {"."}:
+            found.setdefault(_parent(one), []).append(PurePosixPath(one).name)
+        return found
+
     def has_folder(self, folder: str) -> bool:
         """Whether there is Python below a folder."""
         return _clean(folder) in self._folders
 
     def inside(self, root: str) -> Iterator[str]:
         """Names of the folders of a folder."""
-        return (PurePosixPath(one).name for one in self._folders if one != "." and _parent(one) == root)
+        return iter(self._inside.get(root, ()))
 
     def is_package(self, path: str) -> bool:
         """Whether a folder has an `__init__`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
 """Files that the metadata is read from."""
 _DEEPEST = 2
 """Folders below the top in which a project is looked for."""
-_NO_PACKAGE = re.compile(r"^\[tool\.(?:uv|poetry)\][^\[]*?^package(?:-mode)?[ \t]*=[ \t]*false\b", re.M | re.S)
 _REQUIREMENTS = ("*requirements*.txt", "requirements/*.txt")
 _MOST = 200
 """Files of metadata that are read of one tree."""
@@ -129,9 +129,20 @@ def _folders(paths: Collection[str], texts: Texts) -> list[str]:
         return ["."]
     described = sorted({str(PurePosixPath(path).parent) for path in metadata_files(paths)})
     projects = [folder for folder in described if _is_project(_metadata(texts, folder))]
-    if "." in projects and not (_NO_PACKAGE.search(texts("pyproject.toml")) and len(projects) > 1):
+    if "." in projects and not (len(projects) > 1 and _is_no_package(texts("pyproject.toml"))):
         return ["."]
     return [folder for folder in projects if folder != "."]
+
+
+def _is_no_package(text: str) -> bool:
+    """Whether a pyproject.toml says that it describes no package: only what is developed together."""
+    try:
+        tools = tomllib.loads(text)["tool"]
+        return any(
+            tools.get(tool, {}).get(key) is False for tool, key in (("uv", "package"), ("poetry", "package-mode"))
+        )
+    except (ValueError, KeyError, AttributeError):
+        return False
 
 
 def _folder(paths: Collection[str], texts: Texts) -> str:

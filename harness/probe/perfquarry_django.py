@@ -26,19 +26,21 @@ _NAMED = re.compile(
     r"|--(?:settings|ds)(?:=|[ \t]+|[\"'][ \t]*,[ \t]*)[\"']?([A-Za-z_][\w.]*)"
 )
 _CONFIGURED = re.compile(
-    r"^(?:if not settings\.configured:[ \t]*\n(?:[ \t]+.*\n|[ \t]*\n)*?[ \t]+)?settings\.configure\(", re.M
+    r"^(?:if not settings\.configured:[ \t]*\n(?:[ \t]+\S.*\n|[ \t]*\n)*?[ \t]+)?settings\.configure\(", re.M
 )
+_MOST = 20
+"""Names of settings in one file, folders of tests, files of a pattern; a stranger's tree may have any number."""
 _GUARD = re.compile(r"^if __name__ ?==", re.M)
 
 
 def settings_of_tests(tree):
     """(name of the module, folder to import it from) or None: of those that exist, one that is about tests first."""
     found = []
+    inner = sorted(glob.glob(os.path.join(glob.escape(tree), "test*", "")))[:_MOST]
     for path, text in _texts(tree):
-        for name in (match.group(1) or match.group(2) for match in _NAMED.finditer(text)):
-            for folder in [tree, os.path.dirname(path)] + sorted(
-                glob.glob(os.path.join(glob.escape(tree), "test*", ""))
-            ):
+        names = [match.group(1) or match.group(2) for match in _NAMED.finditer(text)]
+        for name in list(dict.fromkeys(names))[:_MOST]:
+            for folder in [tree, os.path.dirname(path)] + inner:
                 place = os.path.join(folder, *name.split("."))
                 if os.path.isfile(place + ".py") or os.path.isfile(os.path.join(place, "__init__.py")):
                     found.append((name, os.path.normpath(folder), os.path.relpath(place, tree)))
@@ -71,7 +73,7 @@ def options_of_django(tree):
 
 def _texts(tree):
     for pattern in _FILES:
-        for path in sorted(glob.glob(os.path.join(glob.escape(tree), pattern))):
-            if os.path.isfile(path):
+        for path in sorted(glob.glob(os.path.join(glob.escape(tree), pattern)))[:_MOST]:
+            if os.path.isfile(path) and not os.path.islink(path):
                 with open(path, "rb") as file:
-                    yield path, file.read(1 << 20).decode("utf-8", "replace")
+                    yield path, file.read(1 << 17).decode("utf-8", "replace")
