@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shlex
+import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -29,7 +34,9 @@ LATER = (timedelta(0), timedelta(days=183), timedelta(days=730))
 
 TOOLS = ("coverage", "yappi")
 
-_RULES = 3
+MOST_UNREADABLE = 8
+"""Distributions of one environment whose metadata is read in uv's place."""
+_RULES = 4
 """Raised when equal requirements are to give other environments than before."""
 
 # Building these takes minutes and system libraries: a later wheel is the better guess.
@@ -49,6 +56,8 @@ _OLDEST_PYTEST = Version("3.6")
 # bounds of these hold where source distributions are built, too
 _BUILDERS = re.compile(r"(?:setuptools|cython|numpy|wheel)\s*[<~=]")
 _NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
+_UNREADABLE = re.compile(r"Metadata for `([^`\s]+)` \(v([^)\s]+)\) could not be parsed")
+_NAMED = re.compile(r"\s*[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?\s*(?:\[[^\]]*\])?\s*")
 _UNDATED = re.compile(r"`([^`\s]+)` is missing an upload date")
 
 
@@ -81,15 +90,17 @@ class _Attempts:
     log: list[str] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     undated: set[str] = field(default_factory=lambda: set(_UPLOADED_AGAIN))
+    metadata: dict[tuple[str, str], list[str] | None] = field(default_factory=dict)
+    """By name and version: what distributions need whose metadata uv refuses; None where it could not be read."""
     timed_out: bool = False
 
     def left(self) -> float:
         """Seconds."""
         return max(self.deadline - time.monotonic(), 1.0)
 
-    def run(self, arguments: Sequence[str]) -> Installed:
-        """One call of uv within what is left of the time."""
-        done = run_uv(arguments, timeout=self.left())
+    def run(self, arguments: Sequence[str], settings_of: Path | None = None) -> Installed:
+        """One call of uv within what is left of the time, with the settings in a folder, if it has any."""
+        done = run_uv(arguments, timeout=self.left(), settings_of=settings_of)
         said = [line for line in done.output.splitlines() if not _UNDATED.search(line)]
         self.log.append("\n".join([f"$ {done.command}", *said]))
         self.timed_out = done.timed_out
@@ -234,7 +245,7 @@ def _make(sandbox: Sandbox, place: Path, wanted: _Wanted) -> Environment | Rejec
         (place / "bounds.txt").write_text("\n".join(wanted.bounds), encoding="utf-8")
         into += ["--build-constraint", str(place / "bounds.txt")]
     with _building(sandbox, python.path, place, tries) as program, standing_in(place, program):
-        installed = not wanted.requirements or _install(tries, into, wanted.requirements, wanted.date)
+        installed = not wanted.requirements or _install(tries, place, into, wanted.requirements, wanted.date)
         if installed and _has_old_pytest(_installed(place)):
             installed = _install_newer_pytest(tries, into, place, wanted)
     if not installed:
@@ -265,26 +276,81 @@ def _limits_of(commands: Sequence[str]) -> tuple[datetime | None, list[str]]:
     return (datetime.fromisoformat(date.group(1)) if date else None), bounds
 
 
-def _install(tries: _Attempts, place: Sequence[str], wanted: Sequence[str], date: datetime | None) -> bool:
-    """Tries date after date, wheels before builds, until one installs all; False when none does."""
-    for moment, builds in _plan(date):
-        options = [*_date_options(moment, builds), *_binary_options(builds)]
-        while True:
-            exempt = [o for name in sorted(tries.undated) for o in ("--exclude-newer-package", f"{name}=false")]
-            chosen = [*options, *(exempt if moment else [])]
-            done = tries.run(["pip", "install", *place, *chosen, "--", *wanted])
-            if done.ok:
-                tries.commands.append(shlex.join(["uv", "pip", "install", *chosen, "--", *wanted]))
-                return True
-            undated = _undated(done.output) - tries.undated
-            if not undated or not moment:
-                break
-            tries.undated |= undated
-            tries.log.append(f"(the index has no upload times of {', '.join(sorted(undated))}: taken whatever its age)")
-        if done.timed_out or _NO_SUCH_NAME.search(done.output):
-            return False
-        tries.log.append("(not possible so: trying the next date or with source distributions)")
+def _install(tries: _Attempts, place: Path, into: Sequence[str], wanted: Sequence[str], date: datetime | None) -> bool:
+    """Tries date after date, wheels before builds, until one installs all; False when none does.
+
+    What the index has no upload times of is taken whatever its age where a date gives nothing without.
+    """
+    for moment in _moments(date):
+        undated: set[str] | None = None
+        while undated is None or undated:
+            tries.undated |= undated or set()
+            undated = set()
+            for builds in (False, True):
+                options = [*_date_options(moment, builds, tries.undated), *_binary_options(builds)]
+                done = _try(tries, place, [*into, *options, "--", *wanted])
+                if done.ok:
+                    tries.commands.append(shlex.join(["uv", "pip", "install", *options, "--", *wanted]))
+                    return True
+                if done.timed_out or _NO_SUCH_NAME.search(done.output):
+                    return False
+                undated |= _undated(done.output) - tries.undated if moment else set()
+                tries.log.append("(not possible so: trying with source distributions, or the next date)")
+            if undated:
+                tries.log.append(f"(the index has no upload times of {', '.join(sorted(undated))}: whatever their age)")
     return False
+
+
+def _try(tries: _Attempts, place: Path, arguments: Sequence[str]) -> Installed:
+    """One installation, again while uv cannot read a distribution's metadata that can be read after repair."""
+    while True:
+        done = tries.run(["pip", "install", *arguments], settings_of=place)
+        unreadable = set(_UNREADABLE.findall(done.output)) - tries.metadata.keys()
+        if done.ok or not unreadable or len(tries.metadata) >= MOST_UNREADABLE:
+            return done
+        for name, version in sorted(unreadable):
+            tries.metadata[name, version] = _needs(tries, place, name, version)
+            tries.log.append(f"(what {name} {version} needs, read without what is no version)")
+        (place / "uv.toml").write_text("\n".join(_static_metadata(tries.metadata)), encoding="utf-8")
+
+
+def _needs(tries: _Attempts, place: Path, name: str, version: str) -> list[str] | None:
+    """Requirements of a distribution whose metadata uv refuses, from its wheel; None where there is none."""
+    target = place / "unreadable" / f"{name}-{version}"
+    options = ["--python", str(place / "bin" / "python"), "--target", str(target), "--only-binary", ":all:"]
+    if not tries.run(["pip", "install", *options, "--no-deps", "--", f"{name}=={version}"]).ok:
+        return None
+    found = [one.requires or [] for one in metadata.distributions(path=[str(target)])]
+    shutil.rmtree(target.parent)
+    return [line for needs in found for one in needs if (line := _readable(one))]
+
+
+def _readable(requirement: str) -> str:
+    """A requirement without the bounds that are no versions, as of pandas' 'pytz (>=2011k)'; empty: it is none."""
+    head, separator, marker = requirement.partition(";")
+    named = _NAMED.match(head)
+    bounds = head[named.end() :].strip(" ()").split(",") if named else []
+    repaired = f"{named[0]}{','.join(filter(_is_bound, bounds))} {separator}{marker}" if named else ""
+    for line in (requirement, repaired):
+        with contextlib.suppress(InvalidRequirement):
+            return str(Requirement(line))
+    return ""
+
+
+def _is_bound(text: str) -> bool:
+    try:
+        return bool(SpecifierSet(text))
+    except InvalidSpecifier:
+        return False
+
+
+def _static_metadata(known: Mapping[tuple[str, str], list[str] | None]) -> Iterator[str]:
+    """Lines of uv's settings that say what distributions need whose own metadata is not to be read."""
+    for (name, version), needs in known.items():
+        if needs is not None:
+            yield "[[dependency-metadata]]"
+            for key, value in (("name", name), ("version", version), ("requires-dist", needs)):
+                yield f"{key} = {json.dumps(value)}"
 
 
 def _has_old_pytest(requirements: Sequence[str]) -> bool:
@@ -298,20 +364,17 @@ def _install_newer_pytest(tries: _Attempts, into: Sequence[str], place: Path, wa
     tries.log.append(f"(pytest is older than {_OLDEST_PYTEST}: bounds of {', '.join(_PYTEST_NEEDS)} are dropped)")
     (place / "overrides.txt").write_text("\n".join(_PYTEST_NEEDS), encoding="utf-8")
     lines = [*wanted.requirements, f"pytest>={_OLDEST_PYTEST}"]
-    return _install(tries, [*into, "--override", str(place / "overrides.txt")], lines, wanted.date)
+    return _install(tries, place, [*into, "--override", str(place / "overrides.txt")], lines, wanted.date)
 
 
-def _plan(date: datetime | None) -> Iterator[tuple[datetime | None, bool]]:
-    """(Date or None for no limit, whether source distributions may be built), in the order of trying."""
+def _moments(date: datetime | None) -> list[datetime | None]:
+    """Dates at which the index is looked at, in the order of trying; None: as it is today."""
     now = datetime.now(UTC)
     # a later date that is still to come is the same as no limit
-    moments = [date + later for later in LATER if not later or date + later <= now] if date else []
-    for moment in [*moments, None]:
-        yield moment, False
-        yield moment, True
+    return [*([date + later for later in LATER if not later or date + later <= now] if date else []), None]
 
 
-def _date_options(moment: datetime | None, builds: bool) -> list[str]:
+def _date_options(moment: datetime | None, builds: bool, undated: Collection[str]) -> list[str]:
     if moment is None:
         return []
     options = ["--exclude-newer", _iso(moment)]
@@ -320,6 +383,8 @@ def _date_options(moment: datetime | None, builds: bool) -> list[str]:
     for name, floor in floors.items():
         if moment < floor:
             options += ["--exclude-newer-package", f"{name}={_iso(floor)}"]
+    for name in sorted(undated):
+        options += ["--exclude-newer-package", f"{name}=false"]
     return options
 
 

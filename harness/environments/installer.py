@@ -57,7 +57,7 @@ class Installed:
     wait=wait_random_exponential(multiplier=1, max=20),
     reraise=True,
 )
-def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
+def run_uv(arguments: Sequence[str], *, timeout: float, settings_of: Path | None = None) -> Installed:
     """Runs uv to its end; faults of network, index or disk are tried three times.
 
     It starts an interpreter, which for what has builds has to be a stand-in
@@ -65,6 +65,7 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
 
     Args:
         timeout: wall seconds; then uv and what it started are killed.
+        settings_of: a folder whose `uv.toml`, where it has one, is read beside the user's and the system's.
 
     Raises:
         EnvironmentFailed: uv failed for a reason that is not the requirements'.
@@ -74,7 +75,8 @@ def run_uv(arguments: Sequence[str], *, timeout: float) -> Installed:
         arguments = [*arguments[:2], "--no-index", *arguments[2:]]
     command = " ".join(["uv", *arguments])
     try:
-        exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout)
+        folder = settings_of if settings_of and (settings_of / "uv.toml").exists() else Path("/")
+        exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout, folder)
     except OSError as error:
         raise EnvironmentFailed(f"could not run `{command}`: {error}; check that uv is installed") from error
     if exit_code is None:
@@ -100,7 +102,8 @@ def compile_folder(python: Path, folder: Path, *, timeout: float) -> None:
     uv's own `--compile-bytecode` fails with Python 3.6. Without `-S`, what is installed could have its own
     code run (.pth files).
     """
-    _run([str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder)], installer_environment(), timeout)
+    argv = [str(python), "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(folder)]
+    _run(argv, installer_environment(), timeout, Path("/"))
 
 
 def _is_our_fault(exit_code: int, output: str) -> bool:
@@ -109,10 +112,10 @@ def _is_our_fault(exit_code: int, output: str) -> bool:
     return _OUR_FAULT.search(_BUILD_OUTPUT.sub("", output)) is not None
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], timeout: float) -> tuple[int | None, str]:
+def _run(argv: Sequence[str], env: Mapping[str, str], timeout: float, folder: Path) -> tuple[int | None, str]:
     """Exit code (None: timed out) and both streams; the whole process group dies at the limit.
 
-    The working directory is the root folder: uv would else read the settings of a project around it.
+    The working directory is the root folder, or has settings: uv would else read those of a project around it.
     """
     process: subprocess.Popen[bytes] | None = None
     try:
@@ -120,7 +123,7 @@ def _run(argv: Sequence[str], env: Mapping[str, str], timeout: float) -> tuple[i
             process = subprocess.Popen(
                 argv,
                 env=dict(env),
-                cwd="/",
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

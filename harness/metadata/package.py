@@ -29,6 +29,8 @@ class Metadata:
     name: str | None = None
     requires_python: str | None = None
     runtime: list[str] = field(default_factory=list)
+    runtime_files: list[str] = field(default_factory=list)
+    """Files that more of these are read from, as the metadata names them."""
     extras: dict[str, list[str]] = field(default_factory=dict)
     build_requires: list[str] = field(default_factory=list)
     backend: str | None = None
@@ -101,6 +103,9 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     found.package_folders += texts_of(table_of(found_setuptools, "packages", "find").get("where"))
     package_dir = table_of(found_setuptools, "package-dir")
     found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
+    listed = table_of(found_setuptools, "dynamic", "dependencies").get("file")
+    found.runtime_files += texts_of(listed if isinstance(listed, list) else [listed])
+    found.runtime_files += texts_of(table_of(tool, "hatch", "metadata", "hooks", "requirements_txt").get("files"))
     found.modules = modules_of(tool)
     found.packages = _top_names(texts_of(found_setuptools.get("packages")))
     found.finds_packages = isinstance(found_setuptools.get("packages"), dict)
@@ -256,7 +261,11 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     _read_classifiers(parser.get("metadata", "classifiers", fallback=""), found)
     options = dict(parser.items("options")) if parser.has_section("options") else {}
     found.requires_python = found.requires_python or options.get("python_requires")
-    found.runtime = found.runtime or _listed(options.get("install_requires", ""))
+    runtime = options.get("install_requires", "")
+    if runtime.startswith("file:"):
+        found.runtime_files += [name.strip() for name in re.split(r"[,\n]", runtime.removeprefix("file:"))]
+    else:
+        found.runtime = found.runtime or _listed(runtime)
     found.build_requires += _listed(options.get("setup_requires", ""))
     if "tests_require" in options:
         found.extras.setdefault("tests_require", _listed(options["tests_require"]))
@@ -286,7 +295,9 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
     found.name = found.name or script.text("name")
     found.requires_python = found.requires_python or script.text("python_requires")
     _read_classifiers("\n".join(script.texts("classifiers")), found)
-    found.runtime = found.runtime or script.texts("install_requires")
+    if not found.runtime:
+        found.runtime = script.texts("install_requires")
+        found.runtime_files += script.runtime_files
     found.build_requires += script.texts("setup_requires")
     if script.texts("tests_require"):
         found.extras.setdefault("tests_require", script.texts("tests_require"))

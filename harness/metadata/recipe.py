@@ -36,6 +36,9 @@ SITE = ".perfquarry-site"
 _INPLACE = "python setup.py build_ext --inplace"
 _CYTHON = "python -m cython"
 _OWN_CYTHON = re.compile(r"\b(?:from|import)\s+Cython\b|\bcythonize\(")
+_READS_REQUIREMENTS = re.compile(r"requirements\.txt|\bpbr\b")
+_MOST_FILES = 20
+_FILE_NAME = re.compile(r"[\w./ -]{1,200}")
 _OF_PYTHON = re.compile(r"[\"'](?:\*\*/)?\*?\.py[\"']")
 _C_ENDINGS = (".c", ".cpp", ".cc", ".cxx")
 _C_FILE = re.compile(rf"[\"']([\w./-]+)({'|'.join(map(re.escape, _C_ENDINGS))})[\"']")
@@ -204,17 +207,31 @@ def _variables(repository: Repository, absent: Sequence[str]) -> dict[str, str]:
 
 
 def _runtime(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:
-    """Declared dependencies; requirements.txt only where it is what the package is installed by.
+    """Declared dependencies, and those of the files that the metadata reads them from.
 
-    Elsewhere it is a list of what its developers had installed.
+    Where it names none, requirements.txt only if what installs the package reads it, as pbr does: elsewhere it is a
+    list of what its developers had installed.
     """
-    if metadata.runtime or not (tree / "requirements.txt").is_file():
-        return metadata.runtime
+    named = list(dict.fromkeys(metadata.runtime_files))[:_MOST_FILES]
+    files = [path for name in named if (path := _named_file(tree, name))]
+    found = [*metadata.runtime, *(line for path in dict.fromkeys(files) for line in requirement_lines(tree, path))]
+    if found or not (tree / "requirements.txt").is_file():
+        return found
     said = [read_text(tree / name) for name in ("setup.py", "setup.cfg", "pyproject.toml")]
-    if any(said) and not any("requirements.txt" in text for text in said):
+    if any(said) and not any(_READS_REQUIREMENTS.search(text) for text in said):
         notes.append("requirements.txt ignored: nothing that installs the package reads it")
         return []
     return requirement_lines(tree, tree / "requirements.txt")
+
+
+def _named_file(tree: Path, name: str) -> Path | None:
+    """A file by the end of its path: at the top of the tree, in `requirements`, in another folder; None: none is."""
+    end = PurePosixPath(name.lstrip("./"))
+    if not _FILE_NAME.fullmatch(str(end)) or ".." in end.parts:
+        return None
+    found = [tree / end, tree / "requirements" / end, *sorted(tree.glob(f"*/{end}"))]
+    inside = (path for path in found if path.is_file() and path.resolve().is_relative_to(tree.resolve()))
+    return next(inside, None)
 
 
 def _build_commands(tree: Path, metadata: Metadata, notes: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -34,6 +35,7 @@ _NATIVE_CALLS = {
     "add_extension",
 }
 _NATIVE_KEYS = {"ext_modules", "rust_extensions", "cffi_modules", "cmake_source_dir"}
+_REQUIREMENTS_FILE = re.compile(r"(?i)\.(?:txt|in|pip|reqs?)$")
 _NOMINAL = (3, 6)
 """Tests of `sys.version_info` are decided as this version does: none of our interpreters is older."""
 
@@ -55,6 +57,8 @@ class SetupScript:
     native: bool = False
     finds_packages: bool = False
     """Whether it calls `find_packages`."""
+    runtime_files: list[str] = field(default_factory=list)
+    """Names of the files that its `install_requires` is read from, without their folders where these are computed."""
     notes: list[str] = field(default_factory=list)
 
     def text(self, key: str) -> str | None:
@@ -105,7 +109,7 @@ def setup_script_of(text: str) -> SetupScript:
         reader.visit(tree)
     except RecursionError:
         return SetupScript(notes=["setup.py ignored: too deeply nested"])
-    return SetupScript(values=reader.found, native=reader.native, finds_packages=reader.finds_packages)
+    return SetupScript(reader.found, reader.native, reader.finds_packages, list(reader.runtime_files))
 
 
 class _Reader(ast.NodeVisitor):
@@ -114,16 +118,38 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
         self.native = self.finds_packages = False
+        self.runtime_files: dict[str, None] = {}
         self._names: dict[str, Any] = {}
         self._tests: dict[str, bool | None] = {}
+        self._sources: dict[str, list[ast.AST]] = {}
+        """By name: what it was bound to, or made longer by."""
+        self._undecided = 0
 
     def visit_If(self, node: ast.If) -> None:
         """Only the branch that an interpreter of ours would take, where that is known."""
         decided = self._decide(node.test)
+        self._undecided += decided is None
         for child in node.body if decided is not False else []:
             self.visit(child)
         for child in node.orelse if decided is not True else []:
             self.visit(child)
+        self._undecided -= decided is None
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """`def requirements(): ...`, by which a file may be read."""
+        self._sources[node.name] = [node]
+        self.generic_visit(node)
+
+    def visit_With(self, node: ast.With) -> None:
+        """`with open('requirements.txt') as file:`."""
+        for item in node.items:
+            self._bind(item.optional_vars, item.context_expr)
+        self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        """`for line in open('requirements.txt'):`."""
+        self._bind(node.target, node.iter)
+        self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """`install_requires = [...]` and `kwargs['install_requires'] = [...]`."""
@@ -134,7 +160,7 @@ class _Reader(ast.NodeVisitor):
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """`install_requires += [...]`."""
         if isinstance(node.target, ast.Name):
-            self._extend(node.target.id, self._value(node.value))
+            self._extend(node.target.id, self._value(node.value), node.value)
         self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> None:
@@ -153,7 +179,7 @@ class _Reader(ast.NodeVisitor):
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and node.args:
             value = self._value(node.args[0])
             if name in ("append", "extend"):
-                self._extend(function.value.id, [value] if name == "append" else value)
+                self._extend(function.value.id, [value] if name == "append" else value, node.args[0])
         if name in ("find_packages", "find_namespace_packages"):
             self.finds_packages = True
             self._take_where(node)
@@ -174,6 +200,7 @@ class _Reader(ast.NodeVisitor):
             if known is not None:
                 self._names[target.id] = known
             self._tests[target.id] = self._decide(value)
+            self._bind(target, value)
             self._record(target.id, value)
         elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
             self._record(str(target.slice.value), value)
@@ -188,8 +215,34 @@ class _Reader(ast.NodeVisitor):
             known = self._value(value)
             if known is not None:
                 self.found[key] = known
+        if key == "install_requires":
+            self._take_files(value, set())
 
-    def _extend(self, name: str, more: Any) -> None:
+    def _bind(self, target: ast.expr | None, value: ast.expr) -> None:
+        if isinstance(target, ast.Name) and not self._undecided:
+            self._sources[target.id] = [value]
+
+    def _take_files(self, node: ast.AST, seen: set[str]) -> None:
+        """Names of files of requirements in what a value is made from, names and functions followed."""
+        if self._undecided:
+            return
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _REQUIREMENTS_FILE.search(node.value):
+            self.runtime_files[node.value] = None
+        elif isinstance(node, ast.Name) and node.id not in seen:
+            seen.add(node.id)
+            for source in self._sources.get(node.id, ()):
+                self._take_files(source, seen)
+        elif isinstance(node, ast.IfExp) and (decided := self._decide(node.test)) is not None:
+            self._take_files(node.body if decided else node.orelse, seen)
+        else:
+            for child in ast.iter_child_nodes(node):
+                self._take_files(child, seen)
+
+    def _extend(self, name: str, more: Any, source: ast.expr) -> None:
+        if name == "install_requires":
+            self._take_files(source, set())
+        elif not self._undecided:
+            self._sources.setdefault(name, []).append(source)
         known = self._names.get(name)
         if isinstance(known, list) and isinstance(more, list):
             known.extend(v for v in more if v is not None)

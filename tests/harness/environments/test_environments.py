@@ -156,8 +156,8 @@ def test_an_environment_as_of_a_date(shared: Home) -> None:
 
 
 def test_pytest_is_never_older_than_the_probe_can() -> None:
-    early = environments._date_options(datetime(2017, 7, 1, tzinfo=UTC), builds=False)
-    late = environments._date_options(datetime(2024, 3, 1, tzinfo=UTC), builds=True)
+    early = environments._date_options(datetime(2017, 7, 1, tzinfo=UTC), builds=False, undated=())
+    late = environments._date_options(datetime(2024, 3, 1, tzinfo=UTC), builds=True, undated=())
     assert "pytest=2018-11-12T00:00:00Z" in early
     assert late == ["--exclude-newer", "2024-03-01T00:00:00Z"]
 
@@ -266,6 +266,20 @@ def test_distributions_without_an_upload_time_are_taken(
     assert made.requirements == ["one==1.0", "two==2.0"]
     assert "has no upload times of one" in made.log
     assert "has no upload times of two" in made.log
+    assert not any(str(tmp_path) in command for command in made.commands)
+
+
+def test_bounds_that_are_no_versions_are_left_out_where_nothing_else_fits(tmp_path: Path, links: Path) -> None:
+    """pandas before 0.25 needs 'pytz (>=2011k)', which uv refuses; a later pandas does not fit to old numpy."""
+    wheel(links, "old", "0.20", requires="times (>=2011k,<2020); python_version>'3'\nRequires-Dist: two[x] (>dev)")
+    wheel(links, "old", "0.19", requires="times (>=2011k)")
+    for version in ("2019.1", "2020.1"):
+        wheel(links, "times", version)
+    wheel(links, "two", "2.0")
+    ours = Environments(Home(tmp_path), choose_sandbox())
+    made = there(ours.ensure(python_of(DATE), ["old"], DATE, timeout=LIMIT))
+    assert made.requirements == ["old==0.20", "times==2019.1", "two==2.0"]
+    assert "what old 0.20 needs, read without what is no version" in made.log
     assert not any(str(tmp_path) in command for command in made.commands)
 
 

@@ -206,6 +206,69 @@ setup(
 """
 
 
+CELERY = """
+import codecs, os, sys
+from setuptools import setup
+PY3 = sys.version_info[0] == 3
+JYTHON = sys.platform.startswith("java")
+def reqs(*f):
+    return [line.strip() for line in open(os.path.join(os.getcwd(), "requirements", *f)).readlines()]
+install_requires = reqs("default.txt") + reqs("new.txt" if PY3 else "old.txt")
+if JYTHON:
+    install_requires.extend(reqs("jython.txt"))
+setup(name="lib", install_requires=install_requires, long_description=open("README.txt").read())
+"""
+LOOP = """
+from setuptools import setup
+found = ["six"]
+with open("deps/run.in") as file:
+    for line in file:
+        found.append(line.strip())
+setup(name="lib", install_requires=found)
+"""
+FUNCTION = """
+from setuptools import setup
+def found():
+    with open("requirements/base.txt") as file:
+        return file.read().splitlines()
+setup(name="lib", install_requires=found())
+"""
+OUTSIDE = """
+from setuptools import setup
+setup(install_requires=[*open("../outside.txt"), *open("\\0.txt"), *open("*.txt"), *open("x" * 9 + "/" * 999 + ".txt")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"setup.py": CELERY, "requirements/default.txt": "kombu>=3 # queues\n", "requirements/new.txt": "vine"}
+            | {"requirements/old.txt": "unittest2", "requirements/jython.txt": "threadpool", "README.txt": "words"},
+            ["kombu>=3", "vine"],
+        ),
+        ({"setup.py": LOOP, "deps/run.in": "attrs\n"}, ["attrs", "six"]),
+        ({"setup.py": FUNCTION, "requirements/base.txt": "attrs\n"}, ["attrs"]),
+        ({"setup.py": OUTSIDE, "a.txt": "attrs\n"}, []),
+        ({"setup.py": "setup(setup_requires=['pbr'], pbr=True)", "requirements.txt": "attrs\n"}, ["attrs"]),
+        ({"setup.cfg": "[options]\ninstall_requires = file: a.txt, b.txt\n", "b.txt": "attrs\n"}, ["attrs"]),
+        (
+            {"pyproject.toml": "[tool.setuptools.dynamic]\ndependencies = {file = ['run.txt']}\n", "run.txt": "attrs"},
+            ["attrs"],
+        ),
+        (
+            {"pyproject.toml": "[tool.hatch.metadata.hooks.requirements_txt]\nfiles = ['a/b.txt']", "a/b.txt": "attrs"},
+            ["attrs"],
+        ),
+    ],
+)
+def test_requirements_in_the_files_that_the_metadata_reads(
+    recipe: Any, files: dict[str, str], expected: list[str]
+) -> None:
+    made = recipe({"lib/__init__.py": "", **files})
+    assert made.requirements == sorted([*expected, "pytest"])
+
+
 def test_requirements_that_depend_on_the_interpreter_and_the_platform(recipe: Any) -> None:
     made = recipe({"setup.py": CHOICES, "lib/__init__.py": ""})
     assert made.requirements == ["attrs", "certifi", "inotify", "munkres", "pytest"]
