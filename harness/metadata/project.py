@@ -124,14 +124,24 @@ def metadata_files(paths: Collection[str]) -> list[str]:
 
 
 def _folders(paths: Collection[str], texts: Texts) -> list[str]:
-    """Folders with metadata of a project: the top alone, where it is one and not only the place of others."""
+    """Folders with metadata of a project: the top alone, where it is one and not only the place of others.
+
+    That a top is only their place, its metadata says, or no package lies there beside them.
+    """
     if "setup.py" in paths:
         return ["."]
     described = sorted({str(PurePosixPath(path).parent) for path in metadata_files(paths)})
     projects = [folder for folder in described if _is_project(_metadata(texts, folder))]
-    if "." in projects and not (len(projects) > 1 and _is_no_package(texts("pyproject.toml"))):
-        return ["."]
-    return [folder for folder in projects if folder != "."]
+    below = [folder for folder in projects if folder != "."]
+    if below == projects or (below and (_is_no_package(texts("pyproject.toml")) or _is_bare(paths, below, texts))):
+        return below
+    return ["."]
+
+
+def _is_bare(paths: Collection[str], projects: Sequence[str], texts: Texts) -> bool:
+    """Whether no package lies beside these folders."""
+    beside = [path for path in paths if not path.startswith(tuple(f"{folder}/" for folder in projects))]
+    return not layout_of(beside, _metadata(texts, ".")).packages
 
 
 def _is_no_package(text: str) -> bool:

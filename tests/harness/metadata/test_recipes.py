@@ -528,8 +528,10 @@ def test_of_a_workspace_what_a_change_needs(recipe: Any) -> None:
     assert (one.source_roots, one.requirements, one.build) == (["more/exporter"], ["lxml", "pytest"], [])
     both = recipe(files, needed_for=["more/exporter/exporter.py", "api/src/tele/trace/__init__.py", "docs/conf.py"])
     assert (both.source_roots, both.packages[-1]) == (["more/exporter", "api/src"], "tele.trace")
-    alone = {**files, "pyproject.toml": "[tool.poetry]\npackage-mode = false\n[build-system]\nrequires = ['poetry']\n"}
-    assert recipe(alone, needed_for=["more/exporter/exporter.py"]).requirements == ["lxml", "pytest"]
+    for top in ("[tool.poetry]\npackage-mode = false\n", "[tool.poetry]\nname = 'all'\nversion = '0'\n"):
+        alone = {**files, "pyproject.toml": top + "[build-system]\nrequires = ['poetry']\n"}
+        assert recipe(alone, needed_for=["more/exporter/exporter.py"]).requirements == ["lxml", "pytest"]
+    assert recipe({**alone, "all/__init__.py": ""}, needed_for=["more/exporter/exporter.py"]).packages == ["all"]
     named = recipe(files, needed_for=["more/exporter/exporter.py"], project_dir="api")
     assert named.source_roots == ["api/src"]
 
