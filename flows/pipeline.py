@@ -21,17 +21,23 @@ from perfquarry.data.figures import size as bytes_of
 from perfquarry.data.logs import bound
 from perfquarry.data.spans import span
 from perfquarry.flows.run import Run, TimeIsOver
-from perfquarry.flows.runner import Batches, Executor, Failure, Outcome, compact, failed, run_stage, threads
+from perfquarry.flows.runner import (
+    LOOK_SECONDS,
+    Batches,
+    Executor,
+    Failure,
+    Outcome,
+    compact,
+    failed,
+    run_stage,
+    threads,
+)  # fmt: skip
 from perfquarry.flows.stages import STAGES, Stage, wish_further
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.blobs import tree_files
 
-LOOK_SECONDS = 3.0
-"""Between two looks whether something can be begun that could not before."""
 GROWTH = 1.2
 """Decisions are made anew once so many times as many changes were timed: each writes the rows of all of them."""
-GRACE, LEAST_GRACE, MOST_GRACE = 0.5, 60.0, 300.0
-"""Share of a run's time by which timings may outlast it, at least and at most (seconds): so much work is in them."""
 _log = logging.getLogger("perfquarry.flows")
 
 
@@ -287,12 +293,11 @@ class _Pipeline:
 
         Where the tasks are enough, timings may not either: what they have timed is kept.
         """
-        if self.batches.running and self.run.has_enough.is_set():
+        if not self.batches.running:
+            return
+        if self.run.has_enough.is_set():
             raise TimeIsOver
-        times = any(name in self._timing for name, _ in self.batches.running)
-        grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.run.options.seconds or 0.0))) if times else 0.0
-        if self.batches.running and self.run.seconds_left < -grace:
-            raise TimeIsOver
+        self.run.check_time(patient=any(name in self._timing for name, _ in self.batches.running))
 
     def _decide(self) -> None:
         self.decided = self.timed

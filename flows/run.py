@@ -42,6 +42,9 @@ from perfquarry.testgen.traced import candidate_files
 
 READ_SHARE = 1 / 6
 """Of a run's time, what goes into reading the history at most, and as much into judging what was read."""
+GRACE, LEAST_GRACE, MOST_GRACE = 0.5, 60.0, 300.0
+"""Share of a run's time by which timings and counts may outlast it, at least and at most (seconds): so much work is in
+them."""
 
 
 class TimeIsOver(PerfquarryError):
@@ -117,6 +120,16 @@ class Run(OwnRows):
     def time_is_over(self) -> bool:
         """Whether the time is over that the options give it."""
         return self.seconds_left <= 0
+
+    def check_time(self, *, patient: bool) -> None:
+        """Raises TimeIsOver where what is at work is to be ended: it outlasts the time.
+
+        Args:
+            patient: whether it may, by `GRACE`.
+        """
+        grace = min(MOST_GRACE, max(LEAST_GRACE, GRACE * (self.options.seconds or 0.0))) if patient else 0.0
+        if self.seconds_left < -grace:
+            raise TimeIsOver
 
     @cached_property
     def _reads_since(self) -> float:

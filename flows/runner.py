@@ -42,6 +42,8 @@ ATTEMPTS = 3
 
 MOST_PARTS = 500
 """A stage that ends makes one of more parts than these."""
+LOOK_SECONDS = 3.0
+"""Between two looks whether something can be begun that could not before, or whether the time is over."""
 LONGEST_WAIT = 3.0
 """Between two looks at what other workers still do (seconds)."""
 
@@ -242,8 +244,12 @@ def run_stage(run: Run, stage: Stage, executor: Executor | None = None) -> list[
     with bound(stage=stage.name), span(stage.name, repository=run.name):
         if stage.begin:
             stage.begin(run)
-        with executor(run) if executor else threads(stage.workers(run), run) as begin:
-            failures = _share(run, stage, Batches(begin))
+        failures: list[Failure] = []
+        try:
+            with executor(run) if executor else threads(stage.workers(run), run) as begin:
+                _share(run, stage, Batches(begin), failures)
+        except TimeIsOver:
+            log.info("%s: what was still at work was ended: the time is over", stage.name)
         summary = _summary(run, stage)
         current().finish(summary)
         log.info("%s: %s", stage.name, summary)
@@ -251,9 +257,12 @@ def run_stage(run: Run, stage: Stage, executor: Executor | None = None) -> list[
     return failures
 
 
-def _share(run: Run, stage: Stage, batches: Batches) -> list[Failure]:
-    """Looks for what nobody does yet, and does it, until nothing is left."""
-    failures: list[Failure] = []
+def _share(run: Run, stage: Stage, batches: Batches, failures: list[Failure]) -> None:
+    """Looks for what nobody does yet, and does it, until nothing is left.
+
+    Raises:
+        TimeIsOver: what is at work outlasts the time of the run too long.
+    """
     settled: set[str] = set()
     for look in itertools.count():
         since = run.claims.now()
@@ -272,14 +281,26 @@ def _share(run: Run, stage: Stage, batches: Batches) -> list[Failure]:
             time.sleep(min(LONGEST_WAIT, 0.1 * (look + 1)))
         for batch in free:
             batches.begin(stage, batch, since)
-        for _, outcome in batches.all():
+        for outcome in _outcomes(run, stage, batches):
             if outcome.failure:
                 failures.append(outcome.failure)
             if outcome.end in ("done", "late"):
                 settled.update(outcome.batch)
             if not stage.counts_rows and outcome.end in ("done", "elsewhere") and not outcome.failure:
                 current().advance()
-    return failures
+
+
+def _outcomes(run: Run, stage: Stage, batches: Batches) -> Iterator[Outcome]:
+    """Those of all that were begun.
+
+    Raises:
+        TimeIsOver: as `_share`.
+    """
+    while batches.running:
+        if found := batches.next(LOOK_SECONDS):
+            yield found[1]
+        if stage.single and batches.running:
+            run.check_time(patient=not stage.of_changes or stage.needs_core)
 
 
 def compact(run: Run, stage: Stage) -> None:

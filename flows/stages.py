@@ -99,6 +99,11 @@ class Stage:
     keys: Literal["change", "task", ""] = ""
     """What a key of its batches names, for logs and spans; empty: nothing that a reader would look for."""
 
+    @property
+    def single(self) -> bool:
+        """Whether each of its batches is one change or task, which can be ended: the next run begins it again."""
+        return bool(self.keys) and not self.counts_rows
+
     def workers(self, run: Run) -> int:
         """How many batches run at once."""
         return 1 if self.alone else run.options.jobs

@@ -21,9 +21,10 @@ from perfquarry.data.display import Lines, showing
 from perfquarry.data.errors import InputError, SandboxUnavailable
 from perfquarry.data.records import Build
 from perfquarry.flows import pipeline
+from perfquarry.flows import run as flows_run
 from perfquarry.flows.pipeline import go_through, run_stages, steps
 from perfquarry.flows.run import OthersWait, Run
-from perfquarry.flows.runner import ATTEMPTS, Failure
+from perfquarry.flows.runner import ATTEMPTS, Failure, run_stage
 from perfquarry.flows.stages import STAGES, Batch, Stage
 from perfquarry.harness.contracts import Command, Limits
 from perfquarry.harness.measuring import machine
@@ -288,8 +289,8 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
     capsys: pytest.CaptureFixture[str],
     outlasts: str,
 ) -> None:
-    monkeypatch.setattr(pipeline, "LEAST_GRACE", 0.2)
-    monkeypatch.setattr(pipeline, "GRACE", 0.0)
+    monkeypatch.setattr(flows_run, "LEAST_GRACE", 0.2)
+    monkeypatch.setattr(flows_run, "GRACE", 0.0)
     run = run_over(judged_demo, tmp_path, seconds=3600)
     ranked = run.in_scope()
 
@@ -306,6 +307,28 @@ def test_what_outlasts_the_time_is_ended_and_is_no_failure(
     tried = len(line.done["measure"])
     assert shown.startswith(f"left      {tried} change(s) tried, {20 - tried} to go: about ")
     assert shown.endswith("the time is over: the same command goes on")
+    run.close()
+
+
+def test_a_count_that_outlasts_the_time_is_ended_and_left_to_the_next_run(
+    judged_demo: Path, tmp_path: Path, own_cores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flows_run, "LEAST_GRACE", 0.2)
+    monkeypatch.setattr(flows_run, "GRACE", 0.0)
+    run = run_over(judged_demo, tmp_path, seconds=3600)
+    counted: list[str] = []
+
+    def count(run: Run, names: Batch) -> None:
+        if names == ("second",):
+            run.__dict__["_deadline"] = time.monotonic()
+            run.runtime.prober.sandbox.run(Command(("sleep", "600"), own_cores, limits=Limits(wall_seconds=500)))
+        counted.extend(names)
+
+    def todo(run: Run) -> list[Batch]:
+        return [(name,) for name in ("first", "second", "third") if name not in counted]
+
+    assert run_stage(run, Stage("count", todo, count, alone=True, keys="task", summary=lambda run: "")) == []
+    assert counted == ["first"] and not run.claims.elsewhere(run.scope("count"))
     run.close()
 
 
