@@ -86,6 +86,11 @@ class Home:
         return self.cache / "timings"
 
     @property
+    def searches(self) -> Path:
+        """What was run to find workloads by searches that were cut, a folder each, until they are finished."""
+        return self.cache / "searches"
+
+    @property
     def trash(self) -> Path:
         """What was evicted and is being deleted."""
         return self.root / "trash"

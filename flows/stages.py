@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
@@ -46,6 +46,7 @@ from perfquarry.flows.sources import sources_of
 from perfquarry.harness.leases.tidying import tidy
 from perfquarry.harness.measuring.machine import core_is_awaited, measurement_lock
 from perfquarry.harness.measuring.unfinished import Unfinished
+from perfquarry.harness.probing.known_reports import KnownReports
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge import spec_of
 from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
@@ -222,7 +223,20 @@ def case_of(run: Run, change_id: str) -> Case:
     settings, stamp = run.options.settings.generate, run.stamp("generate")
     change = run.change(change_id)
     verdict = verdict_with_functions(run, run.clone, change)
-    return Case(change, verdict, base, head, run.runtime.prober, settings, stamp, run.tools(builds))
+    prober = replace(run.runtime.prober, known=_known_reports(run, change_id))
+    return Case(change, verdict, base, head, prober, settings, stamp, run.tools(builds))
+
+
+def _known_reports(run: Run, change_id: str) -> KnownReports:
+    return KnownReports(run.home.searches / _work_of(run, "generate", change_id))
+
+
+def _work_of(run: Run, stage: Literal["generate", "measure"], change_id: str, *more: object) -> str:
+    """A name for a stage's work on a change with all that it depends on as it is now."""
+    built = sorted((one.build_id, one.created_at.isoformat()) for one in run.rows_of(Build, "build", change_id))
+    return content_id(
+        run.scope(stage), change_id, built, str(renewed(run.store, run.name, stage).get(change_id)), *more
+    )
 
 
 def _generate(run: Run, keys: Batch) -> None:
@@ -239,6 +253,8 @@ def _generate(run: Run, keys: Batch) -> None:
             rows = _gathered(run, case, sources, further)
         found = with_apis(case, rows)
         run.store.append([*(again.wishes(run, key, known, found, wished_by) if known else []), *found])
+        if case.prober.known:
+            case.prober.known.remove()
         del case
         tidy(run.home, run.options.settings.resources.disk)
 
@@ -288,14 +304,8 @@ def _measure_todo(run: Run) -> list[Batch]:
 
 def _unfinished(run: Run, change_id: str, workloads: Sequence[Workload], first_session: int) -> Unfinished:
     """What was measured of a change by a run that did not come to its end, with all that it depends on as it is now."""
-    built = sorted((one.build_id, one.created_at.isoformat()) for one in run.rows_of(Build, "build", change_id))
-    depends = [
-        *(run.scope("measure"), change_id, first_session, built),
-        [one.workload_id for one in workloads],
-        str(renewed(run.store, run.name, "measure").get(change_id)),
-        run.runtime.machine.model_dump(mode="json"),
-    ]
-    name = content_id(*depends)
+    ids = [one.workload_id for one in workloads]
+    name = _work_of(run, "measure", change_id, first_session, ids, run.runtime.machine.model_dump(mode="json"))
     return Unfinished(run.home.unfinished / f"{name}.jsonl")
 
 

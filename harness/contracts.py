@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from perfquarry.data.records import Record, Side
 from perfquarry.harness.probing.recording import Recorded, RecordRequest, Unrecorded
@@ -270,6 +270,8 @@ class ProbeItem(Record):
 
 class ProbeReport(Record):
     """What one probe process did, as the host sees it."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     outcome: Literal["finished", "timeout", "crashed"]
     items: list[ProbeItem] = Field(default_factory=list)

@@ -164,7 +164,7 @@ def _shared_folders(home: Home) -> Iterator[tuple[Kind, Path, Path]]:
 
 
 def _leftovers(home: Home) -> Iterator[Thing]:
-    """What dead processes left: half-made things, scratch folders, old timings, what no eviction had yet deleted."""
+    """What dead processes left: half-made things, scratch folders, unfinished work, what no eviction had deleted."""
     found = [(path, path) for path in home.trash.glob("*")]
     found += [(path, marker) for _, path, marker in _shared_folders(home) if not (path / MADE).exists()]
     for path in home.trees.glob("*/.*"):  # their makers use the tree that they are to become
@@ -177,7 +177,7 @@ def _leftovers(home: Home) -> Iterator[Thing]:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ctime < time.time() - UNLOCKED_SECONDS:
                 found.append((path, path))
-    for path in home.unfinished.glob("*"):
+    for path in (*home.unfinished.glob("*"), *home.searches.glob("*")):
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime < time.time() - UNFINISHED_SECONDS:
                 found.append((path, path))

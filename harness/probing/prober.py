@@ -24,6 +24,7 @@ from perfquarry.harness.contracts import (
 )
 from perfquarry.harness.leases.leases import leases_held, scratch_folder
 from perfquarry.harness.measuring.callgrind import Callgrind
+from perfquarry.harness.probing.known_reports import KnownReports
 from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.recording import Recorded, Unrecorded
 from perfquarry.harness.trees.foreign_files import Forged, content_of, files_below
@@ -58,8 +59,9 @@ class Prober:
     """Folders with coverage and yappi for a side's interpreter; asked for only when a request needs them."""
     under: Callgrind | None = None
     """Runs the interpreter, to count; None: the interpreter is run by itself."""
+    known: KnownReports | None = None
+    """Of a search that was cut; None: every report is of a process of its own."""
 
-    @leases_held()
     def run(
         self, built: BuiltSide, request: ProbeRequest, *, limits: Limits, hash_seed: int = 0, core: int | None = None
     ) -> ProbeReport:
@@ -73,6 +75,18 @@ class Prober:
         """
         if request.mode in ("coverage", "profile") and not request.extra_paths and self.overlay:
             request = request.model_copy(update={"extra_paths": [str(path) for path in self.overlay(built)]})
+        if not self.known:
+            return self._run(built, request, limits, hash_seed, core)
+        name = self.known.name(built, request, limits, hash_seed, core)
+        if not (report := self.known.get(name)):
+            report = self._run(built, request, limits, hash_seed, core)
+            self.known.keep(name, report)
+        return report
+
+    @leases_held()
+    def _run(
+        self, built: BuiltSide, request: ProbeRequest, limits: Limits, hash_seed: int, core: int | None
+    ) -> ProbeReport:
         with self._folder() as folder:
             built = _with_own_tree(built, folder / "out")
             ended = self.sandbox.run(_command(built, request, folder, limits, hash_seed, core, under=self.under))

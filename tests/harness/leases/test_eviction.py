@@ -149,15 +149,18 @@ Checkouts(home, Path("nowhere"), "lib")._whole("a" * 40, half)
     assert not list((home.trees / "lib").iterdir())
 
 
-def test_timings_that_nobody_goes_on_with_go(home: Home) -> None:
+def test_unfinished_work_that_nobody_goes_on_with_goes(home: Home) -> None:
     home.unfinished.mkdir(parents=True)
-    old, new = (home.unfinished / f"{name}.jsonl" for name in ("old", "new"))
-    for path in (old, new):
+    timings = [home.unfinished / f"{name}.jsonl" for name in ("old", "new")]
+    searches = [home.searches / name for name in ("old", "new")]
+    for path in (*timings, *(folder / "report.json" for folder in searches)):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n[]")
     long_ago = time.time() - 31 * 86400
-    os.utime(old, (long_ago, long_ago))
+    for old, _ in (timings, searches):
+        os.utime(old, (long_ago, long_ago))
     make_room(home, 2**40)
-    assert not old.exists() and new.exists()
+    assert [path.exists() for path in (*timings, *searches)] == [False, True, False, True]
 
 
 def test_scratch_folders_go_when_their_process_is_dead(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
