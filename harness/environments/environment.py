@@ -321,7 +321,7 @@ def _needs(tries: _Attempts, place: Path, name: str, version: str) -> list[str] 
     if not tries.run(["pip", "install", *options, "--no-deps", "--", f"{name}=={version}"]).ok:
         return None
     found = [one.requires or [] for one in metadata.distributions(path=[str(target)])]
-    shutil.rmtree(target.parent)
+    shutil.rmtree(target.parent, ignore_errors=True)
     return [line for needs in found for one in needs if (line := _readable(one))]
 
 

@@ -126,16 +126,16 @@ def metadata_files(paths: Collection[str]) -> list[str]:
 def _folders(paths: Collection[str], texts: Texts) -> list[str]:
     """Folders with metadata of a project: the top alone, where it is one and not only the place of others.
 
-    That a top is only their place, its metadata says, or no package lies there beside them.
+    That a top is only their place, its metadata says, or no package lies beside them, and they are no examples.
     """
     if "setup.py" in paths:
         return ["."]
     described = sorted({str(PurePosixPath(path).parent) for path in metadata_files(paths)})
     projects = [folder for folder in described if _is_project(_metadata(texts, folder))]
     below = [folder for folder in projects if folder != "."]
-    if below == projects or (below and (_is_no_package(texts("pyproject.toml")) or _is_bare(paths, below, texts))):
-        return below
-    return ["."]
+    if below and "." in projects and not _is_no_package(texts("pyproject.toml")):
+        return ["."] if all(map(_is_tool, below)) or not _is_bare(paths, below, texts) else below
+    return below or projects
 
 
 def _is_bare(paths: Collection[str], projects: Sequence[str], texts: Texts) -> bool:

@@ -532,6 +532,8 @@ def test_of_a_workspace_what_a_change_needs(recipe: Any) -> None:
         alone = {**files, "pyproject.toml": top + "[build-system]\nrequires = ['poetry']\n"}
         assert recipe(alone, needed_for=["more/exporter/exporter.py"]).requirements == ["lxml", "pytest"]
     assert recipe({**alone, "all/__init__.py": ""}, needed_for=["more/exporter/exporter.py"]).packages == ["all"]
+    native = {"pyproject.toml": "[project]\nname = 'fast'\n", "examples/one/setup.py": "setup(name='one')"}
+    assert recipe({**native, "examples/one/one.py": ""}, needed_for=["examples/one/one.py"]).source_roots == ["."]
     named = recipe(files, needed_for=["more/exporter/exporter.py"], project_dir="api")
     assert named.source_roots == ["api/src"]
 
