@@ -36,8 +36,8 @@ from perfquarry.flows.stages import STAGES, Stage, wish_further
 from perfquarry.harness.measuring.machine import measurement_lock
 from perfquarry.miners.blobs import tree_files
 
-GROWTH = 1.2
-"""Decisions are made anew once so many times as many changes were timed: each writes the rows of all of them."""
+DECIDING = 0.1
+"""Share of the time that goes into decisions at most: each writes the rows of all changes that were timed."""
 _log = logging.getLogger("perfquarry.flows")
 
 
@@ -159,6 +159,8 @@ class _Pipeline:
     decided: int = 0
     """Changes that were timed, and those of them that the last decision knew."""
     began: float = field(default_factory=time.monotonic)
+    may_decide: float = 0.0
+    """From when on decisions are made anew (`time.monotonic`), if something was timed since."""
 
     def go(self) -> None:
         """Begins what can be begun, and waits for what was, until nothing is left."""
@@ -178,6 +180,7 @@ class _Pipeline:
                 return
             if outcome := self.batches.next(LOOK_SECONDS):
                 self._take(*outcome)
+            self._decide_in_time()
             self._check_time()
 
     def end(self) -> None:
@@ -272,7 +275,7 @@ class _Pipeline:
         self.batches.begin(self.todo[change], (change,), since)
 
     def _take(self, stage: Stage, outcome: Outcome) -> None:
-        """Notes how a piece of work ended, and decides where enough was timed."""
+        """Notes how a piece of work ended."""
         if outcome.failure:
             self.failures.append(outcome.failure)
         if outcome.failure or outcome.end == "late":
@@ -283,7 +286,10 @@ class _Pipeline:
         self._look()
         current().advance(max(0, self.tried - before))
         self.timed += stage.needs_core and outcome.end == "done" and not outcome.failure
-        if self.timed >= max(self.decided + 1, GROWTH * self.decided):
+
+    def _decide_in_time(self) -> None:
+        """Decides where something was timed since the last decision, and that is long enough ago."""
+        if self.timed > self.decided and time.monotonic() >= self.may_decide:
             if not self.run.is_over:
                 self._begin(self.run.claims.now())  # meanwhile
             self._decide()
@@ -300,7 +306,7 @@ class _Pipeline:
         self.run.check_time(patient=any(name in self._timing for name, _ in self.batches.running))
 
     def _decide(self) -> None:
-        self.decided = self.timed
+        self.decided, began = self.timed, time.monotonic()
         with muted():
             for stage in self.deciding:
                 self.failures += run_stage(self.run, stage)
@@ -308,6 +314,8 @@ class _Pipeline:
         for task_id in accepted.keys() - self.known.keys():
             current().announce("task", accepted[task_id])
         self._know(accepted)
+        ended = time.monotonic()
+        self.may_decide = ended + (ended - began) / DECIDING
 
     def _know(self, accepted: dict[str, str]) -> None:
         self.known, most = accepted, self.run.options.tasks
