@@ -98,9 +98,9 @@ class _Attempts:
         """Seconds."""
         return max(self.deadline - time.monotonic(), 1.0)
 
-    def run(self, arguments: Sequence[str], settings_of: Path | None = None) -> Installed:
-        """One call of uv within what is left of the time, with the settings in a folder, if it has any."""
-        done = run_uv(arguments, timeout=self.left(), settings_of=settings_of)
+    def run(self, arguments: Sequence[str]) -> Installed:
+        """One call of uv within what is left of the time, with the metadata that is known."""
+        done = run_uv(arguments, timeout=self.left(), settings="\n".join(_static_metadata(self.metadata)))
         said = [line for line in done.output.splitlines() if not _UNDATED.search(line)]
         self.log.append("\n".join([f"$ {done.command}", *said]))
         self.timed_out = done.timed_out
@@ -288,7 +288,7 @@ def _install(tries: _Attempts, place: Path, into: Sequence[str], wanted: Sequenc
             undated = set()
             for builds in (False, True):
                 options = [*_date_options(moment, builds, tries.undated), *_binary_options(builds)]
-                done = _try(tries, place, [*into, *options, "--", *wanted])
+                done = _try(tries, place, ["pip", "install", *into, *options, "--", *wanted])
                 if done.ok:
                     tries.commands.append(shlex.join(["uv", "pip", "install", *options, "--", *wanted]))
                     return True
@@ -304,14 +304,13 @@ def _install(tries: _Attempts, place: Path, into: Sequence[str], wanted: Sequenc
 def _try(tries: _Attempts, place: Path, arguments: Sequence[str]) -> Installed:
     """One installation, again while uv cannot read a distribution's metadata that can be read after repair."""
     while True:
-        done = tries.run(["pip", "install", *arguments], settings_of=place)
+        done = tries.run(arguments)
         unreadable = set(_UNREADABLE.findall(done.output)) - tries.metadata.keys()
         if done.ok or not unreadable or len(tries.metadata) >= MOST_UNREADABLE:
             return done
         for name, version in sorted(unreadable):
             tries.metadata[name, version] = _needs(tries, place, name, version)
             tries.log.append(f"(what {name} {version} needs, read without what is no version)")
-        (place / "uv.toml").write_text("\n".join(_static_metadata(tries.metadata)), encoding="utf-8")
 
 
 def _needs(tries: _Attempts, place: Path, name: str, version: str) -> list[str] | None:

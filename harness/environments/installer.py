@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ class Installed:
     wait=wait_random_exponential(multiplier=1, max=20),
     reraise=True,
 )
-def run_uv(arguments: Sequence[str], *, timeout: float, settings_of: Path | None = None) -> Installed:
+def run_uv(arguments: Sequence[str], *, timeout: float, settings: str = "") -> Installed:
     """Runs uv to its end; faults of network, index or disk are tried three times.
 
     It starts an interpreter, which for what has builds has to be a stand-in
@@ -65,7 +66,8 @@ def run_uv(arguments: Sequence[str], *, timeout: float, settings_of: Path | None
 
     Args:
         timeout: wall seconds; then uv and what it started are killed.
-        settings_of: a folder whose `uv.toml`, where it has one, is read beside the user's and the system's.
+        settings: a `uv.toml` of this call, beside the user's and the system's. It lies where nothing that is installed
+            can put another one.
 
     Raises:
         EnvironmentFailed: uv failed for a reason that is not the requirements'.
@@ -75,8 +77,10 @@ def run_uv(arguments: Sequence[str], *, timeout: float, settings_of: Path | None
         arguments = [*arguments[:2], "--no-index", *arguments[2:]]
     command = " ".join(["uv", *arguments])
     try:
-        folder = settings_of if settings_of and (settings_of / "uv.toml").exists() else Path("/")
-        exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout, folder)
+        with tempfile.TemporaryDirectory() if settings else contextlib.nullcontext("/") as folder:
+            if settings:
+                Path(folder, "uv.toml").write_text(settings, encoding="utf-8")
+            exit_code, output = _run([find_uv_bin(), *arguments], environment, timeout, Path(folder))
     except OSError as error:
         raise EnvironmentFailed(f"could not run `{command}`: {error}; check that uv is installed") from error
     if exit_code is None:
