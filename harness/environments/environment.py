@@ -14,8 +14,6 @@ from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -27,6 +25,7 @@ from perfquarry.harness.environments.installer import Installed, cache_folder, c
 from perfquarry.harness.environments.interpreters import Interpreter
 from perfquarry.harness.environments.stand_in import stand_in, standing_in
 from perfquarry.harness.leases.shared_folders import disk_bytes, make_shared
+from perfquarry.harness.metadata.legacy_bounds import readable
 from perfquarry.harness.rejections import Rejection, tail
 
 LATER = (timedelta(0), timedelta(days=183), timedelta(days=730))
@@ -57,7 +56,6 @@ _OLDEST_PYTEST = Version("3.6")
 _BUILDERS = re.compile(r"(?:setuptools|cython|numpy|wheel)\s*[<~=]")
 _NO_SUCH_NAME = re.compile(r"was not found in the package registry|was not found in the provided package locations")
 _UNREADABLE = re.compile(r"Metadata for `([^`\s]+)` \(v([^)\s]+)\) could not be parsed")
-_NAMED = re.compile(r"\s*[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?\s*(?:\[[^\]]*\])?\s*")
 _UNDATED = re.compile(r"`([^`\s]+)` is missing an upload date")
 
 
@@ -321,26 +319,7 @@ def _needs(tries: _Attempts, place: Path, name: str, version: str) -> list[str] 
         return None
     found = [one.requires or [] for one in metadata.distributions(path=[str(target)])]
     shutil.rmtree(target.parent, ignore_errors=True)
-    return [line for needs in found for one in needs if (line := _readable(one))]
-
-
-def _readable(requirement: str) -> str:
-    """A requirement without the bounds that are no versions, as of pandas' 'pytz (>=2011k)'; empty: it is none."""
-    head, separator, marker = requirement.partition(";")
-    named = _NAMED.match(head)
-    bounds = head[named.end() :].strip(" ()").split(",") if named else []
-    repaired = f"{named[0]}{','.join(filter(_is_bound, bounds))} {separator}{marker}" if named else ""
-    for line in (requirement, repaired):
-        with contextlib.suppress(InvalidRequirement):
-            return str(Requirement(line))
-    return ""
-
-
-def _is_bound(text: str) -> bool:
-    try:
-        return bool(SpecifierSet(text))
-    except InvalidSpecifier:
-        return False
+    return [line for needs in found for one in needs if (line := readable(one))]
 
 
 def _static_metadata(known: Mapping[tuple[str, str], list[str] | None]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -18,6 +18,7 @@ from perfquarry.data.records import Amendment, Record
 from perfquarry.data.registry import Repository
 from perfquarry.harness.metadata.ci import Ci, read_ci, read_conda
 from perfquarry.harness.metadata.installed_files import installed_commands
+from perfquarry.harness.metadata.legacy_bounds import readable
 from perfquarry.harness.metadata.package import Metadata, read_text
 from perfquarry.harness.metadata.project import Project, read_projects
 from perfquarry.harness.metadata.test_requirements import (
@@ -306,11 +307,10 @@ def _clean(lines: Iterable[str], own: set[str], notes: list[str]) -> list[str]:
     kept: set[str] = set()
     aged = False
     for line in lines:
-        try:
-            requirement = Requirement(line.strip())
-        except InvalidRequirement:
+        if not (text := readable(line)):
             notes.append(f"requirement ignored, not understood: {line[:200]!r}")
             continue
+        requirement = Requirement(text)
         if canonicalize_name(requirement.name) in own:
             continue
         if requirement.url:

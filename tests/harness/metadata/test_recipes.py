@@ -243,9 +243,13 @@ setup(install_requires=[*open("../outside.txt"), *open("\\0.txt"), *open("*.txt"
     ("files", "expected"),
     [
         (
-            {"setup.py": CELERY, "requirements/default.txt": "kombu>=3 # queues\n", "requirements/new.txt": "vine"}
+            {
+                "setup.py": CELERY,
+                "requirements/default.txt": "pytz>dev\nkombu>=3 # queues\n",
+                "requirements/new.txt": "vine",
+            }
             | {"requirements/old.txt": "unittest2", "requirements/jython.txt": "threadpool", "README.txt": "words"},
-            ["kombu>=3", "vine"],
+            ["kombu>=3", "pytz", "vine"],
         ),
         ({"setup.py": LOOP, "deps/run.in": "attrs\n"}, ["attrs", "six"]),
         ({"setup.py": FUNCTION, "requirements/base.txt": "attrs\n"}, ["attrs"]),
