@@ -159,11 +159,13 @@ class Builder:
         recipes = [pending.recipe for pending in trial.sides]
         python = trial.sides[0].python
         packages = [name for recipe in recipes for name in recipe.system_packages]
+        environments = [pending.environment for pending in trial.sides if pending.environment]
         return Situation(
             step=trial.step,
             log=trial.log,
             amendment=trial.amendment,
             declared=[line for recipe in recipes for line in (*recipe.test_requirements, *recipe.declared)],
+            installed={module: line for one in environments for module, line in one.modules().items()},
             is_own=own,
             python=python.minor if python else None,
             ci_packages=packages if self.settings.system_packages else (),

@@ -10,7 +10,12 @@ from packaging.utils import canonicalize_name
 
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
-from perfquarry.harness.building.distributions import candidates, distribution, is_namespace, known_distributions
+from perfquarry.harness.building.distributions import (
+    candidates,
+    distribution,
+    is_namespace,
+    known_distributions,
+)
 
 _ABC = (
     r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"
@@ -175,9 +180,15 @@ RULES: tuple[Rule, ...] = (
 """In the order of trying."""
 
 MODULE = "missing module"
+MAJOR = "major version before"
 ADVICE = "pip install, says an error"
 CI_PACKAGES = "packages of the CI"
 _MISSING_MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)")
+_LOST = re.compile(
+    r"cannot import name '\w+' from (?:partially initialized module )?'([A-Za-z_][\w.]*)'"
+    r"|from ([A-Za-z_][\w.]*) import [^\n]*\n[^\n]*cannot import name"  # before Python 3.7
+    r"|No module named '([A-Za-z_]\w*\.[\w.]+)'|module '([A-Za-z_][\w.]*)' has no attribute"
+)
 _ADVICE = re.compile(r"\bpip3? install (?:-U |--upgrade )?['\"`]?([A-Za-z][\w.-]*)")
 _FOR_MODULES: frozenset[Step] = frozenset({"build", "import", "collect"})
 
@@ -192,6 +203,8 @@ class Situation:
     """What it was tried with."""
     declared: Sequence[str] = ()
     """Requirements the tree names anywhere."""
+    installed: Mapping[str, str] = field(default_factory=dict)
+    """By top-level module: the distribution that has it, 'name==version'."""
     is_own: Callable[[str], bool] = lambda name: False
     """Whether a name is of the repository itself: a top-level one, or 'a.b' where `a` is a namespace (`zope`)."""
     python: tuple[int, int] | None = None
@@ -208,6 +221,8 @@ def proposals(situation: Situation) -> Iterator[tuple[str, Amendment]]:
         if found and (packages or not rule.packages) and _applies(rule, situation):
             yield rule.name, plus(situation.amendment, rule.requirements, rule.python_below, packages)
     if situation.step in _FOR_MODULES:
+        for line in _majors(situation):
+            yield MAJOR, plus(situation.amendment, [line])
         for lines in _modules(situation):
             yield MODULE, plus(situation.amendment, lines)
         for line in _advised(situation):
@@ -249,6 +264,18 @@ def _advised(situation: Situation) -> Iterator[str]:
         declared = next((line for line in situation.declared if distribution(line) == name), None)
         if declared or name in known:
             yield declared or name
+
+
+def _majors(situation: Situation) -> Iterator[str]:
+    """Upper bounds on what is installed without a name that is asked of it: the major version before.
+
+    What no rule of the table knows: where an interpreter is younger than a commit, its libraries are, too.
+    """
+    for groups in _LOST.findall(situation.log):
+        module = next(filter(None, groups))
+        name, _, version = situation.installed.get(module.partition(".")[0], "").partition("==")
+        if version and not situation.is_own(_own(module)):
+            yield f"{name}<{version.partition('.')[0]}"
 
 
 def _modules(situation: Situation) -> Iterator[Sequence[str]]:

@@ -75,6 +75,16 @@ class Environment(Record):
     bytes: int
     log: str
 
+    def modules(self) -> dict[str, str]:
+        """By top-level module, the distribution that has it: 'name==version'."""
+        places = map(str, (self.python.parent.parent / "lib").glob("python*/site-packages"))
+        return {
+            file.parts[0].partition(".")[0]: f"{canonicalize_name(one.name)}=={one.version}"
+            for one in metadata.distributions(path=list(places))
+            for file in one.files or ()
+            if file.suffix in (".py", ".so")
+        }
+
 
 class _Tools(Record):
     path: Path

@@ -19,7 +19,7 @@ from perfquarry.harness.building.collection import done_without
 from perfquarry.harness.building.debian import HEADERS, install
 from perfquarry.harness.building.known_good import WINDOW, KnownGood
 from perfquarry.harness.building.repair import PROPOSED, REMEMBERED
-from perfquarry.harness.building.repair_rules import MODULE
+from perfquarry.harness.building.repair_rules import MAJOR, MODULE
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.harness.settings import BuildSettings
@@ -103,6 +103,16 @@ def test_an_upper_bound_where_a_library_lost_a_name(history: History) -> None:
     assert tries(built) == [("", "import"), ("markupsafe 2.1", "built")]
     (line,) = [line.lower() for line in built.rows[0].requirements if line.lower().startswith("markupsafe==")]
     assert line < "markupsafe==2.1"
+
+
+def test_the_major_version_before_where_no_rule_knows_what_a_library_lost(history: History) -> None:
+    history.registered = {"requirements": ["itsdangerous"]}
+    code = "from itsdangerous import json\n"
+    first = history.commit({"lib/__init__.py": code})
+    built = history.build(first, history.commit({"lib/__init__.py": code + "a = 1\n"}))
+    both(built)
+    assert tries(built) == [("", "import"), (MAJOR, "built")]
+    assert built.attempts[-1].amendment == Amendment(requirements=["itsdangerous<2"])
 
 
 def near_tests(*files: str) -> dict[str, object]:

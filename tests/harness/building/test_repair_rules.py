@@ -10,7 +10,16 @@ from packaging.requirements import Requirement
 
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.distributions import candidates, distribution_of, own_names
-from perfquarry.harness.building.repair_rules import ADVICE, CI_PACKAGES, MODULE, RULES, Situation, plus, proposals
+from perfquarry.harness.building.repair_rules import (
+    ADVICE,
+    CI_PACKAGES,
+    MAJOR,
+    MODULE,
+    RULES,
+    Situation,
+    plus,
+    proposals,
+)
 
 OTHER = "AttributeError: module 'numpy' has no attribute 'core2'\nNameError: name 'long' is not defined\n"
 
@@ -163,6 +172,28 @@ def test_missing_modules_are_taken_as_declared_else_by_known_names_never_by_gues
     situation = Situation("import", log, declared=declared, is_own=lambda name: name in ("theirs", "mock", "yaml"))
     assert list(proposals(situation)) == []
     assert MODULE not in proposed(log, "environment")
+
+
+LOST = """\
+    from kombu.utils.compat import OrderedDict  # noqa
+ImportError: cannot import name 'OrderedDict'
+ImportError: cannot import name 'deque' from 'collections' (/x/collections/__init__.py)
+ImportError: cannot import name 'a' from 'lib' (/x/lib/__init__.py)
+ModuleNotFoundError: No module named 'graphql.core'
+ModuleNotFoundError: No module named 'kombu'
+AttributeError: module 'yaml' has no attribute 'warnings'
+"""
+
+
+def test_of_a_library_that_lost_a_name_the_major_version_before_is_tried() -> None:
+    installed = {"kombu": "kombu==4.0.2", "graphql": "graphql-core==3.2.6", "yaml": "pyyaml==6.0", "lib": "lib==2.0"}
+    situation = Situation("import", LOST, installed=installed, is_own=lambda name: name == "lib")
+    assert [made.requirements for rule, made in proposals(situation) if rule == MAJOR] == [
+        ["kombu<4"],
+        ["graphql-core<3"],
+        ["pyyaml<6"],
+    ]
+    assert MAJOR not in proposed(LOST, "environment", installed=installed) and MAJOR not in proposed(LOST)
 
 
 def test_what_an_error_says_is_to_be_installed_is_taken_as_declared_or_by_a_known_name() -> None:
