@@ -267,7 +267,7 @@ def _advised(situation: Situation) -> Iterator[str]:
 
 
 def _majors(situation: Situation) -> Iterator[str]:
-    """Upper bounds on what is installed without a name that is asked of it: the major version before.
+    """Upper bounds on what is installed without a name that is asked of it: the major version before, or 0.6 of 0.7.
 
     What no rule of the table knows: where an interpreter is younger than a commit, its libraries are, too.
     """
@@ -275,7 +275,8 @@ def _majors(situation: Situation) -> Iterator[str]:
         module = next(filter(None, groups))
         name, _, version = situation.installed.get(module.partition(".")[0], "").partition("==")
         if version and not situation.is_own(_own(module)):
-            yield f"{name}<{version.partition('.')[0]}"
+            major, *rest = version.split(".")
+            yield f"{name}<{major}" if major.strip("0") else f"{name}<{'.'.join([major, *rest[:1]])}"
 
 
 def _modules(situation: Situation) -> Iterator[Sequence[str]]:

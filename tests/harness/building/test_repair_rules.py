@@ -182,16 +182,19 @@ ImportError: cannot import name 'a' from 'lib' (/x/lib/__init__.py)
 ModuleNotFoundError: No module named 'graphql.core'
 ModuleNotFoundError: No module named 'kombu'
 AttributeError: module 'yaml' has no attribute 'warnings'
+ImportError: cannot import name 'x' from partially initialized module 'early.a' (most likely due to a circular import)
 """
 
 
 def test_of_a_library_that_lost_a_name_the_major_version_before_is_tried() -> None:
     installed = {"kombu": "kombu==4.0.2", "graphql": "graphql-core==3.2.6", "yaml": "pyyaml==6.0", "lib": "lib==2.0"}
+    installed["early"] = "early==0.17.1"
     situation = Situation("import", LOST, installed=installed, is_own=lambda name: name == "lib")
     assert [made.requirements for rule, made in proposals(situation) if rule == MAJOR] == [
         ["kombu<4"],
         ["graphql-core<3"],
         ["pyyaml<6"],
+        ["early<0.17"],
     ]
     assert MAJOR not in proposed(LOST, "environment", installed=installed) and MAJOR not in proposed(LOST)
 
