@@ -10,12 +10,7 @@ from packaging.utils import canonicalize_name
 
 from perfquarry.data.records import Amendment, Step
 from perfquarry.harness.building.debian import HEADERS, LIBRARIES, PROGRAMS, SHARED_OBJECTS
-from perfquarry.harness.building.distributions import (
-    candidates,
-    distribution,
-    is_namespace,
-    known_distributions,
-)
+from perfquarry.harness.building.distributions import candidates, distribution, is_namespace, known_distributions
 
 _ABC = (
     r"(?:Async)?Generator|(?:Async)?Iterable|(?:Async)?Iterator|Awaitable|ByteString|Callable|Container|Coroutine"

@@ -94,25 +94,23 @@ def test_versions_the_project_tested_with_are_preferred(history: History) -> Non
     assert {row.python for row in built.rows} == {str(tested.version)}
 
 
-def test_an_upper_bound_where_a_library_lost_a_name(history: History) -> None:
-    history.registered = {"requirements": ["markupsafe"]}
-    code = "from markupsafe import soft_unicode\n"
+@pytest.mark.parametrize(
+    ("code", "rule", "bound"),
+    [
+        ("from markupsafe import soft_unicode\n", "markupsafe 2.1", "markupsafe<2.1"),
+        ("from itsdangerous import json\n", MAJOR, "itsdangerous<2"),
+    ],
+)
+def test_an_upper_bound_where_a_library_lost_a_name(history: History, code: str, rule: str, bound: str) -> None:
+    name, _, version = bound.partition("<")
+    history.registered = {"requirements": [name]}
     first = history.commit({"lib/__init__.py": code})
     built = history.build(first, history.commit({"lib/__init__.py": code + "a = 1\n"}))
     both(built)
-    assert tries(built) == [("", "import"), ("markupsafe 2.1", "built")]
-    (line,) = [line.lower() for line in built.rows[0].requirements if line.lower().startswith("markupsafe==")]
-    assert line < "markupsafe==2.1"
-
-
-def test_the_major_version_before_where_no_rule_knows_what_a_library_lost(history: History) -> None:
-    history.registered = {"requirements": ["itsdangerous"]}
-    code = "from itsdangerous import json\n"
-    first = history.commit({"lib/__init__.py": code})
-    built = history.build(first, history.commit({"lib/__init__.py": code + "a = 1\n"}))
-    both(built)
-    assert tries(built) == [("", "import"), (MAJOR, "built")]
-    assert built.attempts[-1].amendment == Amendment(requirements=["itsdangerous<2"])
+    assert tries(built) == [("", "import"), (rule, "built")]
+    assert built.attempts[-1].amendment == Amendment(requirements=[bound])
+    (line,) = [line.lower() for line in built.rows[0].requirements if line.lower().startswith(f"{name}==")]
+    assert line < f"{name}=={version}"
 
 
 def near_tests(*files: str) -> dict[str, object]:
