@@ -265,7 +265,7 @@ MADE = f"""
 import pairs
 
 def setup():
-    return pairs.adder(), [number % 7 for number in range(1500)]
+    return pairs.adder(), [number % 7 for number in range(30_000)]
 
 def experiment(data):
     add, items = data
