@@ -18,6 +18,7 @@ from typing import Literal, TypeVar
 
 from perfquarry.curation import again, counting, rows_of_run
 from perfquarry.curation.deciding import decided, kept_workloads
+from perfquarry.curation.executable import nothing_to_execute
 from perfquarry.curation.in_force import accepted_tasks, extra_sources, renewed
 from perfquarry.curation.screening import stage as screening
 from perfquarry.curation.sessions import measure, shows_gain
@@ -203,6 +204,9 @@ def _build(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         current().note(change.title)
+        if verdict := nothing_to_execute(run, run.clone, change):
+            run.store.append([verdict])
+            continue
         for problem in fetch_submodules(run.source, run.clone, (change.base_sha, change.head_sha)):
             _log.warning("%s", problem)
         built = run.builder.build(change)

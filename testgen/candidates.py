@@ -46,7 +46,7 @@ _NEEDS = (
         r"Connection ?Refused|gaierror|Name or service not known|Temporary failure in name resolution"
         r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server",
     ),
-    (Reason.NEEDS_TREE, r"Read-only file system"),
+    (Reason.NEEDS_TREE, r"Read-only file system|unable to open database|attempt to write a readonly database"),
     (Reason.NEEDS_FILE, r"FileNotFoundError|No such file or directory"),
 )
 NEEDS = (Reason.NEEDS_PYTHON_2, *(reason for reason, _ in _NEEDS))

@@ -13,7 +13,7 @@ from perfquarry.harness.contracts import BuiltSide
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import can_have_own_trees
 from perfquarry.testgen.settings import GenerateSettings
-from perfquarry.testgen.traced import Trace, has_native_source, trace_of
+from perfquarry.testgen.traced import Trace, has_native_source, texts_of, trace_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Case:
     @cached_property
     def trace(self) -> Trace:
         """What of the change can be traced."""
-        return trace_of(self.change, self.verdict, self.base.tree, self.head.tree)
+        return trace_of(self.change, self.verdict, texts_of(self.base.tree, self.head.tree))
 
     def with_own_trees(self) -> Case | None:
         """The same with a copy of its tree for each process, into which it may write; None where they are too large."""

@@ -13,6 +13,8 @@ from perfquarry.testgen.pytest_config import Naming
 from perfquarry.testgen.runs import Runner, missing_item
 from perfquarry.testgen.traced import SIDES, Trace, content_of
 
+WRITING = 0.1
+"""Tests that write into their tree, by those that pass: with more of them, copies of the tree are worth a search."""
 _FAILS: dict[Side, Reason] = {"base": Reason.FAILS_ON_BASE, "head": Reason.FAILS_ON_HEAD}
 
 
@@ -100,12 +102,13 @@ class Executing:
             ended = next((report for report in self._reports[side] if report.outcome != "finished"), None)
             if ended is not None:  # the lines its tests executed are not known
                 late = "timeout" in [ended.outcome, *(item.outcome for item in ended.items)]
-                reason = Reason.TEST_TIMEOUT if late else _FAILS[side]
+                reason = Reason.TEST_TIMEOUT if late else need_of(ended.output) or _FAILS[side]
                 return reason, f"the tests' process at the {side} {ended.outcome}: {ended.output}\n{tried}"
         for side in SIDES:
             fatal = next((item for item in self._items[side].values() if item.outcome == "crashed"), None)
             if fatal is not None:
-                return _FAILS[side], f"{fatal.node} ends its process at the {side}: {fatal.message}\n{tried}"
+                reason = need_of(fatal.message) or _FAILS[side]
+                return reason, f"{fatal.node} ends its process at the {side}: {fatal.message}\n{tried}"
         count = len(self._items["base"].keys() | self._items["head"].keys())
         reason, missing = self._failing()
         missed = ", ".join(sorted(self.missed(())))
@@ -121,7 +124,8 @@ class Executing:
         """What speaks of the tests that did not run to their end, with the words of the first of them.
 
         What is missing for most of those for which something is, more tests than pass, or a whole file that is more
-        likely to execute the change than those of which a test passes; else that they fail, where more fail than pass.
+        likely to execute the change than those of which a test passes. A folder to write into is what they can have:
+        that a tenth looks for one is enough to say so. Else that they fail, where more fail than pass.
         What these would execute is not known. Examples in docstrings say nothing where there are other tests: many show
         what Python 2 printed.
         """
@@ -139,10 +143,12 @@ class Executing:
         needs = {node: need for node, text in said.items() if (need := need_of(text))}
         best = min((rank[path] for path in passing if path in rank), default=len(rank))
         likelier = {path for path in files if rank.get(path, 0) < best}
-        if len(needs) > passed or likelier & needs.keys():
-            reason, number = Counter(needs.values()).most_common(1)[0]
+        counts = Counter(needs.values())
+        write = counts[Reason.NEEDS_TREE] > WRITING * passed
+        if write or len(needs) > passed or likelier & needs.keys():
+            reason = Reason.NEEDS_TREE if write else counts.most_common(1)[0][0]
             first = next(node for node, need in needs.items() if need == reason)
-            what = f"{number} of {len(said)} that failed or were skipped miss something"
+            what = f"{counts[reason]} of {len(said)} that failed or were skipped miss something"
             return reason, f"{what}, first {first}: {said[first]}"
         failed = [node for node, item in items.items() if item.outcome not in ("passed", "skipped")] + [*errors]
         fails = len(failed) > passed or not likelier.isdisjoint(errors)

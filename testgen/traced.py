@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +17,15 @@ from perfquarry.testgen.changed_lines import (
     standing_for,
 )
 from perfquarry.testgen.definitions import has_examples
+from perfquarry.testgen.imports import is_parsable
 from perfquarry.testgen.pytest_config import Naming
 from perfquarry.testgen.reach import FAR, TestFile, reachable_tests
 
 SIDES: tuple[Side, Side] = ("base", "head")
 NATIVE = frozenset({"cython", "c", "cpp", "fortran", "rust", "go", "assembly"})
 """Languages of source that is compiled into extension modules."""
+Texts = Callable[[FileChange], tuple[bytes, bytes]]
+"""Contents of a changed file at the base and at the head; empty where it is not there."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,20 @@ def lines_of(hits: Iterable[Hit]) -> frozenset[tuple[str, str, int]]:
     return frozenset((hit.side, hit.path, line) for hit in hits for line in hit.lines)
 
 
-def trace_of(change: Change, verdict: Verdict, base: Path, head: Path) -> Trace:
+def can_be_executed(change: Change, verdict: Verdict, texts: Texts) -> bool:
+    """Whether a workload could execute anything of a change, as far as its text shows: what does not parse, may be."""
+    python = [text for file in change.files if is_python_source(file) for text in texts(file)]
+    return has_native_source(change) or not all(map(is_parsable, python)) or bool(trace_of(change, verdict, texts))
+
+
+def texts_of(base: Path, head: Path) -> Texts:
+    """Contents as two trees have them."""
+    return lambda file: (content_of(base, path_at(file, "base")), content_of(head, path_at(file, "head")))
+
+
+def trace_of(change: Change, verdict: Verdict, texts: Texts) -> Trace:
     """Changed lines inside functions; where there is none, those of the functions that stand for the change."""
-    pairs = [(file, *_contents(file, base, head)) for file in change.files if is_python_source(file)]
+    pairs = [(file, *texts(file)) for file in change.files if is_python_source(file)]
     changed = [(file, old, new, *differing_lines(old, new)) for file, old, new in pairs]
     olds = [in_functions(path_at(file, "base"), old, removed) for file, old, _, removed, _ in changed]
     news = [in_functions(path_at(file, "head"), new, added) for file, _, new, _, added in changed]
@@ -108,7 +122,7 @@ def path_at(file: FileChange, side: Side) -> str:
 def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[TestFile]:
     """Test files that can reach the changed source on either side, most promising first."""
     found: dict[str, TestFile] = {}
-    names = changed_names(change, built["base"].tree, built["head"].tree)
+    names = changed_names(change, texts_of(built["base"].tree, built["head"].tree))
     for side in ("head", "base"):
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
@@ -126,11 +140,11 @@ def _with_examples(change: Change, built: dict[Side, BuiltSide]) -> list[str]:
     return [path for path in paths if all(has_examples(content_of(tree, path), naming) for tree, naming in trees)]
 
 
-def changed_names(change: Change, base: Path, head: Path) -> set[str]:
+def changed_names(change: Change, texts: Texts) -> set[str]:
     """Functions that hold changed lines, 'Class.method'; of files that are not parsed, those that git names."""
     named = {entry.partition("::")[2] for entry in change.functions}
     for file in filter(is_python_source, change.files):
-        old, new = _contents(file, base, head)
+        old, new = texts(file)
         removed, added = differing_lines(old, new)
         named |= functions_around(old, removed) | functions_around(new, added)
     return named
@@ -139,10 +153,6 @@ def changed_names(change: Change, base: Path, head: Path) -> set[str]:
 def relative_roots(built: BuiltSide) -> Sequence[str]:
     """A side's source roots, relative to its tree."""
     return [root.relative_to(built.tree).as_posix() for root in built.source_roots if root.is_relative_to(built.tree)]
-
-
-def _contents(file: FileChange, base: Path, head: Path) -> tuple[bytes, bytes]:
-    return content_of(base, path_at(file, "base")), content_of(head, path_at(file, "head"))
 
 
 def content_of(tree: Path, path: str) -> bytes:

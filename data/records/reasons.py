@@ -43,6 +43,10 @@ class Reason(StrEnum):
         "same_patch_as_a_commit",
         "an earlier commit, or the only one that the merge brought, is a change of its own with the same patch",
     )
+    NO_STATEMENT = (
+        "no_statement_changed",
+        "no statement of a function changed, and nothing that is compiled: no workload could execute it",
+    )
     # build
     SYNTAX_ERROR_BASE = "syntax_error_at_base", "a changed source file does not parse at the base"
     SYNTAX_ERROR_HEAD = "syntax_error_at_head", "a changed source file does not parse at the head"
@@ -159,6 +163,7 @@ HELP: dict[Reason, str] = {
     Reason.IN_DISGUISE: "another --judge",
     Reason.NOT_ON_CPU: "another --judge",
     Reason.SAME_PATCH: "nothing: look at the commit's own row",
+    Reason.NO_STATEMENT: "nothing",
     Reason.SYNTAX_ERROR_BASE: "`python` in a recipe: another interpreter",
     Reason.SYNTAX_ERROR_HEAD: "`python` in a recipe: another interpreter",
     Reason.NEEDS_PYTHON_2: "nothing; --since leaves out the years before the package's Python 3",

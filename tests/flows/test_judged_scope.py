@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from perfquarry.data.records import Change, Reason, TouchedFunction, Verdict
+from perfquarry.curation.executable import nothing_to_execute
+from perfquarry.data.records import Build, Change, Reason, TouchedFunction, Verdict
 from perfquarry.flows.options import Options
 from perfquarry.flows.run import Run
+from perfquarry.flows.stages import STAGES
 from perfquarry.miners.history import crawl
 from perfquarry.miners.judge.verdicts import verdict_with_functions, verdicts
 from perfquarry.miners.settings import MineSettings
@@ -83,3 +85,29 @@ def test_functions_are_found_once_and_only_when_a_change_is_taken_up(tmp_path: P
     before = judged.model_copy(update={"functions": [work.model_copy(update={"name": "as it was written once"})]})
     run.store.append([before])
     assert verdict_with_functions(run, run.clone, change) == before, "rows of older homes are used as they are"
+
+
+def test_what_no_workload_could_execute_is_not_built(tmp_path: Path) -> None:
+    git, base = Git(tmp_path / "lib"), "import re\nimport os\nLIMIT = 9\n\n\ndef work(n):\n    return n + LIMIT\n"
+    files = {"lib/core.py": base, "lib/fast.pyx": "def work(n): return n\n", "lib/old.py": "def work(n): print n\n"}
+    git.commit("start", files)
+    changes = {
+        "Speed up the import": {"lib/core.py": base.replace("import os\n", "")},
+        "Speed up work by its limit": {"lib/core.py": base.replace("import os\n", "").replace("9", "8")},
+        "Speed up the compiled one": {"lib/fast.pyx": "import os\n" + files["lib/fast.pyx"]},
+        "Speed up what Python 2 parses": {"lib/old.py": "import os\n" + files["lib/old.py"]},
+    }
+    for title, changed in changes.items():
+        git.commit(title, changed)
+    run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
+    run.store.append(list(crawl(run.clone, run.stamp("mine"), MineSettings())))
+    mined = {one.title: one for one in run.store.records(Change, run.name) if one.title in changes}
+    with run.judging() as judge:
+        run.store.append(list(verdicts(run, judge, [one.change_id for one in mined.values()])))
+    assert [title for title, one in mined.items() if nothing_to_execute(run, run.clone, one)] == ["Speed up the import"]
+
+    first = mined["Speed up the import"].change_id
+    next(stage for stage in STAGES if stage.name == "build").work(run, (first,))
+    assert first not in run.kept("judge") and not run.store.parts(Build, run.name)
+    (verdict,) = run.rows_of(Verdict, "judge", first)
+    assert (verdict.status, verdict.reason) == ("rejected", Reason.NO_STATEMENT)

@@ -442,6 +442,12 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
         ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
         ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),
+        ("    import sqlite3\n    sqlite3.connect('tests/made.db')\n", Reason.NEEDS_TREE, "unable to open"),
+        (
+            "def test_a(): pass\ndef test_b(): pass\ndef test_c(): open(__file__ + '.out', 'w')\n",
+            Reason.NEEDS_TREE,
+            "1 of 1 that failed",
+        ),
         ("    assert work is None\n", Reason.FAILS_ON_BASE, "assert work is None"),
         ("", Reason.NO_TEST_EXECUTES_CHANGE, "not executed: pkg/core.py::work"),
         (
@@ -468,6 +474,20 @@ def test_what_tests_need_is_a_reason_of_its_own(
     rows = Trial(tmp_path, base, changed, prober).select()
     assert (rows[0].code, rows[0].reason) == ("", reason)
     assert word in rows[0].detail
+
+
+def test_a_plugin_that_writes_into_the_tree_needs_it(tmp_path: Path, prober: Prober) -> None:
+    """The process ends before it collects any test."""
+    base = {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def work(n):\n    return sum(range(n))\n",
+        "conftest.py": "import sqlite3\n\n\ndef pytest_sessionstart(session):\n"
+        "    sqlite3.connect('made.db').execute('create table made (one)')\n",
+        "tests/test_core.py": "from pkg.core import work\n\ndef test_it():\n    work(3)\n",
+    }
+    changed = {"pkg/core.py": base["pkg/core.py"].replace("sum(range(n))", "n * (n - 1) // 2")}
+    rows = Trial(tmp_path, base, changed, prober).select()
+    assert rows[0].reason == Reason.NEEDS_TREE and "unable to open database" in rows[0].detail
 
 
 def test_of_a_file_that_is_skipped_nothing_is_said_where_a_likelier_one_passes(tmp_path: Path, prober: Prober) -> None:
