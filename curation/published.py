@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from perfquarry.curation.release.manifest import FILE
 from perfquarry.curation.release.selection import as_task
 from perfquarry.curation.revalidation import read_tasks
 from perfquarry.curation.settings import MakingSettings
-from perfquarry.data.errors import GitFailed, InputError
+from perfquarry.data.errors import GitFailed, InputError, UnknownRepository
 from perfquarry.data.git import commit_of
 from perfquarry.data.home import Home
 from perfquarry.data.records import Build, ReleasedTask, Stamp, Task
@@ -154,8 +155,9 @@ def _tasks(home: Home, source: str) -> list[Task]:
     path = Path(source).expanduser()
     if path.is_file() or (path.is_dir() and next(path.rglob("*.parquet"), None)):
         return read_tasks(path)
-    store = TableStore(home.tables)
-    kept = accepted_tasks(store, source)
+    kept: list[Task] = []
+    with suppress(UnknownRepository):
+        kept = accepted_tasks(TableStore(home.tables), repository_of(home, source).name)
     if not kept:
         raise InputError(f"{source!r} is no release's folder, and {home.tables} has no tasks of such a repository")
     return kept

@@ -164,7 +164,7 @@ def _words(process: psutil.Process) -> list[str]:
     [
         (("nop", "--dataset", "no-such"), "is no release's folder"),
         (("missing.jsonl", "--dataset", "demo"), "cannot read predictions"),
-        (("nop", "--dataset", "demo", "--tasks", "zzz"), "no task of demo begins with zzz"),
+        (("nop", "--dataset", "Demo", "--tasks", "zzz"), "no task of Demo begins with zzz"),
     ],
 )
 def test_bad_usage(
