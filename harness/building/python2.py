@@ -67,6 +67,7 @@ _MODULES = frozenset(
     )
 )
 _MISSING = re.compile(r"No module named '?([\w.]+)'?")
+_FROM = re.compile(r"^ *from (\w+) import .*\n(?:[ ^~]*\n)?ImportError: cannot import name", re.MULTILINE)
 _FRAME = re.compile(r'^ *File "([^"]+)", line \d+', re.MULTILINE)
 _MARKED = re.compile(r"^E {2,}", re.MULTILINE)
 """How pytest marks the lines of an error."""
@@ -134,9 +135,12 @@ def _of_python_2(traceback: str, tree: Path) -> bool:
         return False
     if _BAD_SYNTAX.search(traceback):
         return does_not_parse_since(traceback[traceback.rindex(frames[-1]) :])
-    missing = _MISSING.search(traceback)
+    missing, beside = _MISSING.search(traceback), Path(frames[-1]).parent
+    hidden = _FROM.search(traceback)
+    if hidden and all((beside / name).is_file() for name in ("__init__.py", f"{hidden[1]}.py")):
+        return True  # `from io import …` where the neighbour io.py is meant
     if missing:
-        name, beside = missing[1].split(".")[0], Path(frames[-1]).parent
+        name = missing[1].split(".")[0]
         made = name.startswith("__") and name.endswith("__")  # by the package's own build: none is on any index
         return name in _MODULES or made or any(beside.glob(f"{name}.*")) or (beside / name / "__init__.py").is_file()
     return _NAMES.search(traceback) is not None

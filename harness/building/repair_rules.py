@@ -143,6 +143,7 @@ RULES: tuple[Rule, ...] = (
         r"|no attribute 'get_marker'|'Config' object has no attribute 'warn'|usage of Module\.Function is deprecated",
         requirements=("pytest<4",),
     ),
+    Rule("pytest 8.4", r"'yield' keyword is allowed in fixtures, but not in tests", requirements=("pytest<8.4",)),
     Rule("pytest.config", _no_name("pytest", "config"), requirements=("pytest<5",)),
     Rule("pytest's from_parent", r"Direct construction of .* has been deprecated", requirements=("pytest<6",)),
     Rule("py.test", _no_module(r"py\.(?:test|path|io|code)"), requirements=("py",)),

@@ -48,6 +48,7 @@ IMPORTS = {
     "{}.no_such_method()": False, "raise ValueError(\"name 'x' of unicode\")": False, "import outside": False,
     "from __config__ import show": True, "from fast import speed": True,
     "{}.keys() + [1]": True, "[1] + {}.keys()": True, "{}.items()[0]": True, "map(str, []).sort()": True,
+    "from io import read": True, "from os import no_such_name": False,
     "len(filter(None, []))": True, "zip([], [])[0] = 1": True, "[1] + (1,)": False, "(1)[0]": False,
 }  # fmt: skip
 
@@ -59,6 +60,7 @@ def test_what_fails_at_import_is_told_apart(statement: str, old: bool, tmp_path:
         folder.mkdir(parents=True)
     (package / "__init__.py").write_text(f"\n{statement}\n")
     (package / "beside.py").write_text("")
+    (package / "io.py").write_text("def read(): pass\n")
     (package / "fast.pyx").write_text("")
     (package / "folder" / "__init__.py").write_text("")
     (package.parent / "inner_old.py").write_text("def f():\n    print 'old'\n")

@@ -96,6 +96,7 @@ BY_HAND = {
     "Cython 3": "pkg/fast.pyx:12:18: undeclared name not builtin: long",
     "pytest-benchmark 3.2": "INTERNALERROR>     self.pytest_warn = config.warn",
     "pytest 4": "yield tests were removed in pytest 4.0 - test_all will be ignored",
+    "pytest 8.4": "'yield' keyword is allowed in fixtures, but not in tests (test_cases)",
     "pytest.config": "E   AttributeError: module 'pytest' has no attribute 'config'",
     "pytest's from_parent": "Direct construction of YamlFile has been deprecated, please use YamlFile.from_parent.",
     "py.test": "ModuleNotFoundError: No module named 'py.test'",
