@@ -218,8 +218,8 @@ def test_configuration_of_the_tree_holds_but_its_command_line_does_not(probe: Pr
         "tests/checks.py", "def check_it(value, other): assert (value, other) == (1, 2)",
         "setup.cfg", "[tool:pytest]\naddopts = --cov=x -n 4 --reruns 3\npython_functions = check_*\n"
         "filterwarnings = error\nrequired_plugins = nowhere\n",
-        "conftest.py", "import pytest\n@pytest.fixture\ndef value(): return 1",
-        "tests/conftest.py", "import pytest\n@pytest.fixture\ndef other(): return 2",
+        "conftest.py", "import pytest\n@pytest.fixture\ndef value(): return 1\ndef pytest_configure_node(node): 1 / 0",
+        "tests/conftest.py", "import pytest\n@pytest.fixture\ndef other(): return 2\ndef pytest_html_report(x): 1 / 0",
     )  # fmt: skip
     assert [(item.node, item.outcome) for item in report.items] == [("tests/checks.py::check_it", "passed")]
 

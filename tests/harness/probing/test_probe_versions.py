@@ -118,6 +118,7 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     uv("pip", "install", "-q", "--python", str(python), PYTESTS[version])
     uv("pip", "install", "-q", "--python", str(python), "--target", str(overlay), "coverage", "yappi")
     tree.mkdir()
+    (tree / "conftest.py").write_text("def pytest_of_a_plugin_left_out(node): 1 / 0\n")
     (tree / "module.py").write_text(textwrap.dedent(MODULE))
     (tree / "test_all.py").write_text(textwrap.dedent(TESTS))
     (tree / "units").mkdir()
