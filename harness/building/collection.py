@@ -62,19 +62,30 @@ class Collection:
 def done_without(content: bytes) -> list[str]:
     """Modules of known distributions that a file imports where they are installed, with nothing else in their place.
 
-    With them more of its tests run: those that are skipped in words of their own ("babel not installed").
+    With them more of its tests run: those that are skipped in words of their own ("babel not installed"), or that call
+    `pytest.importorskip` themselves.
     """
     try:
-        tries = [node for node in ast.walk(parse(content)) if isinstance(node, ast.Try)]
+        nodes = list(ast.walk(parse(content)))
     except UNPARSABLE:
         return []
-    found: dict[str, None] = {}
-    for node in tries:
-        handlers = [handler for handler in node.handlers if _is_for_imports(handler)]
-        instead = any(_imported(one) for handler in handlers for one in ast.walk(handler))
-        if handlers and not instead and _imported(node.body[0]):
-            found.update((module, None) for one in node.body for module in _imported(one))
-    return [module for module in found if distribution_of(module)]
+    found: list[str] = []
+    for node in nodes:
+        if isinstance(node, ast.Try):
+            handlers = [handler for handler in node.handlers if _is_for_imports(handler)]
+            instead = any(_imported(one) for handler in handlers for one in ast.walk(handler))
+            if handlers and not instead and _imported(node.body[0]):
+                found += [module for one in node.body for module in _imported(one)]
+        elif isinstance(node, ast.Call):
+            found += _asked_for(node)
+    return [module for module in dict.fromkeys(found) if distribution_of(module)]
+
+
+def _asked_for(call: ast.Call) -> list[str]:
+    """The module of a call of `pytest.importorskip`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    texts = [one.value for one in call.args[:1] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return texts if name == "importorskip" else []
 
 
 def _is_for_imports(handler: ast.ExceptHandler) -> bool:

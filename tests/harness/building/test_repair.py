@@ -161,6 +161,8 @@ def test_modules_that_tests_do_without_are_installed(history: History) -> None:
         ("try:\n    import simplejson\nexcept ValueError:\n    pass", []),
         ("try:\n    run()\n    import simplejson\nexcept Exception:\n    pass", []),
         ("try:\n    from . import simplejson\n    import unknown_helper\nexcept ImportError:\n    pass", []),
+        ("def test():\n    pd = pytest.importorskip('pandas')\n    importorskip('zarr', '2')", ["pandas", "zarr"]),
+        ("importorskip(name)\nimportorskip('unknown_helper')\nskip('zarr')", []),
         ("import simplejson", []),
         ("print 'Python 2'", []),
     ],
