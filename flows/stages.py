@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
+import pyarrow.compute as pc
+
 from perfquarry.curation import again, counting, rows_of_run
 from perfquarry.curation.deciding import decided, kept_workloads
 from perfquarry.curation.executable import nothing_to_execute
@@ -267,24 +269,35 @@ def _gathered(
     run: Run, case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource]
 ) -> list[Workload]:
     """Rows of all sources; where more tests fail because they write into their tree than are kept, those with copies
-    for each process, if these give more.
+    for each process, if these give more. Where the tests of the change before needed copies, only these are tried.
 
     Where they give workloads, the builds say so from then on: all that runs the change later reads it there. A change
     that alters behaviour is not looked at twice.
     """
-    rows = gather(case, sources, further)
-    reasons = Counter(row.reason for row in rows)
-    if Reason.FAILS_ON_HEAD in reasons or reasons[Reason.NEEDS_TREE] <= reasons[None]:
-        return rows
-    if not (own := case.with_own_trees()):
-        return rows
+    own, kept = case.with_own_trees(), 0
+    if not own or not _copies_were_needed(run):
+        rows = gather(case, sources, further)
+        reasons = Counter(row.reason for row in rows)
+        kept = reasons[None]
+        if not own or Reason.FAILS_ON_HEAD in reasons or reasons[Reason.NEEDS_TREE] <= kept:
+            return rows
     found = gather(own, sources, further)
-    more = sum(row.reason is None for row in found) > reasons[None]
+    more = sum(row.reason is None for row in found) > kept
     if more:
         changed = {"writable_tree": True, "created_at": datetime.now(UTC)}
         builds = run.rows_of(Build, "build", case.change.change_id)
         run.store.append([row.model_copy(update=changed) for row in builds])
-    return found if more or not reasons[None] else rows
+    return found if more or not kept else rows
+
+
+def _copies_were_needed(run: Run) -> bool:
+    """Whether the change that was the last to be given workloads has them of tests that write into their tree."""
+    columns, kept = ["change_id", "created_at"], pc.field("status") == "kept"
+    found = run.store.scan(Workload, run.name, columns=columns, where=kept, **run.where("generate"))
+    if not found.num_rows:
+        return False
+    newest = found["change_id"][pc.index(found["created_at"], pc.max(found["created_at"])).as_py()].as_py()
+    return any(row.writable_tree for row in run.rows_of(Build, "build", newest))
 
 
 def further_wishes(run: Run) -> list[Renewal]:

@@ -101,6 +101,11 @@ class Repository:
         self._git("add", "-A")
         self._git("commit", "-q", "-m", message)
 
+    def change(self, message: str, code: str) -> None:
+        """One more commit, with other code of the package."""
+        self._write("work/__init__.py", code)
+        self._commit(message)
+
     def free(self) -> None:
         """From now on the machine is not busy."""
         places = [path.parent for path in self.home.rglob("busy.py")]

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,9 +16,11 @@ from perfquarry.curation.evaluation.report import read_grades
 from perfquarry.curation.in_force import newest_tasks
 from perfquarry.data.records import Build, Reason, Task, Timing, Workload
 from perfquarry.data.schema import to_table
+from perfquarry.flows import stages
 from perfquarry.flows.pipeline import run_stages
 from perfquarry.harness.settings import MeasureSettings
 from perfquarry.harness.trees import tree_copies
+from perfquarry.testgen.case import Case
 from tests.outside_tmp import outside_tmp
 from tests.system.cheats.gradings import AS_USERS, corpus, export_task, open_folder, why_expected
 from tests.system.test_again import Repository
@@ -80,12 +83,25 @@ def test_tests_that_write_into_their_tree_make_a_task_that_can_be_graded(tmp_pat
     assert (grade.reason, grade.applied) == ("tests_fail", True), grade.why  # the base's passes: else nothing is known
 
 
-def test_a_few_tests_that_only_read_do_not_keep_the_others_out(tmp_path: Path) -> None:
+def test_a_few_tests_that_only_read_do_not_keep_the_others_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, gather = list[bool](), stages.gather
+
+    def noting(case: Case, *sources: Any) -> list[Workload]:
+        copied.append(case.base.writable_tree)
+        return gather(case, *sources)
+
+    monkeypatch.setattr(stages, "gather", noting)
     made = Repository(tmp_path, tests=CALLS_AND_WRITES)
+    made.change("Speed up total() once more: faster, performance", "def total(values):\n    return sum([*values])\n")
     run_stages(made.run, ["mine", "judge", "build", "generate"])
-    kept = {row.code for row in made.run.store.records(Workload, made.run.name) if row.status == "kept"}
-    assert {f"tests/test_work.py::test_{name}" for name in ("total[10]", "total[20000]", "read")} <= kept
+    by_change: dict[str, set[str]] = {}
+    for row in made.run.store.records(Workload, made.run.name):
+        if row.status == "kept":
+            by_change.setdefault(row.change_id, set()).add(row.code)
+    wanted = {f"tests/test_work.py::test_{name}" for name in ("total[10]", "total[20000]", "read")}
+    assert len(by_change) == 2 and all(wanted <= codes for codes in by_change.values())
     assert all(row.writable_tree for row in made.run.store.records(Build, made.run.name))
+    assert copied == [False, True, True], "the second change begins with copies"
 
 
 def test_large_trees_are_not_copied_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
