@@ -65,6 +65,7 @@ PLOTS = {
 }
 """By name of a plot what it shows."""
 _log = logging.getLogger("perfquarry.artifacts")
+_step_log = logging.getLogger("perfquarry.flows")
 
 
 @task(name="batch", task_run_name="{stage}-{label}", persist_result=False)
@@ -115,19 +116,25 @@ def _error(message: str) -> PerfquarryError:
 
 
 @flow(name="curate", flow_run_name="curate-{repo}", persist_result=False, validate_parameters=False)
-def curate(repo: str, options: str, stages: Sequence[str]) -> State[None]:
+def curate(repo: str, options: str, stages: Sequence[str], done: Sequence[str] = ()) -> State[None]:
     """The named stages of one repository, in order; failed if some batches could not be done."""
     run = Run.open(options)
-    state = do_stages(run, stages)
+    state = do_stages(run, stages, done)
     publish(run, funnel(run.store, run.name, provenance(run)))
     return state
 
 
-def do_stages(run: Run, stages: Sequence[str]) -> State[None]:
-    """The steps of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once."""
+def do_stages(run: Run, stages: Sequence[str], done: Sequence[str] = ()) -> State[None]:
+    """The steps of the named stages as flow runs below the current one, whose heartbeat is enough: they end at once.
+
+    Those that were done while the server started have one, too, and do nothing.
+    """
 
     def does(step: Step) -> list[Failure]:
         def step_flow(options: str) -> list[Failure]:
+            if step.name in done:
+                _step_log.info("%s was done while the server started", step.name)
+                return []
             return step.does(Run.open(options), task_runs)
 
         return _below(step.name, run.name, step.workers(run), step_flow)(run.options.model_dump_json())
@@ -180,7 +187,7 @@ def error_of(state: State[None]) -> RunFailed | None:
     return (RunWaits if state.name == WAITING_STATE else RunFailed)(state.message or "the flow run did not complete")
 
 
-def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
+def run_with_prefect(run: Run, stages: Sequence[str], done: Sequence[str] = ()) -> None:
     """The `curate` flow on the server of PREFECT_API_URL, tagged with the home and the repository.
 
     Flow runs with the same tags that still show as running, of processes of this home
@@ -194,7 +201,7 @@ def run_with_prefect(run: Run, stages: Sequence[str]) -> None:
     own = [f"repo:{run.name}", f"home:{run.home.root}"]
     mark_crashed(own, run.home.signs)
     with tags(*own, f"{HOLDER}{run.claims.holder}"):
-        state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), return_state=True)
+        state: State[Any] = curate(run.name, run.options.model_dump_json(), list(stages), done, return_state=True)
     if error := error_of(state):
         raise error
 

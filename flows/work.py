@@ -130,12 +130,15 @@ def perform(
 
 @contextmanager
 def _with_server(run: Run) -> Iterator[Execute]:
-    """A Prefect server starts while the run prepares, and is waited for when it is needed."""
+    """A Prefect server starts while the run prepares and the history is read, and is waited for when it is needed."""
 
     def execute(run: Run, stages: Sequence[str]) -> None:
+        done: list[str] = []
         if server:
             if not server.answers:
                 current().announce("server", "Prefect's server of this home starts; --no-server goes without")
+                done = [name for name in stages if name == "mine" or (name == "judge" and not _asks_model(run))]
+                run_stages(run, done)
                 current().stage("server", None)
             os.environ["PREFECT_API_URL"] = server.promised()
         from perfquarry.flows.prefect_flows import run_with_prefect  # takes seconds, in which the server starts
@@ -148,10 +151,14 @@ def _with_server(run: Run) -> Iterator[Execute]:
             )
         if server:
             current().finish("answers")
-        run_with_prefect(run, stages)
+        run_with_prefect(run, stages, done)
 
     with leased(run.home) as server:
         yield execute
+
+
+def _asks_model(run: Run) -> bool:
+    return spec_of(run.options.settings.judge) is not None
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def test_a_home_is_removed_and_made_anew_at_once(tmp_path: Path, perfquarry: Cal
     """The first server, which ends some time later, does not take the second one's address with it."""
     home = tmp_path / "home"
     for _ in range(2):
-        perfquarry(home, "mine", "demo")
+        said = perfquarry(home, "mine", "demo").stdout
+        assert said.index("kept") < said.index("answers"), "the history is read while the server starts"
         first = address(Home(home))
         assert first, "the server stays up for a while"
         shutil.rmtree(home)
