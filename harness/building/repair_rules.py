@@ -184,6 +184,7 @@ _LOST = re.compile(
     r"cannot import name '\w+' from (?:partially initialized module )?'([A-Za-z_][\w.]*)'"
     r"|from ([A-Za-z_][\w.]*) import [^\n]*\n[^\n]*cannot import name"  # before Python 3.7
     r"|No module named '([A-Za-z_]\w*\.[\w.]+)'|module '([A-Za-z_][\w.]*)' has no attribute"
+    r"|/site-packages/(\w+)/__init__\.py\", line \d+, in <module>\n +raise ImportError"  # it has another name now
 )
 _ADVICE = re.compile(r"\bpip3? install (?:-U |--upgrade )?['\"`]?([A-Za-z][\w.-]*)")
 _FOR_MODULES: frozenset[Step] = frozenset({"build", "import", "collect"})

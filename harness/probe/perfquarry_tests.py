@@ -21,6 +21,8 @@ UNWANTED = (
     "instafail",
 )
 
+_MARKS = ("no_cover", "xdist_group", "random_order")
+"""Theirs, which strict settings want to know."""
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _ADDOPTS = re.compile(r"^[ \t]*addopts[ \t]*=.*(?:\n[ \t]+.*)*", re.M)
 _PLUGIN = re.compile(r"(?<![\w-])-p[\s=\"',]*([\w.]+)(?![\w.:])")
@@ -105,6 +107,10 @@ def make_plugin(loop, files):
         def __init__(self):
             self.extra_failure = None
             self.namesakes = Namesakes()
+
+        def pytest_configure(self, config):
+            for mark in _MARKS:
+                config.addinivalue_line("markers", mark)
 
         def pytest_plugin_registered(self, plugin, manager):
             # hooks of plugins that are left out here, or not installed: pytest ends where one is unknown
@@ -334,7 +340,8 @@ def options_of_the_tree(tree):
 def pytest_arguments(request, files):
     """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
     options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
-    options += ["-W", "ignore:Unknown config option"]  # of the plugins that are left out
+    # of the plugins that are left out: settings, and marks of `conftest.py` where warnings are errors
+    options += ["-W", "ignore:Unknown config option", "-W", "ignore:Unknown pytest.mark"]
     if tuple(map(int, sys.modules["pytest"].__version__.split(".")[:2])) >= (9, 2):
         # else texts of more than 100 characters have no part in names: of paths, the length is that of the machine's
         options += ["-o", "parametrize_long_str_id_strategy=legacy"]

@@ -184,18 +184,22 @@ ModuleNotFoundError: No module named 'graphql.core'
 ModuleNotFoundError: No module named 'kombu'
 AttributeError: module 'yaml' has no attribute 'warnings'
 ImportError: cannot import name 'x' from partially initialized module 'early.a' (most likely due to a circular import)
+  File "/e/lib/python3.6/site-packages/faker/__init__.py", line 7, in <module>
+    raise ImportError(error)
+ImportError: The ``fake-factory`` package is now called ``Faker``.
 """
 
 
 def test_of_a_library_that_lost_a_name_the_major_version_before_is_tried() -> None:
     installed = {"kombu": "kombu==4.0.2", "graphql": "graphql-core==3.2.6", "yaml": "pyyaml==6.0", "lib": "lib==2.0"}
-    installed["early"] = "early==0.17.1"
+    installed |= {"early": "early==0.17.1", "faker": "fake-factory==9999.9.9"}
     situation = Situation("import", LOST, installed=installed, is_own=lambda name: name == "lib")
     assert [made.requirements for rule, made in proposals(situation) if rule == MAJOR] == [
         ["kombu<4"],
         ["graphql-core<3"],
         ["pyyaml<6"],
         ["early<0.17"],
+        ["fake-factory<9999"],
     ]
     assert MAJOR not in proposed(LOST, "environment", installed=installed) and MAJOR not in proposed(LOST)
 
