@@ -77,7 +77,8 @@ class Repair:
     def run(self, start: Amendment) -> RepairAttempt:
         """The attempt to keep: the first that built all, else the one that came farthest.
 
-        An attempt is built upon when it came as far as the one before and its log no longer asks for the same.
+        An attempt is built upon when it came as far as the one before and its log no longer asks for the same. Where it
+        came less far, what was added may need a repair itself: one is tried.
 
         Args:
             start: what served a neighbour; tried first, and dropped when the change comes farther without it.
@@ -94,12 +95,17 @@ class Repair:
             chosen = next(self._proposals(best), None)
             if chosen is None:
                 break
-            rule, amendment = chosen
-            self._refused.append(amendment)
-            trial = self._try(amendment, rule)
+            trial = self._repaired(*chosen)
+            if trial.rank < best.rank and len(self.trials) < self.settings.attempts:
+                onward = next(self._by_rules(trial), None)
+                trial = self._repaired(*onward) if onward else trial
             if trial.rank > best.rank or (trial.rank == best.rank and trial.log != best.log and self._helped(trial)):
                 best = trial
         return best
+
+    def _repaired(self, rule: str, amendment: Amendment) -> RepairAttempt:
+        self._refused.append(amendment)
+        return self._try(amendment, rule)
 
     def _try(self, amendment: Amendment, rule: str) -> RepairAttempt:
         trial = self.make(amendment, rule)
@@ -111,14 +117,7 @@ class Repair:
         return all(amendment != trial.amendment for _, amendment in proposals(self.situate(trial)))
 
     def _proposals(self, best: RepairAttempt) -> Iterator[tuple[str, Amendment]]:
-        for rule, amendment in proposals(self.situate(best)):
-            if amendment == best.amendment or amendment in self._refused:
-                continue
-            further = [name for name in amendment.system_packages if name not in best.amendment.system_packages]
-            if further and (why := self.provide(further)):
-                _blame(best, further, why)
-                continue
-            yield rule, amendment
+        yield from self._by_rules(best)
         if self.propose:
             recipe = best.sides[0].recipe
             declared = {distribution(line) for line in (*recipe.requirements, *recipe.declared)}
@@ -127,6 +126,16 @@ class Repair:
             amendment = plus(best.amendment, lines)
             if amendment != best.amendment and amendment not in self._refused:
                 yield PROPOSED, amendment
+
+    def _by_rules(self, best: RepairAttempt) -> Iterator[tuple[str, Amendment]]:
+        for rule, amendment in proposals(self.situate(best)):
+            if amendment == best.amendment or amendment in self._refused:
+                continue
+            further = [name for name in amendment.system_packages if name not in best.amendment.system_packages]
+            if further and (why := self.provide(further)):
+                _blame(best, further, why)
+                continue
+            yield rule, amendment
 
 
 def _blame(trial: RepairAttempt, packages: Sequence[str], why: str) -> None:

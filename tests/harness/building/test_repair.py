@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from histories import DATE, STAMP, History, both, reasons, run
 
-from perfquarry.data.records import Amendment, Attempt, Change, Reason
+from perfquarry.data.records import Amendment, Attempt, Change, Reason, Step
 from perfquarry.harness.building.builder import BuiltChange
 from perfquarry.harness.building.collection import done_without
 from perfquarry.harness.building.debian import HEADERS, install
 from perfquarry.harness.building.known_good import WINDOW, KnownGood
-from perfquarry.harness.building.repair import PROPOSED, REMEMBERED
-from perfquarry.harness.building.repair_rules import MAJOR, MODULE
+from perfquarry.harness.building.repair import PROPOSED, REMEMBERED, Repair, RepairAttempt
+from perfquarry.harness.building.repair_rules import MAJOR, MODULE, Situation
 from perfquarry.harness.environments.interpreters import find_interpreters
 from perfquarry.harness.metadata.recipe import Recipe
 from perfquarry.harness.settings import BuildSettings
@@ -31,6 +31,30 @@ def tries(built: BuiltChange) -> list[tuple[str, str]]:
     assert [row.number for row in built.attempts[::2]] == list(range(1, len(built.attempts) // 2 + 1))
     assert sum(row.chosen for row in built.attempts) == 2
     return [(row.rule, row.outcome) for row in built.attempts[::2]]
+
+
+def test_what_was_added_may_need_a_repair_itself() -> None:
+    """Factory Boy's tests import mongoengine, whose source distribution needs an old setuptools."""
+    logs: dict[str, tuple[Step, str]] = {
+        "": ("collect", "ModuleNotFoundError: No module named 'yaml'"),
+        "pyyaml": ("environment", "error in setup command: use_2to3 is invalid."),
+        "pyyaml setuptools<58": ("built", ""),
+    }
+
+    def make(amendment: Amendment, rule: str) -> RepairAttempt:
+        step, log = logs[" ".join(amendment.requirements)]
+        return RepairAttempt(amendment, rule, [], step, log, 0.0)
+
+    def situate(trial: RepairAttempt) -> Situation:
+        return Situation(trial.step, trial.log, trial.amendment)
+
+    repair = Repair(make, situate, lambda packages: None, BuildSettings())
+    assert repair.run(Amendment()).step == "built" and len(repair.trials) == 3
+    few = Repair(make, situate, lambda packages: None, BuildSettings(attempts=2))
+    assert few.run(Amendment()).step == "collect" and len(few.trials) == 2
+    logs["pyyaml setuptools<58"] = logs["pyyaml"]
+    vain = Repair(make, situate, lambda packages: None, BuildSettings())
+    assert vain.run(Amendment()) is vain.trials[0] and len(vain.trials) == 3
 
 
 @pytest.mark.slow
