@@ -19,7 +19,10 @@ from perfquarry.harness.metadata.project import Project
 
 VERSION = "SETUPTOOLS_SCM_PRETEND_VERSION"
 """The variable that holds the version while commands run; `harness.building.native` sets it."""
-_ASKS = re.compile(r"importlib[._]metadata|\bimportlib[ \t]{1,9}import[ \t][^\n]{0,200}?\bmetadata\b")
+_ASKS = re.compile(
+    r"importlib[._]metadata|\bimportlib[ \t]{1,9}import[ \t][^\n]{0,200}?\bmetadata\b"
+    r"|\bpbr\.version\b|\bpbr[ \t]{1,9}import[ \t]{1,9}version\b|\b(?:import|from)[ \t]{1,9}stevedore\b"
+)
 _TESTS_ASK = "pytest11"
 """The group of entry points in which pytest looks for its plugins: fixtures of the package's own tests."""
 _OLD, _OLD_ASKS = "pkg_resources", re.compile(r"\b(?:get_distribution|require|iter_entry_points|working_set)\b")

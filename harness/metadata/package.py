@@ -276,8 +276,8 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     found.packages = found.packages or _top_names(_listed(options.get("packages", ""), ","))
     found.finds_packages = found.finds_packages or options.get("packages", "").startswith("find")
     found.py_modules = found.py_modules or _top_names(_listed(options.get("py_modules", ""), ","))
-    if parser.has_section("options.entry_points"):
-        _add_entry_points({group: _lines(text) for group, text in parser.items("options.entry_points")}, found)
+    for section in filter(parser.has_section, ("options.entry_points", "entry_points")):  # the latter is pbr's
+        _add_entry_points({group: _lines(text) for group, text in parser.items(section)}, found)
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
             found.extras.setdefault(name, _listed(lines))

@@ -124,9 +124,10 @@ except Exception:
         {"pyproject.toml": "[project]\nname = 'lib'\n[project.entry-points.'lib.plugins']\none = 'lib:ONE'"},
         {"pyproject.toml": "[tool.poetry]\nname = 'lib'\n[tool.poetry.plugins.'lib.plugins']\none = 'lib:ONE'"},
         {"setup.cfg": "[metadata]\nname = lib\n[options.entry_points]\nlib.plugins =\n    one = lib:ONE\n"},
+        {"setup.cfg": "[metadata]\nname = lib\n[entry_points]\nlib.plugins =\n    # one\n    one = lib:ONE\n"},
         {"setup.py": "from setuptools import *\nsetup(name='lib', entry_points={'lib.plugins': ['one = lib:ONE']})"},
     ],
-    ids=["pyproject", "poetry", "setup.cfg", "setup.py"],
+    ids=["pyproject", "poetry", "setup.cfg", "pbr", "setup.py"],
 )
 def test_plugins_are_found_by_their_entry_points(recipe: Any, tmp_path: Path, project: dict[str, str]) -> None:
     source = "from importlib.metadata import entry_points\nONE = 1\n"
@@ -134,6 +135,22 @@ def test_plugins_are_found_by_their_entry_points(recipe: Any, tmp_path: Path, pr
     _run(made, tmp_path)
     asked = "import lib; print([one.load() for one in lib.entry_points(group='lib.plugins')])"
     assert _python(made, tmp_path, asked) == "[1]"
+
+
+@pytest.mark.parametrize(
+    ("source", "asks"),
+    [
+        ("import pbr.version\n", True),
+        ("from pbr import version\n", True),
+        ("from stevedore import driver\n", True),
+        ("import stevedore\n", True),
+        ("from .pbr import versions\nstevedores = 'stevedore'\n", False),
+    ],
+)
+def test_libraries_that_look_for_metadata_in_its_place(recipe: Any, source: str, asks: bool) -> None:
+    """bandit: its version by pbr, its plugins by stevedore."""
+    made = recipe({"setup.cfg": "[metadata]\nname = lib\n", "lib/__init__.py": source})
+    assert bool(made.build) == asks
 
 
 def test_a_plugin_of_pytest_brings_its_fixtures_to_its_own_tests(recipe: Any, tmp_path: Path) -> None:
