@@ -26,6 +26,7 @@ _MARKS = ("no_cover", "xdist_group", "random_order")
 _SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _ADDOPTS = re.compile(r"^[ \t]*addopts[ \t]*=.*(?:\n[ \t]+.*)*", re.M)
 _PLUGIN = re.compile(r"(?<![\w-])-p[\s=\"',]*([\w.]+)(?![\w.:])")
+_OF_NOSE = re.compile(r"^[ \t]*doctest[-_]options[ \t]*=(.*(?:\n[ \t]+\S.*)*)", re.M)
 _COROUTINES = re.compile(r"--asyncio-mode[\s=]+(\w+)")
 
 SEED = 1
@@ -318,14 +319,18 @@ def unwind(session, nextitem):
     return None
 
 
-def options_of_the_tree(tree):
-    """What of the tree's `addopts` its tests may need to run: plugins that it loads by name, how coroutines are run."""
-    options = ""
+def settings_of(tree):
+    """Texts of the files of settings that there are."""
     for settings in _SETTINGS:
         path = os.path.join(tree, settings)
         if os.path.isfile(path):
             with open(path, "rb") as file:
-                options += "\n".join(_ADDOPTS.findall(file.read().decode("utf-8", "replace"))) + "\n"
+                yield file.read().decode("utf-8", "replace")
+
+
+def options_of_the_tree(tree):
+    """What of the tree's `addopts` its tests may need to run: plugins that it loads by name, how coroutines are run."""
+    options = "\n".join(line for text in settings_of(tree) for line in _ADDOPTS.findall(text))
     kept = []
     for name in _PLUGIN.findall(options):
         top = name.partition(".")[0]
@@ -335,6 +340,15 @@ def options_of_the_tree(tree):
     if find_spec("pytest_asyncio"):
         kept += ["--asyncio-mode=" + mode for mode in _COROUTINES.findall(options)]
     return kept
+
+
+def options_of_examples(tree):
+    """How examples are compared where nose's settings say it and pytest's do not."""
+    from doctest import OPTIONFLAGS_BY_NAME  # as the plugin of pytest that is loaded for them
+
+    text = "\n".join(settings_of(tree))
+    flags = [flag for one in _OF_NOSE.findall(text) for flag in re.findall(r"\w+", one) if flag in OPTIONFLAGS_BY_NAME]
+    return ["-o", "doctest_optionflags=" + " ".join(flags)] if flags and "doctest_optionflags" not in text else []
 
 
 def pytest_arguments(request, files):
@@ -350,7 +364,7 @@ def pytest_arguments(request, files):
     if find_spec("pytest_benchmark") and "no:benchmark" not in request.get("test_arguments", []):
         options.append("--benchmark-disable")  # it would call a function for a second, however fast it is
     if any(map(has_examples, files)):
-        options.append("--doctest-modules")
+        options += ["--doctest-modules"] + options_of_examples(request["tree"])
     if any(os.path.basename(file) == "__init__.py" for file in files):
         options += ["-o", "python_files=__init__.py"]  # before pytest 8 none is taken that no pattern names
     options += options_of_the_tree(request["tree"]) + options_of_django(request["tree"])

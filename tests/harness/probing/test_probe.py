@@ -225,6 +225,24 @@ def test_configuration_of_the_tree_holds_but_its_command_line_does_not(probe: Pr
     assert [(item.node, item.outcome) for item in report.items] == [("tests/checks.py::check_it", "passed")]
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "outcome"),
+    [
+        (
+            "setup.cfg",
+            "[nosetests]\nwith-doctest=1\ndoctest-options=+IGNORE_EXCEPTION_DETAIL,+NO_SUCH_FLAG\n",
+            "passed",
+        ),
+        ("setup.cfg", "[nosetests]\nwith-doctest=1\n", "failed"),
+        ("tox.ini", "[nosetests]\ndoctest-options=+ELLIPSIS\n[pytest]\ndoctest_optionflags=\n", "failed"),
+    ],
+)
+def test_examples_are_compared_as_nose_was_told(probe: Probe, name: str, settings: str, outcome: str) -> None:
+    code = '"""\n>>> raise KeyError(1)\nTraceback (most recent call last):\n    ...\nlib.KeyError: ...\n"""'
+    report = probe("lib.py", code, name, settings)
+    assert [(item.node, item.outcome) for item in report.items] == [("lib.py::lib", outcome)], report.items
+
+
 def test_marks_of_plugins_that_are_left_out_are_known(probe: Probe) -> None:
     code = "import pytest\n@pytest.mark.no_cover\n@pytest.mark.xdist_group(name='a')\ndef test_x(): pass"
     report = probe("test_x.py", code, "pytest.ini", "[pytest]\nstrict_markers = true\n")
