@@ -65,7 +65,6 @@ PLOTS = {
 }
 """By name of a plot what it shows."""
 _log = logging.getLogger("perfquarry.artifacts")
-_step_log = logging.getLogger("perfquarry.flows")
 
 
 @task(name="batch", task_run_name="{stage}-{label}", persist_result=False)
@@ -133,7 +132,7 @@ def do_stages(run: Run, stages: Sequence[str], done: Sequence[str] = ()) -> Stat
     def does(step: Step) -> list[Failure]:
         def step_flow(options: str) -> list[Failure]:
             if step.name in done:
-                _step_log.info("%s was done while the server started", step.name)
+                logging.getLogger("perfquarry.flows").info("%s was done while the server started", step.name)
                 return []
             return step.does(Run.open(options), task_runs)
 
