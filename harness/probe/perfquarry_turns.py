@@ -27,6 +27,7 @@ from perfquarry_items import (
     clock,
     collect_garbage,
     dumps,
+    freeze,
     getpid,
     leave,
     loads,
@@ -108,6 +109,8 @@ class Turning(Loop):
     def _obey(self, verb, item, *rest):
         self._current = item.nodeid
         self._leave_fixtures(item)
+        if freeze and verb in BEGINNINGS:
+            settle()  # calls may keep ever more, as caches do, which each collection before a call would look at
         if verb == "warm":
             return self._warm(item, *rest)
         if verb == "turn":
@@ -156,6 +159,7 @@ class Turning(Loop):
 
 
 PARTS = {"prepare": "prepare", "run": "call", "finish": "finish"}
+BEGINNINGS = ("warm", "turn", "call", "prepare")
 
 
 def answer_of(done):

@@ -270,3 +270,33 @@ def test_a_large_heap_is_looked_at_now_and_then_where_nothing_settles(tmp_path: 
         partner.ready()
         partner.warm("script-large", 1)
         assert len(partner.turn("script-large", 0, [0.3] * 40)) == 40
+
+
+KEEPS = f"""
+import gc
+KEPT, SEEN = [], []
+def setup():
+    return None
+def experiment(data):
+    SEEN.append(len(gc.get_objects()))
+    assert max(SEEN) - SEEN[0] < 40000, SEEN
+    KEPT.append([[] for _ in range(2000)])
+    return {{"calls": 1}}
+{REST}
+"""
+
+
+@pytest.mark.parametrize("version", [version for version in PYTESTS if version != "3.6"])
+def test_what_calls_keep_is_not_looked_at_before_each_later_call(version: str, tmp_path: Path) -> None:
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"no Python {version} is installed: the probe was NOT tried on it")
+    (tmp_path / "tree").mkdir()
+    built = BuiltSide("base", "sha", tmp_path / "tree", found, "e", (tmp_path / "tree",))
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
+    turns = ProbeRequest(mode="turns", scripts={"script-keeps": KEEPS}, test_timeout=60.0)
+    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
+        partner.ready()
+        partner.warm("script-keeps", 2)
+        for _ in range(20):
+            assert len(partner.turn("script-keeps", 1, [0.3] * 4)) == 4
