@@ -38,6 +38,10 @@ _NEEDED = re.compile(
     r"|toml|cfg|ini|lock|txt|md|rst)"
 )
 """Endings of files without which a tree is another program, or is built otherwise."""
+_BUILD_NAME = re.compile(r"(?:gnu)?makefile|configure|config|scons(?:truct|cript)|install-sh|version|requirements")
+"""Names without an ending of files that a build may read."""
+_SCRIPTS = frozenset({"bin", "script", "scripts"})
+"""Folders of commands that a package installs."""
 
 
 class Checkouts:
@@ -252,9 +256,11 @@ def _absent(clone: Path, sha: str) -> list[bytes]:
 
 
 def _is_data(name: str) -> bool:
-    """Whether a file is neither code nor what a build may read."""
-    suffix = Path(name).suffix.lower()
-    return suffix != "" and not _NEEDED.fullmatch(suffix)
+    """Whether a file is neither code nor what a build may read; without an ending, a program in a folder of tools."""
+    path = Path(name)
+    if path.suffix:
+        return not _NEEDED.fullmatch(path.suffix.lower())
+    return len(path.parts) > 1 and path.parent.name not in _SCRIPTS and not _BUILD_NAME.fullmatch(path.name.lower())
 
 
 def _stays_inside(link: Path, root: Path) -> bool:

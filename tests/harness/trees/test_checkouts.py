@@ -153,20 +153,26 @@ def test_missing_objects_are_a_rejection(tmp_path: Path, repo: Path, checkouts: 
 
 
 def test_data_that_a_clone_was_made_without_are_left_out(tmp_path: Path, repo: Path) -> None:
-    (repo / "tests").mkdir()
-    for name, size in {"lib.py": 10, "tests/large.maf": 5000, "tests/small.maf": 10, "tests/größer.cif": 6000}.items():
+    sizes = {"lib.py": 10, "tests/large.maf": 5000, "tests/small.maf": 10, "tests/größer.cif": 6000, "tools/run": 7000}
+    for name, size in sizes.items():
+        (repo / name).parent.mkdir(exist_ok=True)
         (repo / name).write_text("#" * size)
     sha = commit(repo)
-    (repo / "lib.py").write_text("#" * 5000)
-    later = commit(repo)
+    later = []
+    for name in ("lib.py", "bin/lib", "src/configure", "Makefile"):
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text("#" * 5000)
+        later.append(commit(repo))
+        run(repo, "checkout", "-q", sha)
     clone = tmp_path / "partial.git"
     run(repo, "config", "uploadpack.allowFilter", "true")
     run(tmp_path, "clone", "-q", "--bare", "--filter=blob:limit=1k", repo.as_uri(), str(clone))
     checkouts = Checkouts(Home(tmp_path / "home"), clone, "lib")
     tree = there(checkouts.tree(sha))
     assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*.*")) == ["lib.py", "tests/small.maf"]
-    assert sorted(checkouts.left_out(sha)) == ["tests/größer.cif", "tests/large.maf"]
-    assert isinstance(lost := checkouts.tree(later), Rejection) and lost.reason == Reason.MISSING_OBJECTS
+    assert sorted(checkouts.left_out(sha)) == ["tests/größer.cif", "tests/large.maf", "tools/run"]
+    lost = [checkouts.tree(one) for one in later]
+    assert [one.reason for one in lost if isinstance(one, Rejection)] == [Reason.MISSING_OBJECTS] * 4
     whole = Checkouts(Home(tmp_path / "other"), repo, "lib")
     assert (there(whole.tree(sha)) / "tests/large.maf").exists() and whole.left_out(sha) == []
 
