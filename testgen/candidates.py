@@ -47,7 +47,11 @@ _NEEDS = (
         r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server",
     ),
     (Reason.NEEDS_TREE, r"Read-only file system|unable to open database|attempt to write a readonly database"),
-    (Reason.NEEDS_FILE, r"FileNotFoundError|No such file or directory"),
+    (
+        Reason.NEEDS_FILE,
+        r"FileNotFoundError|No such file or directory"
+        r"|Downloader to obtain|to download the (?:\w+ )?(?:data|model)|python3? -m [\w.]+[. ]download",
+    ),
 )
 NEEDS = (Reason.NEEDS_PYTHON_2, *(reason for reason, _ in _NEEDS))
 """What may be missing for a test where it runs: Python 2, a module, a service, a folder to write into, a file."""

@@ -183,7 +183,7 @@ HELP: dict[Reason, str] = {
     Reason.FAILS_ON_HEAD: "nothing: the change alters behaviour",
     Reason.FLAKY: "a model that writes scripts: --llm",
     Reason.TEST_TIMEOUT: "larger [generate] timeout, test_timeout and search_seconds in --settings",
-    Reason.NEEDS_FILE: "`build` in a recipe, if a command makes the file",
+    Reason.NEEDS_FILE: "`build` in a recipe, if a command makes or downloads the file",
     Reason.NEEDS_TREE: "`writable_tree = true` in a recipe: a tree of more than 64 MiB is not copied unasked",
     Reason.NEEDS_SERVICE: "a model that writes scripts: --llm (tests have no network)",
     Reason.MODULE_MISSING: "`test_requirements` or `extras` in a recipe",

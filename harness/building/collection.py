@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perfquarry.data.records import Side
 from perfquarry.data.syntax import UNPARSABLE, parse
@@ -51,16 +52,28 @@ class Collection:
         errors = [f"{name}:\n{text}" for name, text in sorted({**report.collect_errors, **skipped}.items())]
         for name in there:
             file = side.tree / name
-            modules = done_without(file.read_bytes()) if not file.is_symlink() else []
-            missing = [module for module in modules if not _is_there(module, side)]
+            missing = [] if file.is_symlink() else _missing(file, side)
             errors += [f"{name}: No module named '{module}'; its tests do without it" for module in missing]
         if report.outcome != "finished":  # a conftest that fails ends pytest
             errors.append(f"pytest {report.outcome}:\n{report.output}")
         return "\n".join(errors)
 
 
+def _missing(file: Path, side: BuiltSide, *, follow: bool = True) -> list[str]:
+    """Modules of known distributions that a file does without, and that the tree's own modules that it may do without
+    need: `importorskip("package.optional")`, where `package/optional.py` raises an error of its own."""
+    found: list[str] = []
+    for module in done_without(file.read_bytes()):
+        own = next((path for path in _places(module, side.source_roots) if path.suffix == ".py"), None)
+        if own is not None and follow and not own.is_symlink():
+            found += _missing(own, side, follow=False)
+        elif distribution_of(module) and not _is_there(module, side):
+            found.append(module)
+    return list(dict.fromkeys(found))
+
+
 def done_without(content: bytes) -> list[str]:
-    """Modules of known distributions that a file imports where they are installed, with nothing else in their place.
+    """Modules that a file imports where they are there, with nothing else in their place.
 
     With them more of its tests run: those that are skipped in words of their own ("babel not installed"), or that call
     `pytest.importorskip` themselves.
@@ -78,7 +91,7 @@ def done_without(content: bytes) -> list[str]:
                 found += [module for one in node.body for module in _imported(one)]
         elif isinstance(node, ast.Call):
             found += _asked_for(node)
-    return [module for module in dict.fromkeys(found) if distribution_of(module)]
+    return [module for module in dict.fromkeys(found) if all(map(str.isidentifier, module.split(".")))]
 
 
 def _asked_for(call: ast.Call) -> list[str]:
@@ -104,6 +117,10 @@ def _is_there(module: str, side: BuiltSide) -> bool:
     """Whether the interpreter, the tree or what is installed has a module."""
     if module.partition(".")[0] in sys.stdlib_module_names:
         return True
+    return any(_places(module, [*side.source_roots, *side.python.parent.parent.glob("lib/python*/site-packages")]))
+
+
+def _places(module: str, folders: Iterable[Path]) -> Iterator[Path]:
+    """Folders and files that a module may be, below folders of modules."""
     name = module.replace(".", "/")
-    places = [*side.source_roots, *side.python.parent.parent.glob("lib/python*/site-packages")]
-    return any(next(place.glob(pattern), None) for place in places for pattern in (name, f"{name}.*"))
+    return (path for folder in folders for pattern in (name, f"{name}.*") for path in folder.glob(pattern))

@@ -439,6 +439,8 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("exec('print 1')\n", Reason.NEEDS_PYTHON_2, "print 1"),
         ("    {}.iteritems()\n", Reason.NEEDS_PYTHON_2, "iteritems"),
         ("    open('data/numbers.txt')\n", Reason.NEEDS_FILE, "numbers.txt"),
+        ("    raise LookupError('use the NLTK Downloader to obtain the resource')\n", Reason.NEEDS_FILE, "Downloader"),
+        ("    raise OSError('Run python -m spacy download en')\n", Reason.NEEDS_FILE, "spacy"),
         ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
         ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
         ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),

@@ -186,13 +186,28 @@ def test_modules_that_tests_do_without_are_installed(history: History) -> None:
         ("try:\n    run()\n    import simplejson\nexcept Exception:\n    pass", []),
         ("try:\n    from . import simplejson\n    import unknown_helper\nexcept ImportError:\n    pass", []),
         ("def test():\n    pd = pytest.importorskip('pandas')\n    importorskip('zarr', '2')", ["pandas", "zarr"]),
-        ("importorskip(name)\nimportorskip('unknown_helper')\nskip('zarr')", []),
+        ("importorskip(name)\nimportorskip('lib.own')\nskip('zarr')", ["lib.own"]),
+        ("importorskip('/etc/**')\nimportorskip('')\nimportorskip('..')", []),
         ("import simplejson", []),
         ("print 'Python 2'", []),
     ],
 )  # fmt: skip
 def test_what_files_do_without(code: str, modules: list[str]) -> None:
     assert done_without(code.encode()) == modules
+
+
+def test_what_optional_modules_of_the_tree_need_is_installed(history: History) -> None:
+    """With a message of its own: nothing says what is missing."""
+    history.options = near_tests("tests/test_a.py")
+    optional = (
+        "try:\n    import sortedcontainers, unknown_helper\nexcept ImportError:\n    raise ImportError('Sorry')\n"
+    )
+    tests = "import pytest\ndef test():\n    pytest.importorskip('lib.optional')\n"
+    files = {"lib/__init__.py": "", "lib/optional.py": optional, "tests/test_a.py": tests}
+    first = history.commit(files)
+    built = history.build(first, history.commit({"lib/__init__.py": "a = 1\n"}))
+    both(built)
+    assert built.attempts[-1].amendment == Amendment(requirements=["sortedcontainers"])
 
 
 def test_tests_that_cannot_be_collected_are_noted(history: History) -> None:
