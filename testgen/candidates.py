@@ -44,7 +44,8 @@ _NEEDS = (
     (
         Reason.NEEDS_SERVICE,
         r"Connection ?Refused|gaierror|Name or service not known|Temporary failure in name resolution"
-        r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server",
+        r"|Network is unreachable|NewConnectionError|Max retries exceeded|could not connect to server"
+        r"|urlopen error|(?:unable|failed) to download|internet connection",
     ),
     (Reason.NEEDS_TREE, r"Read-only file system|unable to open database|attempt to write a readonly database"),
     (

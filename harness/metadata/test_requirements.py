@@ -69,6 +69,10 @@ _RUNS_DJANGO = re.compile(r"DJANGO_SETTINGS_MODULE|\bdjango(?:-admin)? test\b|^[
 _APPLICATIONS = re.compile(r"\bINSTALLED_APPS[\"']?\s*[+:=]+\s*[\[(]([^\])]*)")
 _OWN_EXTRAS = re.compile(r"[\"']?\.[\w/]*\[([\w\s,.-]+)\][\"']?")
 """The package itself with extras, as a requirement line."""
+_NAMED_ADDRESS = re.compile(r"([\w.-]+)\s*(?:\[[^\]]*\])?\s*@\s*\S+:")
+_EGG = re.compile(r"://\S+#(?:\S*&)?egg=([\w.-]*\w)")
+_REPOSITORY = re.compile(r"(?:\w+\+)?\w+://[^/\s]+/[^/\s]+/([\w.-]*?\w)(?:\.git)?(?:[/@#?]\S*)?$")
+"""Addresses of requirements: with a name before them, after them, and of a repository, `HOST/OWNER/NAME/…`."""
 
 
 def testing_needs(tree: Path, metadata: Metadata, ci: Ci) -> list[str]:
@@ -92,7 +96,14 @@ def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[st
     found = [line for lines in metadata.extras.values() for line in lines]
     found += _from_files(tree, (*_FILES, *_FILES_ELSE, "requirements*.txt", "requirements/*.txt"))
     found += _from_named(tree, ci.files) + _from_tox(tree, metadata, every=True)
-    return list(dict.fromkeys([*_own_extras_read(found, metadata), *ci.requirements, *conda.requirements]))
+    lines = [*_own_extras_read(found, metadata), *ci.requirements, *conda.requirements]
+    return list(dict.fromkeys(map(_of_the_index, lines)))
+
+
+def _of_the_index(line: str) -> str:
+    """The name of what a line has an address of: the index may have it, too."""
+    found = _NAMED_ADDRESS.match(line) or _EGG.search(line) or _REPOSITORY.match(line)
+    return found[1] if found else line
 
 
 def _own_extras_read(lines: Sequence[str], metadata: Metadata) -> Iterator[str]:

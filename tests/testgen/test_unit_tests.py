@@ -442,6 +442,7 @@ def test_the_search_goes_on_until_each_changed_function_is_executed(tmp_path: Pa
         ("    raise LookupError('use the NLTK Downloader to obtain the resource')\n", Reason.NEEDS_FILE, "Downloader"),
         ("    raise OSError('Run python -m spacy download en')\n", Reason.NEEDS_FILE, "spacy"),
         ("    import socket\n    socket.create_connection(('127.0.0.1', 9))\n", Reason.NEEDS_SERVICE, "efused"),
+        ("    raise OSError('Unable to download ffmpeg')\n", Reason.NEEDS_SERVICE, "ffmpeg"),
         ("    mocker.patch('x')\n", Reason.MODULE_MISSING, "mocker"),
         ("    open(__file__ + '.out', 'w')\n", Reason.NEEDS_TREE, "Read-only"),
         ("    import sqlite3\n    sqlite3.connect('tests/made.db')\n", Reason.NEEDS_TREE, "unable to open"),
