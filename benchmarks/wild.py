@@ -32,12 +32,14 @@ from perfquarry.curation.in_force import accepted_tasks
 from perfquarry.data.figures import with_interval
 from perfquarry.data.funnel import StageCount, by_source, funnel
 from perfquarry.data.home import Home
-from perfquarry.data.records import Build, Change, Row, Task, Timing, Verdict, Workload
+from perfquarry.data.records import Build, Change, Reason, Row, Task, Timing, Verdict, Workload
 from perfquarry.data.store import TableStore
 
 SEED = 20261125
 DRAWN = 10
 """Rejected changes to be read, of each repository and stage."""
+LATE = {Reason.NOT_RECORDED, Reason.NOT_REPLAYED}
+"""What replay says of a change, after its tests."""
 
 _LINES = [line.split() for line in (Path(__file__).parent / "wild.txt").read_text(encoding="utf-8").splitlines()]
 KIND = {line[0]: line[1] for line in _LINES}
@@ -155,6 +157,7 @@ def rejected(repository: str, store: TableStore, rng: random.Random) -> Iterator
         detail = next((column for column in ("detail", "log", "why") if column in model.model_fields), "reason")
         columns = list(dict.fromkeys(["change_id", "status", "reason", detail]))
         rows = store.scan(model, name, columns=columns).to_pylist()
+        rows.sort(key=lambda one: str(one["reason"]) not in LATE)  # of a change's workloads, what its tests say
         kept = {one["change_id"] for one in rows if one["status"] == "kept"}
         alone = {one["change_id"]: one for one in rows if one["change_id"] not in kept and one["change_id"] in changes}
         for change_id in rng.sample(sorted(alone), min(DRAWN, len(alone))):
