@@ -34,6 +34,7 @@ _OTHER_NAMES = {
     "dogpile.cache": "dogpile-cache",
     "dotenv": "python-dotenv",
     "factory": "factory-boy",
+    "fitz": "pymupdf",
     "fontTools": "fonttools",
     "git": "gitpython",
     "github": "pygithub",
@@ -51,12 +52,13 @@ _OTHER_NAMES = {
     "ldap": "python-ldap",
     "Levenshtein": "levenshtein",
     "linkify_it": "linkify-it-py",
+    "lru": "lru-dict",
     "magic": "python-magic",
     "markdown_it": "markdown-it-py",
     "memcache": "python-memcached",
+    "model_utils": "django-model-utils",
     "modelcluster": "django-modelcluster",
     "mpl_toolkits": "matplotlib",
-    "model_utils": "django-model-utils",
     "mptt": "django-mptt",
     "MySQLdb": "mysqlclient",
     "nacl": "pynacl",
@@ -65,6 +67,7 @@ _OTHER_NAMES = {
     "odf": "odfpy",
     "OpenSSL": "pyopenssl",
     "osgeo": "gdal",
+    "paho": "paho-mqtt",
     "pdfminer": "pdfminer-six",
     "PIL": "pillow",
     "pkg_resources": "setuptools<81",
@@ -84,6 +87,7 @@ _OTHER_NAMES = {
     "ruamel.yaml": "ruamel-yaml",
     "serial": "pyserial",
     "setuptools": "setuptools<81",
+    "skbio": "scikit-bio",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "slugify": "python-slugify",
@@ -92,6 +96,7 @@ _OTHER_NAMES = {
     "SPARQLWrapper": "sparqlwrapper",
     "sphinx_rtd_theme": "sphinx-rtd-theme",
     "storages": "django-storages",
+    "subunit": "python-subunit",
     "taggit": "django-taggit",
     "treebeard": "django-treebeard",
     "umsgpack": "u-msgpack-python",
@@ -106,58 +111,59 @@ _OTHER_NAMES = {
 _MODULES = (".py", ".pyx", ".so")
 # Called as they are imported, but for '-' in the place of '_' and '.'.
 _SAME_NAME = """
-aiodns aiofiles aiohttp aiomysql aioredis aiosmtplib aiosqlite alabaster alembic amqp anyio apipkg appdirs
-apscheduler argcomplete argh arpeggio arrow asgiref astroid asttokens async_timeout asyncpg attrdict avro babel
-backcall bcrypt beaker behave betamax bidict bitarray bleach blessed blessings blinker boltons boto boto3
-botocore bottleneck brotli cachecontrol cachetools cattrs celery cerberus certifi cffi cftime chameleon chardet
-charset_normalizer click cloudpickle cmarkgfm colander colorama colorlog commonmark configargparse configobj
-confluent_kafka construct contextlib2 contourpy convertdate cookiecutter coverage cramjam crcmod croniter
-cryptography cssselect cssutils cycler cytoolz dask dataclasses_json datasets ddt decorator deepdiff defusedxml
-delorean deprecated deprecation dictdiffer dill dirty_equals diskcache distro django docopt docutils doublex
-elementpath eliot emoji environs ephem et_xmlfile exceptiongroup execnet expects fabric faker fakeredis fastapi
-fastavro fastcache fasteners fastjsonschema fastparquet feedparser filelock fixtures flake8 flaky flask flexmock
-flit_core fqdn freezegun frozenlist fsspec funcsigs funcy future genshi geopy gevent gitdb glom gmpy gmpy2
-graphviz greenlet gssapi gunicorn h11 h2 h5py hatchling hiredis holidays hpack html2text html5lib httpbin
-httpcore httplib2 httpretty httpx humanfriendly humanize hypercorn hyperframe hyperlink hypothesis hypothesmith
-idna imageio immutables importlib_metadata importlib_resources incremental inflect inflection iniconfig
-intervaltree invoke ipykernel ipywidgets isodate isort itsdangerous jedi jellyfish jieba jinja2 jmespath joblib
-joserfc jsonpatch jsonpath_ng jsonpath_rw jsonpickle jsonpointer jsonref jsonschema keyring kiwisolver kombu
-langdetect lark ldap3 libcst llvmlite lmdb lockfile loguru lxml lz4 mako marisa_trie markdown markupsafe
-marshmallow matplotlib mccabe mdit_py_plugins mdurl mimesis minimock mistune mmh3 mock monotonic more_itertools
-moto mpmath msgpack msgspec multidict mypy_extensions namedlist natsort nbconvert nbformat ndindex netaddr
-netifaces networkx nh3 nine nltk nose nose2 numba numcodecs numexpr numpy numpydoc oauthlib olefile openpyxl
-orderedmultidict orjson packaging pandas parameterized paramiko parse parsedatetime parsel parso partd passlib
-pathlib2 pathspec pathtools patsy pbkdf2 pbr peewee pendulum pep8 pexpect phonenumbers pika pkginfo plaster
-platformdirs pluggy plumbum ply polars polib portalocker premailer pretend prettytable prompt_toolkit psutil
-psycopg ptyprocess purl py pyarrow pyasn1 pybind11 pycares pycodestyle pycosat pycountry pycparser pycurl
-pydantic pydocstyle pydot pydotplus pyfakefs pyflakes pyglet pygments pygraphviz pyinotify pylibmc pylint
-pymemcache pymongo pympler pymysql pyparsing pyperclip pyphen pyproj pyquery pyroaring pyrsistent pysnooper
-pystache pytest pythran pytimeparse pytz qtpy quantities queuelib rapidfuzz ratelimit rdflib readme_renderer
-recommonmark redis regex reportlab requests requests_mock requests_toolbelt responses retrying rfc3986 rfc3987
-rich rope rsa rtree scandir schema schematics scipy seaborn selenium semver setuptools_scm sh shapely
-shellingham shortuuid simpleeval simplegeneric simplejson singledispatch six smmap sniffio snowballstemmer
-sortedcontainers soupsieve sphinx sqlalchemy sqlglot sqlparse srsly starlette statsd statsmodels stevedore
-stopit strict_rfc3339 strictyaml structlog sure svgwrite symengine tables tablib tabulate tblib tenacity
-termcolor testfixtures testscenarios testtools text_unidecode textdistance texttable threadpoolctl thriftpy2
-tinycss2 tinydb toml tomli tomlkit toolz toposort tornado tox tqdm traitlets trio trustme twisted typeguard
-typer typing_extensions tzdata tzlocal ujson unicodecsv unidecode unidiff unittest2 uritemplate urllib3 uvloop
-validators vine virtualenv voluptuous waitress watchdog watchfiles wcwidth webassets webcolors webob websockets
-webtest werkzeug wheel whoosh wrapt wsproto wtforms wurlitzer xarray xlrd xlsxwriter xlutils xlwt xmlschema
-xmltodict xxhash yamllint yappi yarl zarr zeroconf zict zipp zodbpickle zstandard
-django_countries django_extensions django_jinja django_tables2 model_bakery model_mommy
-pytest_arraydiff pytest_astropy pytest_asyncio pytest_benchmark pytest_check pytest_cov pytest_datadir
-pytest_django pytest_doctestplus pytest_env pytest_flask pytest_forked pytest_httpbin pytest_httpserver
-pytest_lazyfixture pytest_localserver pytest_mock pytest_mpl pytest_qt pytest_randomly pytest_regressions
-pytest_remotedata pytest_rerunfailures pytest_split pytest_subtests pytest_timeout pytest_tornado pytest_trio
-pytest_twisted pytest_xdist
-backports.functools_lru_cache backports.ssl_match_hostname backports.tempfile backports.zoneinfo
-flufl.lock jaraco.classes jaraco.collections jaraco.context jaraco.functools jaraco.itertools jaraco.text
-logilab.common repoze.lru repoze.sendmail repoze.zcml zc.buildout zc.lockfile zope.browser zope.cachedescriptors
-zope.component zope.configuration zope.contenttype zope.copy zope.deferredimport zope.deprecation zope.dottedname
-zope.event zope.exceptions zope.filerepresentation zope.hookable zope.i18n zope.i18nmessageid zope.interface
-zope.lifecycleevent zope.location zope.proxy zope.publisher zope.schema zope.security zope.size zope.sqlalchemy
-zope.tal zope.tales zope.testing zope.testrunner zope.traversing
-BTrees persistent transaction translationstring venusian ZODB
+BTrees ZODB aiodns aiofiles aiohttp aiomysql aioredis aioresponses aiosmtplib aiosqlite alabaster alembic amqp anyio
+apipkg appdirs apscheduler argcomplete argh arpeggio arrow asgiref assertpy astroid asttokens async_timeout asyncpg
+asynctest attrdict av avro babel backcall backports.functools_lru_cache backports.ssl_match_hostname
+backports.tempfile backports.zoneinfo bcrypt beaker behave betamax bidict billiard bitarray black bleach blessed
+blessings blinker boltons boto boto3 botocore bottle bottleneck brotli cachecontrol cachetools cairocffi cairosvg
+cattrs celery cerberus certifi cffi cftime chameleon chardet charset_normalizer ciso8601 click cloudpickle cmarkgfm
+colander colorama colorlog commonmark configargparse configobj confluent_kafka construct contextlib2 contourpy
+convertdate cookiecutter coverage cramjam crcmod croniter cryptography cssselect cssutils curio cycler cytoolz dask
+dataclasses_json datasets dateparser ddt decorator deepdiff defusedxml delorean deprecated deprecation dictdiffer dill
+dirty_equals diskcache distro django django_countries django_extensions django_jinja django_tables2 docopt docutils
+doublex elasticsearch elementpath eliot emoji environs ephem et_xmlfile eventlet exceptiongroup execnet expects fabric
+faker fakeredis falcon fastapi fastavro fastcache fasteners fastjsonschema fastparquet feedparser filelock fixtures
+flake8 flaky flask flexmock flit_core flufl.lock fqdn freezegun frozenlist fsspec ftfy funcsigs funcy future genshi
+genty geopandas geopy gevent gitdb glom gmpy gmpy2 graphviz greenlet gssapi gunicorn h11 h2 h5netcdf h5py hatchling
+hiredis holidays hpack html2text html5lib httpbin httpcore httplib2 httpretty httpx humanfriendly humanize hypercorn
+hyperframe hyperlink hypothesis hypothesmith idna ijson imageio imageio_ffmpeg immutables importlib_metadata
+importlib_resources incremental inflect inflection iniconfig intervaltree invoke ipykernel ipywidgets iso8601 isodate
+isort itsdangerous jaraco.classes jaraco.collections jaraco.context jaraco.functools jaraco.itertools jaraco.text jedi
+jellyfish jieba jinja2 jmespath joblib joserfc jsonpatch jsonpath_ng jsonpath_rw jsonpickle jsonpointer jsonref
+jsonschema kazoo kerchunk keyring kiwisolver kombu langdetect lap lark ldap3 libcst llvmlite lmdb lockfile
+logilab.common loguru lupa lxml lz4 mako marisa_trie markdown markdown2 markupsafe marshmallow matplotlib mccabe
+mdit_py_plugins mdurl mimesis minimock mistune mmh3 mock mockito model_bakery model_mommy mongomock monotonic
+more_itertools moto motor mpmath msgpack msgspec multidict munch mypy_extensions namedlist natsort nbconvert nbformat
+ndindex netaddr netifaces networkx nh3 nine nltk nose nose2 numba numcodecs numexpr numpy numpydoc oauthlib olefile
+openpyxl orderedmultidict orjson packaging pandas parameterized paramiko paramunittest parse parsedatetime parsel
+parso partd passlib pathlib2 pathspec pathtools patsy pbkdf2 pbr peewee pendulum pep8 persistent pexpect phonenumbers
+pika pikepdf pkginfo plaster platformdirs plotly pluggy plumbum ply polars polib portalocker praw premailer pretend
+prettytable priority prompt_toolkit psutil psycopg ptyprocess purl py pyarrow pyasn1 pybind11 pybtex pycares
+pycodestyle pycosat pycountry pycparser pycurl pydantic pydocstyle pydot pydotplus pyexcel pyfakefs pyflakes pyftpdlib
+pygit2 pyglet pygments pygraphviz pyinotify pylibmc pylint pymemcache pymongo pympler pymysql pyodbc pyparsing pypdf
+pyperclip pyphen pyproj pyquery pyroaring pyrsistent pysnooper pystache pytest pytest_arraydiff pytest_astropy
+pytest_asyncio pytest_benchmark pytest_check pytest_cov pytest_datadir pytest_django pytest_doctestplus pytest_env
+pytest_flask pytest_forked pytest_httpbin pytest_httpserver pytest_lazyfixture pytest_localserver pytest_mock
+pytest_mpl pytest_qt pytest_randomly pytest_regressions pytest_remotedata pytest_rerunfailures pytest_split
+pytest_subtests pytest_timeout pytest_tornado pytest_trio pytest_twisted pytest_xdist pythran pytimeparse pytz qrcode
+qtpy quantities queuelib rapidfuzz rasterio ratelimit rdflib readme_renderer recommonmark redis regex reportlab
+repoze.lru repoze.sendmail repoze.zcml requests requests_mock requests_toolbelt responses respx rethinkdb retrying
+rfc3339_validator rfc3986 rfc3987 rich rope rsa rtree scandir schema schematics scipy seaborn selenium semver
+setuptools_scm sh shapely shellingham shortuuid simpleeval simplegeneric simplejson singledispatch six smbprotocol
+smmap sniffio snowballstemmer sortedcontainers soupsieve sparse sphinx sqlalchemy sqlglot sqlparse srsly starlette
+statsd statsmodels stestr stevedore stopit strict_rfc3339 strictyaml structlog sure svgwrite symengine sympy tables
+tablib tabulate tblib tenacity termcolor testfixtures testscenarios testtools text_unidecode textdistance texttable
+threadpoolctl thriftpy2 tifffile time_machine tinycss2 tinydb toml tomli tomlkit toolz toposort tornado tox tqdm
+traitlets transaction translationstring trio trustme twisted typeguard typer typing_extensions tzdata tzlocal
+udatetime ujson unicodecsv unidecode unidiff unittest2 uritemplate urllib3 user_agents uvicorn uvloop validators
+venusian vine virtualenv voluptuous waitress wand watchdog watchfiles wcwidth weasyprint webassets webcolors webob
+websockets webtest werkzeug wheel whoosh wrapt wsproto wtforms wurlitzer xarray xlrd xlsxwriter xlutils xlwt xmlschema
+xmltodict xxhash yamllint yappi yarl zarr zc.buildout zc.lockfile zeroconf zict zipp zodbpickle zope.browser
+zope.cachedescriptors zope.component zope.configuration zope.contenttype zope.copy zope.deferredimport
+zope.deprecation zope.dottedname zope.event zope.exceptions zope.filerepresentation zope.hookable zope.i18n
+zope.i18nmessageid zope.interface zope.lifecycleevent zope.location zope.proxy zope.publisher zope.schema
+zope.security zope.size zope.sqlalchemy zope.tal zope.tales zope.testing zope.testrunner zope.traversing zstandard
+zstd
 """
 
 
