@@ -2,7 +2,8 @@
 
 Packages that ask for their own version (`importlib.metadata`, `pkg_resources`), for their plugins by entry points, that
 are plugins of pytest, or that import a module which setuptools-scm, hatch-vcs or pdm write, cannot be used from a
-checkout without these.
+checkout without these. Versioneer's module is in the checkout, and knows no version without git ("0+unknown"), which
+packages that compare it when they are imported take for none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _FILE = re.compile(
     r"([\w-][\w./-]{0,199})\.py(?!\w)"
 )
 """Where tools name the module that they write: setuptools-scm, hatch-vcs, pdm, versioningit, versioneer."""
+_VERSIONEER = re.compile(r"^[ \t]{0,80}git_refnames[ \t]{0,9}=[ \t]{0,9}[\"']\$Format:%d\$[\"']", re.M)
+"""What `git archive` would fill in."""
 _LIKE_VERSION = re.compile(r"\w{0,40}?version\w{0,40}", re.I)
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)
@@ -66,6 +69,8 @@ def installed_commands(tree: Path, projects: Sequence[Project]) -> list[str]:
             if not (tree / folder).exists():
                 commands.append(_metadata(folder, name, metadata.entry_points))
         commands += [_module(target, names) for target, names in sorted(_missing(tree, layout, some).items())]
+        found = [path for path, text in some.items() if _VERSIONEER.search(text) and "def get_versions" in text]
+        commands += [_versions(path) for path in sorted(found)[:_MOST] if not (tree / path[:-3]).exists()]
     return commands
 
 
@@ -187,6 +192,17 @@ def _module(target: str, names: set[str]) -> str:
     first = " = ".join(texts)
     second = shlex.quote(" = ".join([*parts, of_parts]))
     return f"""test -e {file} || printf '%s\\n' "{first} = '${{{VERSION}:-0.0.0}}'" {second} > {file}"""
+
+
+def _versions(path: str) -> str:
+    """A command that writes a package in the place of versioneer's module, before which Python takes it."""
+    folder = path.removesuffix(".py")
+    first = [
+        "def get_versions(*args, **kwargs):",
+        "    found = dict.fromkeys(['full', 'full-revisionid', 'error', 'date'])",
+    ]
+    version = f"\"    return dict(found, version='${{{VERSION}:-0.0.0}}', dirty=False)\""
+    return f"mkdir -p {shlex.quote(folder)} && {_printed(first)} {version} > {shlex.quote(f'{folder}/__init__.py')}"
 
 
 def _printed(lines: Sequence[str]) -> str:

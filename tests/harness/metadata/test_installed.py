@@ -70,6 +70,16 @@ except ImportError:
             "import my_lib; print(my_lib._my_version.version)",
         ),
         (
+            {"setup.cfg": "[metadata]\nname = my-lib\n[versioneer]\nVCS = git\n"},
+            {
+                "my_lib/__init__.py": "from my_lib._version import get_versions\nfound = get_versions()\n"
+                "__version__ = '.'.join(str(int(one)) for one in found['version'].split('.'))\nassert found['error'] is None\n",
+                "my_lib/_version.py": 'def get_keywords():\n    git_refnames = "$Format:%d$"\n'
+                "def get_versions():\n    return {'version': '0+unknown'}\n",
+            },
+            "import my_lib; print(my_lib.__version__)",
+        ),
+        (
             {"pyproject.toml": '[project]\nname = "my-lib"\n[tool.versioningit.write]\nfile = "my_lib/scm.py"\n'},
             {"my_lib/__init__.py": "from .scm import __version__\n"},
             "import my_lib; print(my_lib.__version__)",
@@ -82,6 +92,7 @@ except ImportError:
         "a module above",
         "hatch-vcs, beside the package",
         "setuptools-scm in setup.py, beside the package",
+        "versioneer",
         "a name that speaks of no version",
     ],
 )
