@@ -73,7 +73,8 @@ except ImportError:
             {"setup.cfg": "[metadata]\nname = my-lib\n[versioneer]\nVCS = git\n"},
             {
                 "my_lib/__init__.py": "from my_lib._version import get_versions\nfound = get_versions()\n"
-                "__version__ = '.'.join(str(int(one)) for one in found['version'].split('.'))\nassert found['error'] is None\n",
+                "__version__ = '.'.join(str(int(one)) for one in found['version'].split('.'))\n"
+                "assert found['error'] is None\n",
                 "my_lib/_version.py": 'def get_keywords():\n    git_refnames = "$Format:%d$"\n'
                 "def get_versions():\n    return {'version': '0+unknown'}\n",
             },
