@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfquarry.testgen.changed_lines import Function, bindings
@@ -61,6 +62,9 @@ _BUILTINS = {
     "assertGreater": ("__gt__",),
     "dict": ("__iter__", "keys", "__getitem__"),
 }
+
+
+_NUMBERED = re.compile(r"_?\d+(?:_|$)")
 
 
 @dataclass(frozen=True)
@@ -118,26 +122,28 @@ class Definitions:
         owners: list[_Owner] = []
         scope = self._top
         for name in scopes[:-1]:
-            owner = scope.get(name)
+            owner = scope.get(_source_name(name, scope))
             if not isinstance(owner, _Owner):
                 return [], []
             owners.append(owner)
             scope = {bound: part for node in owner.body for bound, part in bindings(node)}
-        if owners:
-            return owners, self._members(owners[-1], {scopes[-1]})
-        function = self._top.get(scopes[-1])
-        return [], [function] if isinstance(function, Function) else []
+        last: Mapping[str, ast.AST] = self._functions(owners[-1]) if owners else scope
+        function = last.get(_source_name(scopes[-1], last))
+        return owners, [function] if isinstance(function, Function) else []
 
     def _members(self, owner: _Owner, names: set[str]) -> list[Function]:
+        """Functions of these names within an owner, or within its bases in this file."""
+        return [function for name, function in self._functions(owner).items() if name in names]
+
+    def _functions(self, owner: _Owner) -> dict[str, Function]:
         """Functions within an owner, or within its bases in this file."""
         found: dict[str, Function] = {}
         lineage = [owner]
         for parent in lineage:  # grows while it is walked
-            own = [node for node in parent.body if isinstance(node, Function) and node.name in names]
-            found = {node.name: node for node in own} | found
+            found = {node.name: node for node in parent.body if isinstance(node, Function)} | found
             bases = [self._top.get(base.id) for base in getattr(parent, "bases", ()) if isinstance(base, ast.Name)]
             lineage += [base for base in bases if isinstance(base, ast.ClassDef) and base not in lineage]
-        return list(found.values())
+        return found
 
     def _closure(self, owners: list[_Owner], start: Iterable[ast.AST], naming: Naming) -> list[ast.AST]:
         """The given nodes (owners and classes without their other tests) and the file's definitions they name."""
@@ -157,6 +163,18 @@ class Definitions:
                 named = [*ast.iter_child_nodes(alone)]
             waiting += [self._top[name] for name in _used(named) if name in self._top]
         return list(reached.values())
+
+
+def _source_name(name: str, defined: Mapping[str, ast.AST]) -> str:
+    """The name in the source of what a decorator made: `test_it_0_first` of parameterized, `TestIt_0` of paramunittest.
+
+    With what the decorator was given it is part of the test.
+    """
+    if name in defined:
+        return name
+    decorated = [one for one, node in defined.items() if getattr(node, "decorator_list", None)]
+    made = [one for one in decorated if name.startswith(one) and _NUMBERED.match(name, len(one))]
+    return max(made, key=len, default=name)
 
 
 def _definitions(content: bytes) -> Definitions | None:

@@ -154,6 +154,41 @@ def test_unknown_tests_have_no_fingerprint() -> None:
     assert definitions_of(b"print 'old'") is None
 
 
+MADE = """
+RANKS = [(1, "A")]
+@parametrized(*RANKS)
+class TestRank(Case):
+    def test(self): pass
+class TestSums(Case):
+    @parameterized.expand([("one", 1), ("two", 2)])
+    def test_sum(self, name, value): assert value
+    @parameterized.expand([("one", 1)])
+    def test_sum_of(self, name, value): assert value
+    def test_9(self): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ('"A")]', '"B")]', {("TestRank_0", "test")}),
+        ("2)]", "3)]", {("TestSums", "test_sum_1_two")}),
+        ('("one", 1)])\n    def test_sum_of', '("one", 7)])\n    def test_sum_of', {("TestSums", "test_sum_of_0")}),
+        ("def test_9", "def test_8", set()),
+    ],
+)
+def test_what_a_decorator_made_consists_of_its_source(old: str, new: str, changed: set[tuple[str, ...]]) -> None:
+    """In a file that changed elsewhere its tests are as before."""
+    before, after = definitions_of(MADE.encode()), definitions_of(MADE.replace(old, new).encode())
+    assert before is not None and after is not None
+    tests = [("TestRank_0", "test"), ("TestSums", "test_sum_1_two"), ("TestSums", "test_sum_of_0")]
+    prints = {test: [one.fingerprint(test, Naming()) for one in (before, after)] for test in tests}
+    assert all(one is not None for both in prints.values() for one in both)
+    assert {test for test, (one, other) in prints.items() if one != other} == changed
+    for name in ("test_93", "test_summer", "test_sum_x", "TestRank_0"):
+        assert before.fingerprint(("TestSums", name), Naming()) is None
+
+
 def test_called_names_follow_helpers_but_not_set_up() -> None:
     found = definitions()
     assert found.called_names(PLAIN) == {"helper", "push", "first"}
