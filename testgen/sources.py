@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from perfquarry.data.records import INFORMATIVE, Reason, Source, Workload
+from perfquarry.testgen.candidates import NEEDS
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.expectations import edited_expectations
 
@@ -75,10 +76,18 @@ def _asked(
     for source in (*sources, *further):
         if source in further and any(_may_show(row, share) for row in rows):
             break
+        if source.name == "replay" and _none_executes(rows):
+            continue
         rows += source.workloads(case)
         if any(not row.code and row.reason == Reason.FAILS_ON_HEAD for row in rows):
             break
     return rows
+
+
+def _none_executes(rows: Sequence[Workload]) -> bool:
+    """Whether all unit tests ran and none came to the change: there is hardly a call of it that could be recorded."""
+    tests = [row for row in rows if row.source == "unit-test"]
+    return [row.code for row in tests] == [""] and tests[0].reason in (Reason.NO_TEST_EXECUTES_CHANGE, *NEEDS)
 
 
 def _may_show(row: Workload, share: float) -> bool:

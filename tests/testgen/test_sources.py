@@ -106,3 +106,21 @@ def test_further_sources_are_asked_where_there_is_no_test_and_not_where_tests_br
     ]
     gather(case, [Given("unit-test", {"": Reason.FAILS_ON_HEAD})], [further])
     assert len(further.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("tests", "asked"),
+    [
+        ({"": Reason.NO_TEST_EXECUTES_CHANGE}, ["asv"]),
+        ({"": Reason.NEEDS_SERVICE}, ["asv"]),
+        ({"": Reason.TEST_TIMEOUT}, ["asv", "replay"]),
+        ({"": Reason.NEEDS_SERVICE, "test": Reason.NEEDS_SERVICE}, ["asv", "replay"]),
+        ({"": Reason.TEST_CHANGED, "test": Reason.TEST_CHANGED}, ["asv", "replay"]),
+    ],
+)
+def test_no_call_is_recorded_where_no_test_comes_to_the_change(
+    case: Case, tests: dict[str, Reason | None], asked: list[str]
+) -> None:
+    further = [Given("asv", {}), Given("replay", {"": Reason.NOT_RECORDED})]
+    gather(case, [Given("unit-test", tests)], further)
+    assert [one.name for one in further if one.asked] == asked
