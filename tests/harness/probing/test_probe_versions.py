@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from probed import uv
 
 from perfquarry.harness.contracts import BuiltSide, Files, Limits, PartnerFailed, ProbeRequest
+from perfquarry.harness.probing.live import LiveProcess
 from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.probing.recording import RecordRequest
 from perfquarry.harness.sandbox import choose_sandbox
@@ -223,21 +226,35 @@ def experiment(data):
 """
 
 
-@pytest.mark.parametrize("version", PYTESTS)
-def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version: str, tmp_path: Path) -> None:
+SCRIPT = "script-it"
+
+
+def _empty(version: str, folder: Path) -> tuple[Prober, BuiltSide]:
+    """An empty tree with an interpreter."""
     found = interpreter(version)
     if found is None:
         pytest.skip(f"no Python {version} is installed: the probe was NOT tried on it")
-    (tmp_path / "tree").mkdir()
-    built = BuiltSide("base", "sha", tmp_path / "tree", found, "e", (tmp_path / "tree",))
-    prober = Prober(choose_sandbox(), tmp_path / "scratch")
-    turns = ProbeRequest(mode="turns", scripts={"script-whole": WHOLE}, test_timeout=60.0)
+    (folder / "tree").mkdir()
+    built = BuiltSide("base", "sha", folder / "tree", found, "e", (folder / "tree",))
+    return Prober(choose_sandbox(), folder / "scratch"), built
+
+
+@contextlib.contextmanager
+def _loaded(prober: Prober, built: BuiltSide, script: str) -> Iterator[LiveProcess]:
+    turns = ProbeRequest(mode="turns", scripts={SCRIPT: script}, test_timeout=60.0)
     with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
         partner.ready()
-        partner.warm("script-whole", 1)
+        yield partner
+
+
+@pytest.mark.parametrize("version", PYTESTS)
+def test_long_calls_meet_no_whole_collection_for_what_earlier_ones_left(version: str, tmp_path: Path) -> None:
+    prober, built = _empty(version, tmp_path)
+    with _loaded(prober, built, WHOLE) as partner:
+        partner.warm(SCRIPT, 1)
         for _ in range(12):
-            assert len(partner.turn("script-whole", 0, [0.3])) == 1
-    request = ProbeRequest(mode="time", scripts={"script-whole": WHOLE}, warmups=1, calls={"script-whole": 12})
+            assert len(partner.turn(SCRIPT, 0, [0.3])) == 1
+    request = ProbeRequest(mode="time", scripts={SCRIPT: WHOLE}, warmups=1, calls={SCRIPT: 12})
     (item,) = prober.run(built, request, limits=Limits(wall_seconds=100.0)).items
     assert (item.outcome, item.calls) == ("passed", 12), item.message
 
@@ -260,16 +277,10 @@ def experiment(data):
 """
 
 
-@pytest.mark.skipif(interpreter("3.6") is None, reason="no Python 3.6 is installed: the probe was NOT tried on it")
 def test_a_large_heap_is_looked_at_now_and_then_where_nothing_settles(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    built = BuiltSide("base", "sha", tmp_path / "tree", interpreter("3.6"), "e", (tmp_path / "tree",))
-    prober = Prober(choose_sandbox(), tmp_path / "scratch")
-    turns = ProbeRequest(mode="turns", scripts={"script-large": LARGE}, test_timeout=60.0)
-    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
-        partner.ready()
-        partner.warm("script-large", 1)
-        assert len(partner.turn("script-large", 0, [0.3] * 40)) == 40
+    with _loaded(*_empty("3.6", tmp_path), LARGE) as partner:
+        partner.warm(SCRIPT, 1)
+        assert len(partner.turn(SCRIPT, 0, [0.3] * 40)) == 40
 
 
 KEEPS = f"""
@@ -288,15 +299,7 @@ def experiment(data):
 
 @pytest.mark.parametrize("version", [version for version in PYTESTS if version != "3.6"])
 def test_what_calls_keep_is_not_looked_at_before_each_later_call(version: str, tmp_path: Path) -> None:
-    found = interpreter(version)
-    if found is None:
-        pytest.skip(f"no Python {version} is installed: the probe was NOT tried on it")
-    (tmp_path / "tree").mkdir()
-    built = BuiltSide("base", "sha", tmp_path / "tree", found, "e", (tmp_path / "tree",))
-    prober = Prober(choose_sandbox(), tmp_path / "scratch")
-    turns = ProbeRequest(mode="turns", scripts={"script-keeps": KEEPS}, test_timeout=60.0)
-    with prober.open(built, turns, limits=Limits(wall_seconds=100.0)) as partner:
-        partner.ready()
-        partner.warm("script-keeps", 2)
+    with _loaded(*_empty(version, tmp_path), KEEPS) as partner:
+        partner.warm(SCRIPT, 2)
         for _ in range(20):
-            assert len(partner.turn("script-keeps", 1, [0.3] * 4)) == 4
+            assert len(partner.turn(SCRIPT, 1, [0.3] * 4)) == 4
