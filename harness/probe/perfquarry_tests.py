@@ -354,6 +354,7 @@ def options_of_examples(tree):
 def pytest_arguments(request, files):
     """The tree's own configuration holds, but for its command line (coverage, workers, reports)."""
     options = ["-q", "--rootdir=" + request["tree"], "--assert=plain", "-o", "addopts=", "-o", "required_plugins="]
+    options.append("--tb=native")  # for its own pytest parses each file of a traceback again: a second a failure
     # of the plugins that are left out: settings, and marks of `conftest.py` where warnings are errors
     options += ["-W", "ignore:Unknown config option", "-W", "ignore:Unknown pytest.mark"]
     if tuple(map(int, sys.modules["pytest"].__version__.split(".")[:2])) >= (9, 2):
