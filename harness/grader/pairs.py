@@ -31,6 +31,10 @@ SEEDS = 3
 """Calls of the base and of the expert's side by which a script's data are tried before they are drawn."""
 TRIES = 3
 """Times that a pair is begun in which a side fails."""
+ALONE = 12
+"""Processes in which the candidate alone has to do what it failed in a pair, and base and expert's side do."""
+UNUSUAL = 4
+"""Times as much as processes of the same code differ in the middle: of a few dozen hardly two differ by more."""
 _random = random.SystemRandom()
 
 
@@ -99,6 +103,7 @@ def count_beside(pairs, nodes):
 
     Processes of the same code differ by some 10 us in what a request takes beside its call: one pair says nothing
     of a candidate, and less than what the base and the expert's side differ by says nothing in any number of pairs.
+    A single pair in which those were disturbed excuses nothing in the others.
     """
     for node in nodes:
         excess, usual = [], []
@@ -106,9 +111,9 @@ def count_beside(pairs, nodes):
             others = [turns[node].beside for role, turns in pair.turns.items() if role != "cand"]
             excess.append(pair.turns["cand"][node].beside - median(others))
             usual += [abs(other - median(others)) for other in others]
-        figures = paired(excess)
+        figures, spared = paired(excess), min(max(usual), UNUSUAL * median(usual))
         for pair in pairs:
-            pair.turns["cand"][node].count(max(0.0, figures[0] - max(usual)) if figures else 0.0)
+            pair.turns["cand"][node].count(max(0.0, figures[0] - spared) if figures else 0.0)
             pair.forget()
 
 
@@ -173,6 +178,8 @@ class GradingSession(object):
         self._schedule = task["schedule"]
         self._scripts = {one["node"]: one["code"] for one in task["workloads"] if one["script"]}
         self._rounds = {}
+        self._hash_seed = 0
+        """Of the processes of the pair that was begun last."""
         self.nodes = [workload["node"] for workload in task["workloads"]]
         self.pairs = []
         self.stumbles = []
@@ -195,18 +202,25 @@ class GradingSession(object):
                     break
                 except Stumbled as error:
                     self.stumbles.append("%s: %s" % (error.role, error))
-                    possible = error.asked is not None and self._can_be_done(*error.asked)
-                    if error.asked and not possible:
-                        self._drawn -= {error.asked[0]}  # the data that were drawn are none that the base can use
-                    if error.final or not left or possible and error.role == "cand":
+                    node, drawn = error.asked or (self.nodes[0], ())
+                    matters = not error.final and (error.raised or error.role == "cand")
+                    possible = matters and self._can_be_done(("base", "gold"), node, drawn)
+                    if error.raised and not possible:
+                        self._drawn -= {node}  # the data that were drawn are none that the base can use
+                    at_fault = possible and error.role == "cand" and (error.raised or self._fails_alone(node, drawn))
+                    if error.final or not left or at_fault:
                         why = "%s fails: %s" % (error.role, error)
                         raise Failed("workload_fails", why) if error.role == "cand" else Trouble(why)
         count_beside(self.pairs, self.nodes)
 
-    def _can_be_done(self, node, drawn):
-        """Whether base and expert's side, alone, do what a side has failed: a side beside them may hinder them."""
+    def _fails_alone(self, node, drawn):
+        """Whether the candidate by itself fails it once more: what it does in some processes or for some data alone."""
+        return not all(self._can_be_done(("cand",), node, drawn) for _ in range(ALONE))
+
+    def _can_be_done(self, roles, node, drawn):
+        """Whether these, without the other sides, do what a side has failed: a side beside them may hinder them."""
         try:
-            with self._opened(["base", "gold"], 0, [node]) as partners:
+            with self._opened(roles, self._hash_seed, [node]) as partners:
                 for number in drawn or (None,):
                     for partner in partners:
                         partner.go()
@@ -279,7 +293,8 @@ class GradingSession(object):
     def _pair(self, number):
         order = list(SIDES) + ([AGAIN] if number % AA_EVERY == 0 else [])
         _random.shuffle(order)
-        pair = Pair(order, _random.randrange(1, 2**32))
+        self._hash_seed = _random.randrange(1, 2**32)
+        pair = Pair(order, self._hash_seed)
         with self._opened(order, pair.seed, self.nodes) as partners:
             pair.load_cpu = {partner.role: partner.load_cpu for partner in partners}
             nodes = list(self.nodes)

@@ -36,14 +36,16 @@ _random = random.SystemRandom()
 class Stumbled(Exception):
     """A side failed: its `role`; `final`: it did what no honest code does, so that it is not tried again.
 
-    `asked`: (script, numbers drawn) of the calls that raised; None where it was something else.
+    `asked`: (workload, numbers drawn) of the calls that it was to make; None before the first. `raised`: these are of a
+    script, and one of them raised; else it may have died, or a test failed.
     """
 
-    def __init__(self, role, message, final=False, asked=None):
+    def __init__(self, role, message, final=False, asked=None, raised=False):
         Exception.__init__(self, message)
         self.role = role
         self.final = final
         self.asked = asked
+        self.raised = raised
 
 
 class SideProcess(object):
@@ -150,7 +152,7 @@ class SideProcess(object):
 
         The last of them does not count what others used of the core: a busy machine is no reason for fewer turns.
         """
-        self._asked = (node, drawn) if node in self._scripts else None
+        self._asked = node, drawn
         answer, outside = self._ask("warm", node, calls, *drawn)
         if node in self._scripts:
             self._take(node, *drawn)
@@ -159,7 +161,7 @@ class SideProcess(object):
 
     def call(self, node, draw):
         """One call: seconds inside, outside, and outside of all requests that belong to it."""
-        self._asked = None
+        self._asked = node, ()
         if node not in self._scripts:
             answer, outside = self._ask("call", node, draw.phase)
             return self._time(answer, "seconds"), outside, outside
@@ -251,7 +253,8 @@ class SideProcess(object):
         answer, outside = self._answer(verb, node, *rest)
         if answer.get("outcome") != "passed":
             said = "%s: %s" % (node, str(answer.get("message") or answer.get("outcome"))[:500])
-            raise Stumbled(self.role, said, asked=self._asked if answer.get("outcome") == "failed" else None)
+            raised = node in self._scripts and answer.get("outcome") == "failed"
+            raise Stumbled(self.role, said, asked=self._asked, raised=raised)
         return answer, outside
 
     def _answer(self, verb, node, *rest):
@@ -263,7 +266,7 @@ class SideProcess(object):
             answer, outside = self._channel.ask(limit, verb, node, *(rest + ({"token": token},)))
         except ChannelFailed as error:
             gone = error.late or not self._alive()
-            raise Stumbled(self.role, "%s: %s%s" % (node, error, self._end()), final=not gone)
+            raise Stumbled(self.role, "%s: %s%s" % (node, error, self._end()), final=not gone, asked=self._asked)
         if answer.get("token") != token:
             raise self._stumbled("%s: an answer to another question" % node, final=True)
         self._lasted = outside

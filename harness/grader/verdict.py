@@ -2,6 +2,7 @@
 
 import math
 
+from figures import median
 from outside import (
     CERTAIN,
     DOUBTFUL,
@@ -33,6 +34,12 @@ OTHERS = 0.2
 ACCUSING = 12
 """Pairs after which a clock or a single workload may accuse: of many that are looked at, one differs by chance with
 fewer.
+"""
+
+
+UNEVEN, UNEVEN_PART = math.log(1.25), 5.0
+"""By how much (log), and by how many times as much as the expert's speedup, a candidate's differs from process to
+process where the middle of them says nothing.
 """
 
 
@@ -119,6 +126,9 @@ class RewardRules(object):
             self._facts["undecided_at_95"] = True
         if ratio[1] < self._log:
             return "below_expert", "%s of the expert's speedup" % words(ratio)
+        if self._is_uneven(nodes):
+            why = "%s of the expert's speedup: it differs from process to process far more than the expert's"
+            return "below_expert", why % words(ratio)
         whole = self._on_average(nodes, CERTAIN)
         self._facts["of_expert_on_average" + suffix] = as_ratios(whole)
         if whole[1] < self._log - SELDOM:
@@ -144,6 +154,15 @@ class RewardRules(object):
             if first[2] < self._log:
                 return "later_calls_only", "only later calls are faster: first calls %s of the expert's" % words(first)
         return None
+
+    def _is_uneven(self, nodes):
+        """Whether the pairs differ so much that their middle says nothing, and a quarter of them falls short.
+
+        Work that is hidden in half of the processes is no doubt of the others, and no clock is certain of it.
+        """
+        pairs = self._session.pairs
+        ours, theirs = [one.of_expert(nodes) for one in pairs], [one.gain("gold", nodes) for one in pairs]
+        return _quarter(ours) < self._log and _below(ours) > max(UNEVEN, UNEVEN_PART * _below(theirs))
 
     def _first_gains(self, nodes):
         """What first calls gain over the base's: the expert's, the candidate's."""
@@ -210,6 +229,16 @@ class RewardRules(object):
 
     def _saved(self):
         return {clock: saved(self._session, clock) for clock in CLOCKS}
+
+
+def _quarter(logs):
+    """The largest of the least quarter, or the least but one of few."""
+    return sorted(logs)[(len(logs) - 1) // 4]
+
+
+def _below(logs):
+    """By how much a quarter of them is less than the middle one."""
+    return median(logs) - _quarter(logs)
 
 
 def as_ratios(log_gain):

@@ -27,6 +27,7 @@ _SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cf
 _ADDOPTS = re.compile(r"^[ \t]*addopts[ \t]*=.*(?:\n[ \t]+.*)*", re.M)
 _PLUGIN = re.compile(r"(?<![\w-])-p[\s=\"',]*([\w.]+)(?![\w.:])")
 _OF_NOSE = re.compile(r"^[ \t]*doctest[-_]options[ \t]*=(.*(?:\n[ \t]+\S.*)*)", re.M)
+_OWN_FRAMES = re.compile(r"^  File \"[^\"\n]*/(?:_pytest/|pluggy/|perfquarry_\w+\.py\")[^\n]*\n(?:    [^\n]*\n)*", re.M)
 _COROUTINES = re.compile(r"--asyncio-mode[\s=]+(\w+)")
 
 SEED = 1
@@ -261,7 +262,7 @@ def steady_hypothesis():
 
 def text_of(report):
     """Why a report failed or was skipped."""
-    return getattr(report, "longreprtext", None) or str(report.longrepr)
+    return _OWN_FRAMES.sub("", getattr(report, "longreprtext", None) or str(report.longrepr))
 
 
 def outcome_of(reports):

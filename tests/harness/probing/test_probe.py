@@ -60,7 +60,9 @@ def test_outcomes_of_all_kinds_of_tests(probe: Probe, mode: str) -> None:
         "Case::test_wrong": "failed", "Case::test_part": "failed", "Case::test_expected": "xfailed",
         "test_exits": "failed", "test_interrupts": "error", "test_after": "passed",
     }  # fmt: skip
-    assert items["test_fails"].message.rstrip().endswith("AssertionError: the message")  # Python's own traceback
+    message = items["test_fails"].message.rstrip()  # Python's own traceback, without the frames of pytest and the probe
+    assert message.endswith("AssertionError: the message") and "_pytest" not in message
+    assert message.startswith("Traceback (most recent call last)") and "perfquarry" not in message
     if mode == "time":
         assert all(bool(item.samples) == (item.outcome == "passed") for item in items.values())
 
