@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -27,6 +27,8 @@ MODULE_ENDINGS = (".py", ".pyx", ".c", ".cpp", ".cc", ".cxx", ".so")
 _SLOW_WORDS = ("stress", "slow", "fuzz")
 _MADE_TO_BE_TIMED = "bench"
 _BUILT = ("build", "dist")
+FEW = 6
+"""Test files that are tried where none imports what changed, but the package that it belongs to."""
 FAR = 1000
 """Imports to a test file that no import leads to."""
 _SHORTEST = 3
@@ -64,20 +66,25 @@ def reachable_tests(
     """
     files = {path: tree / path for path in module_files(tree)}
     goals = [path for path in changed if path in files or not path.endswith(".py")]
-    distances = _distances(ImportGraph(files, source_roots), goals)
+    graph = ImportGraph(files, source_roots)
+    distances = _distances(graph, goals)
     patterns = python_files(tree)
     tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
     words = _words(names, goals)
     said = _said({test.path: files[test.path].read_bytes() for test in tests}, words) if words else {}
     packages = _inner_packages(goals, source_roots)
-    tests = [
+    likely = [
         test
         for test in tests
         if test.distance < FAR or said.get(test.path) or not packages.isdisjoint(_subjects(test.path))
     ]
+    if not likely:  # a plugin, say, which the package finds by its entry point or its name
+        around = _distances(graph, _beside(goals, files))
+        likely = [test for test in tests if test.path in around]
+        limit = min(limit or FEW, FEW)
     found: list[TestFile] = []
     naming = Naming.of(tree)
-    for test in sorted(tests, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
+    for test in sorted(likely, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
         if limit is not None and len(found) >= limit:
             break
         content = files[test.path].read_bytes()
@@ -244,6 +251,15 @@ def _distances(graph: ImportGraph, goals: Sequence[str]) -> dict[str, int]:
                 distances[importer] = distances[path] + 1
                 queue.append(importer)
     return distances
+
+
+def _beside(goals: Iterable[str], files: Collection[str]) -> list[str]:
+    """All modules of the packages that hold the changed files."""
+    tops: set[str] = set()
+    for goal in goals:
+        inside = [folder for folder in _folders_above(goal) if folder and f"{folder}/__init__.py" in files]
+        tops.update(folder + "/" for folder in inside[-1:])
+    return [path for path in files if path.startswith(tuple(tops))]
 
 
 def _neighbours(path: str, files: Iterable[str]) -> dict[str, int]:

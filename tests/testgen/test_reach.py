@@ -6,7 +6,7 @@ import pytest
 
 from perfquarry.testgen.imports import Import, imports_of
 from perfquarry.testgen.pytest_config import Naming, is_test_name, is_test_path, python_files
-from perfquarry.testgen.reach import TestFile, reachable_tests
+from perfquarry.testgen.reach import FAR, FEW, TestFile, reachable_tests
 
 TEST = "\ndef test_it():\n    assert True\n"
 
@@ -317,3 +317,15 @@ def test_what_is_loaded_by_name_is_found_by_the_name_of_its_package(tmp_path: Pa
     found = reachable_tests(tree, ["src"], ["src/cloud/s3/responses.py"], names=["get_it"])
     assert {test.path for test in found} == {"tests/test_s3.py", "tests/test_s3/test_buckets.py"}
     assert reachable_tests(tree, ["src"], ["src/cloud/other.py"], names=["get_it"]) == []
+
+
+def test_of_a_module_that_nothing_imports_few_tests_of_its_package_are_tried(tmp_path: Path) -> None:
+    """A plugin is found by its entry point; a script that belongs to no package has no tests."""
+    files = {f"tests/test_{number}.py": f"import lint{TEST}" for number in range(FEW + 2)}
+    files |= {"lint/__init__.py": "", "lint/plugins/__init__.py": "", "lint/plugins/yaml.py": "def check(): ...\n"}
+    files |= {"tests/test_other.py": f"import json{TEST}", "tools/update.py": "def main(): ...\n"}
+    tree = write(tmp_path, files)
+    found = reachable_tests(tree, [""], ["lint/plugins/yaml.py"], 20, names=["check"])
+    assert [test.path for test in found] == [f"tests/test_{number}.py" for number in range(FEW)]
+    assert {test.distance for test in found} == {FAR}
+    assert reachable_tests(tree, [""], ["tools/update.py"], 20, names=["main"]) == []
