@@ -2,7 +2,7 @@
 
 import math
 
-from figures import median
+from figures import hodges_lehmann
 from outside import (
     CERTAIN,
     DOUBTFUL,
@@ -237,8 +237,8 @@ def _quarter(logs):
 
 
 def _below(logs):
-    """By how much a quarter of them is less than the middle one."""
-    return median(logs) - _quarter(logs)
+    """By how much a quarter of them is less than what is taken for their middle."""
+    return hodges_lehmann(logs) - _quarter(logs)
 
 
 def as_ratios(log_gain):
