@@ -47,7 +47,7 @@ def test_tasks_funnel_and_run_show_the_same(curated: Curated, facts: Facts) -> N
 def test_workloads_are_shown_by_source(curated: Curated, facts: Facts, perfquarry: Program) -> None:
     home, printed = curated.home, curated.printed
     count, *further = facts(home, "workloads", "demo")
-    assert [one["source"] for one in further] == ["replay"], "asked where no test executes a change"
+    assert not further, "asked though no test executes the change"
     assert count["source"] == "unit-test" and count["changes"] == 3 and count["kept_changes"] == 1
     assert count["accepted"] == len(printed["tasks"][0]["workloads"]) and count["accepted_changes"] == 1
     assert count["without"] == {"no_test_executes_change": 1}
