@@ -69,8 +69,9 @@ _RUNS_DJANGO = re.compile(r"DJANGO_SETTINGS_MODULE|\bdjango(?:-admin)? test\b|^[
 _APPLICATIONS = re.compile(r"\bINSTALLED_APPS[\"']?\s*[+:=]+\s*[\[(]([^\])]*)")
 _OWN_EXTRAS = re.compile(r"[\"']?\.[\w/]*\[([\w\s,.-]+)\][\"']?")
 """The package itself with extras, as a requirement line."""
+_LONGEST = 400
 _NAMED_ADDRESS = re.compile(r"([\w.-]+)\s*(?:\[[^\]]*\])?\s*@\s*\S+:")
-_EGG = re.compile(r"://\S+#(?:\S*&)?egg=([\w.-]*\w)")
+_EGG = re.compile(r"[#&]egg=([\w.-]*\w)")
 _REPOSITORY = re.compile(r"(?:\w+\+)?\w+://[^/\s]+/[^/\s]+/([\w.-]*?\w)(?:\.git)?(?:[/@#?]\S*)?$")
 """Addresses of requirements: with a name before them, after them, and of a repository, `HOST/OWNER/NAME/…`."""
 
@@ -102,6 +103,8 @@ def declared_needs(tree: Path, metadata: Metadata, ci: Ci, conda: Ci) -> list[st
 
 def _of_the_index(line: str) -> str:
     """The name of what a line has an address of: the index may have it, too."""
+    if "://" not in line or len(line) > _LONGEST:  # a stranger's text may not keep us busy
+        return line
     found = _NAMED_ADDRESS.match(line) or _EGG.search(line) or _REPOSITORY.match(line)
     return found[1] if found else line
 

@@ -362,7 +362,8 @@ def test_a_project_below_the_top_is_built_and_tested_there(recipe: Any) -> None:
         "other/setup.py": "setup(name='other', install_requires=['attrs'])",
         "other/other.py": "",
         ".github/workflows/tests.yml": "jobs: {a: {steps: [{run: pip install -r native/ci.txt}]}}",
-        "native/ci.txt": "mock\nhttps://host.example/a/ParamIt/tarball/all\ngit+https://host.example/a/b#egg=six_two\n",
+        "native/ci.txt": "mock\nhttps://host.example/a/ParamIt/tarball/all\ngit+https://host.example/a/b#egg=six_two\n"
+        + f"x://{'#&' * 50_000}\na{' ' * 50_000}b @ c://d\n",  # of strangers: it keeps nobody busy
     }
     made = recipe(files)
     assert (made.packages, made.source_roots) == (["lib"], ["native"])
