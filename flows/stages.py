@@ -22,6 +22,7 @@ from perfquarry.curation import again, counting, rows_of_run
 from perfquarry.curation.deciding import decided, kept_workloads
 from perfquarry.curation.executable import nothing_to_execute
 from perfquarry.curation.in_force import accepted_tasks, extra_sources, renewed
+from perfquarry.curation.layouts import with_own_roles
 from perfquarry.curation.screening import stage as screening
 from perfquarry.curation.sessions import measure, shows_gain
 from perfquarry.data.display import current, waiting_for_core
@@ -206,7 +207,7 @@ def _build(run: Run, keys: Batch) -> None:
     for key in keys:
         change = run.change(key)
         current().note(change.title)
-        if verdict := nothing_to_execute(run, run.clone, change):
+        if verdict := nothing_to_execute(run, run.clone, run.repository, change):
             run.store.append([verdict])
             continue
         for problem in fetch_submodules(run.source, run.clone, (change.base_sha, change.head_sha)):
@@ -227,7 +228,7 @@ def case_of(run: Run, change_id: str) -> Case:
     builds = run.rows_of(Build, "build", change_id)
     base, head = run.builder.reopen(builds)
     settings, stamp = run.options.settings.generate, run.stamp("generate")
-    change = run.change(change_id)
+    change = with_own_roles(run.clone, run.repository, run.change(change_id))
     verdict = verdict_with_functions(run, run.clone, change)
     prober = replace(run.runtime.prober, known=_known_reports(run, change_id))
     return Case(change, verdict, base, head, prober, settings, stamp, run.tools(builds))

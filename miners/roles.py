@@ -122,7 +122,7 @@ def role_of(path: str, places: tuple[str, ...] = ()) -> FileRole:
         path: relative to the tree.
         places: folders and modules that are the package, relative to the tree.
     """
-    inside = max((place for place in places if _is_below(path, place)), key=len, default=None)
+    inside = max((place for place in places if is_below(path, place)), key=len, default=None)
     if inside == path:
         return "source"
     if inside is not None:
@@ -130,7 +130,8 @@ def role_of(path: str, places: tuple[str, ...] = ()) -> FileRole:
     return _role(path, inside=False)
 
 
-def _is_below(path: str, place: str) -> bool:
+def is_below(path: str, place: str) -> bool:
+    """Whether a path is a place or lies in it."""
     return path == place or path.startswith(f"{place}/")
 
 

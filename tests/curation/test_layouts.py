@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfquarry.curation.layouts import places_of
+from perfquarry.curation.layouts import places_of, with_own_roles
 from perfquarry.data.records import Change, Reason, Side, Stamp
 from perfquarry.data.registry import Repository
 from perfquarry.harness.building.checks import Checker
@@ -254,3 +254,21 @@ def test_a_package_keeps_its_roles_where_it_lay_before(tmp_path: Path) -> None:
     places = places_of(git.folder, Repository(name="x", codebase="x"))
     change = next(crawl(git.folder, STAMP, MineSettings(), only=[old], places=places))
     assert [file.role for file in change.files] == ["source"]
+
+
+def test_scripts_beside_the_package_are_no_source_unless_a_test_names_them(tmp_path: Path) -> None:
+    git = Git(tmp_path / "work")
+    modules = ["lib/core.py", "alone/core.py", "bin/update-tables.py", "bin/ran.py", "bin/imported.py", "counted.py"]
+    tests = "import os\nfrom lib import core\nimport lib, imported\nos.system('bin/ran.py')\ncounted = 1\n"
+    files = {"lib/__init__.py": "", "alone/__init__.py": "", "tests/test_it.py": tests, **_project("lib")}
+    git.commit("start", {**files, **dict.fromkeys(modules, CODE.format("1"))})
+    git.commit("faster", dict.fromkeys(modules, CODE.format("n")))
+    git.git("mv", "lib", "library")
+    renamed = git.commit("another name", {**_project("library"), "library/core.py": CODE.format("n + 1")})
+    repository = Repository(name="x", codebase="x")
+    moved, faster, _ = crawl(git.folder, STAMP, MineSettings())
+    own = with_own_roles(git.folder, repository, faster)
+    beside = {"bin/update-tables.py", "counted.py"}
+    assert {file.path for file in own.files if file.role != "source"} == beside
+    assert moved.head_sha == renamed and with_own_roles(git.folder, repository, moved) == moved
+    assert places_of(git.folder, repository)[0] == "library", "the newest layout is not the one of the older change"

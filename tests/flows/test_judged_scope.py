@@ -89,14 +89,21 @@ def test_functions_are_found_once_and_only_when_a_change_is_taken_up(tmp_path: P
 
 def test_what_no_workload_could_execute_is_not_built(tmp_path: Path) -> None:
     git, base = Git(tmp_path / "lib"), "import re\nimport os\nLIMIT = 9\n\n\ndef work(n):\n    return n + LIMIT\n"
-    files = {"lib/core.py": base, "lib/fast.pyx": "def work(n): return n\n", "lib/old.py": "def work(n): print n\n"}
+    files = {
+        "lib/__init__.py": "",
+        "lib/core.py": base,
+        "lib/fast.pyx": "def work(n): return n\n",
+        "lib/old.py": "def work(n): print n\n",
+    }
     git.commit("start", files)
     changes = {
         "Speed up the import": {"lib/core.py": base.replace("import os\n", "")},
         "Speed up work by its limit": {"lib/core.py": base.replace("import os\n", "").replace("9", "8")},
         "Speed up the compiled one": {"lib/fast.pyx": "import os\n" + files["lib/fast.pyx"]},
         "Speed up what Python 2 parses": {"lib/old.py": "import os\n" + files["lib/old.py"]},
+        "Speed up the tables' script": {"bin/tables.py": base.replace("n + LIMIT", "LIMIT + n")},
     }
+    nothing = {"Speed up the import": Reason.NO_STATEMENT, "Speed up the tables' script": Reason.NO_SOURCE_CHANGE}
     for title, changed in changes.items():
         git.commit(title, changed)
     run = Run(Options(repo=str(git.folder), home=str(tmp_path / "home"), jobs=1))
@@ -104,7 +111,8 @@ def test_what_no_workload_could_execute_is_not_built(tmp_path: Path) -> None:
     mined = {one.title: one for one in run.store.records(Change, run.name) if one.title in changes}
     with run.judging() as judge:
         run.store.append(list(verdicts(run, judge, [one.change_id for one in mined.values()])))
-    assert [title for title, one in mined.items() if nothing_to_execute(run, run.clone, one)] == ["Speed up the import"]
+    found = {title: nothing_to_execute(run, run.clone, run.repository, one) for title, one in mined.items()}
+    assert {title: verdict.reason for title, verdict in found.items() if verdict} == nothing
 
     first = mined["Speed up the import"].change_id
     next(stage for stage in STAGES if stage.name == "build").work(run, (first,))
