@@ -62,11 +62,14 @@ from perfquarry.testgen.again import try_again
 from perfquarry.testgen.apis import with_apis
 from perfquarry.testgen.case import Case
 from perfquarry.testgen.sources import WorkloadSource, ask_further, gather
+from perfquarry.testgen.unit_tests import any_passes
 
 R = TypeVar("R", bound=Row)
 JUDGE_ROWS, JUDGE_PARTS = 5000, 16
 """A worker judges so many changes at a time, or that part of those to be judged, if it is more."""
 
+_TRIED_IN_COPIES = 12
+"""Failing tests of a change that are run once in a copy of the base."""
 _log = logging.getLogger("perfquarry.flows")
 ASIDE_SECONDS = 60.0
 """A change is timed at least so long before it is set aside for others that wait for its core."""
@@ -269,8 +272,9 @@ def _generate(run: Run, keys: Batch) -> None:
 def _gathered(
     run: Run, case: Case, sources: Sequence[WorkloadSource], further: Sequence[WorkloadSource]
 ) -> list[Workload]:
-    """Rows of all sources; where more tests fail because they write into their tree than are kept, those with copies
-    for each process, if these give more. Where the tests of the change before needed copies, only these are tried.
+    """Rows of all sources; where more tests fail because they write into their tree than are kept, or all fail and
+    one of them passes in a copy, those with copies for each process, if these give more. Where the tests of the
+    change before needed copies, only these are tried.
 
     Where they give workloads, the builds say so from then on: all that runs the change later reads it there. A change
     that alters behaviour is not looked at twice.
@@ -280,7 +284,10 @@ def _gathered(
         rows = gather(case, sources, further)
         reasons = Counter(row.reason for row in rows)
         kept = reasons[None]
-        if not own or Reason.FAILS_ON_HEAD in reasons or reasons[Reason.NEEDS_TREE] <= kept:
+        if not own or Reason.FAILS_ON_HEAD in reasons:
+            return rows
+        failing = [] if kept else [row.code for row in rows if row.code and row.reason == Reason.FAILS_ON_BASE]
+        if reasons[Reason.NEEDS_TREE] <= kept and not any_passes(own, failing[:_TRIED_IN_COPIES]):
             return rows
     found = gather(own, sources, further)
     more = sum(row.reason is None for row in found) > kept

@@ -16,6 +16,8 @@ from difflib import SequenceMatcher
 from perfquarry.testgen.imports import parse
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_CALLS = 3
+"""Steps from a changed function to those that use it."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,33 @@ def functions_around(source: bytes, lines: Container[int]) -> set[str]:
 def owners_of(source: bytes, lines: Container[int]) -> dict[int, str]:
     """Qualified name of the innermost function around each of the given lines that has one."""
     return {line: name for name, function in _nested(source) for line in _range(function) if line in lines}
+
+
+def callers_of(source: bytes, names: Iterable[str]) -> set[str]:
+    """Bare names of the file's functions that use functions of it ('Class.method'), without the given ones.
+
+    What begins with an underscore is followed on to who uses that.
+    """
+    tree = parse(source)
+    functions = list(named_functions(tree)) if tree is not None else []
+    uses = {name: _used_names(function) for name, function in functions}
+    known = {name for name in names if name in uses}
+    found: set[str] = set()
+    new = set(known)
+    for _ in range(_CALLS):
+        words = {part for name in new for part in name.split(".") if not part.startswith("__")}
+        new = {name for name, used in uses.items() if name not in known and used & words}
+        found |= {name.rpartition(".")[2] for name in new}
+        known |= new
+        new = {name for name in new if name.rpartition(".")[2].startswith("_")}
+    return {name for name in found if not name.startswith("_")}
+
+
+def _used_names(function: Function) -> set[str]:
+    nodes = list(ast.walk(function))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        node.attr for node in nodes if isinstance(node, ast.Attribute)
+    }
 
 
 def _nested(source: bytes) -> Iterator[tuple[str, Function]]:

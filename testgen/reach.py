@@ -51,6 +51,7 @@ def reachable_tests(
     limit: int | None = None,
     names: Iterable[str] = (),
     test_paths: Sequence[str] = (),
+    callers: Iterable[str] = (),
 ) -> list[TestFile]:
     """Test files that may reach a changed file: named after it, then naming what changed, then the nearest.
 
@@ -61,6 +62,7 @@ def reachable_tests(
         limit: most files returned; None for all.
         names: changed functions and classes, 'Class.method'.
         test_paths: folders and globs of files that are tests whatever their names.
+        callers: functions that lead to the changed ones; a test that names them comes half as early.
 
     Files that this Python cannot parse, and files without a test, are left out.
     """
@@ -71,7 +73,8 @@ def reachable_tests(
     patterns = python_files(tree)
     tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
     words = _words(names, goals)
-    said = _said({test.path: files[test.path].read_bytes() for test in tests}, words) if words else {}
+    texts = {test.path: files[test.path].read_bytes() for test in tests} if words or callers else {}
+    said, led = _said(texts, words), _said(texts, {name for name in callers if len(name) >= _SHORTEST} - words)
     packages = _inner_packages(goals, source_roots)
     likely = [
         test
@@ -84,7 +87,8 @@ def reachable_tests(
         limit = min(limit or FEW, FEW)
     found: list[TestFile] = []
     naming = Naming.of(tree)
-    for test in sorted(likely, key=lambda test: _rank(test, goals, said.get(test.path, 0.0))):
+    speaks = {path: said.get(path, 0.0) + led.get(path, 0.0) / 2 for path in texts}
+    for test in sorted(likely, key=lambda test: _rank(test, goals, speaks.get(test.path, 0.0))):
         if limit is not None and len(found) >= limit:
             break
         content = files[test.path].read_bytes()
@@ -278,6 +282,8 @@ def _words(names: Iterable[str], goals: Sequence[str]) -> set[str]:
 
 def _said(texts: Mapping[str, bytes], words: set[str]) -> dict[str, float]:
     """How much each text speaks of the words: one that few texts have counts most."""
+    if not words:
+        return {}
     pattern = re.compile(rb"\b(?:%s)\b" % b"|".join(re.escape(word.encode()) for word in sorted(words)))
     found = {path: frozenset(pattern.findall(text)) for path, text in texts.items()}
     common = Counter(word for some in found.values() for word in some)

@@ -10,6 +10,7 @@ from perfquarry.data.records import Change, FileChange, Hit, Side, Verdict
 from perfquarry.harness.contracts import BuiltSide
 from perfquarry.testgen.changed_lines import (
     Targets,
+    callers_of,
     differing_lines,
     functions_around,
     in_functions,
@@ -122,12 +123,15 @@ def path_at(file: FileChange, side: Side) -> str:
 def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[TestFile]:
     """Test files that can reach the changed source on either side, most promising first."""
     found: dict[str, TestFile] = {}
-    names = changed_names(change, texts_of(built["base"].tree, built["head"].tree))
+    texts = texts_of(built["base"].tree, built["head"].tree)
+    names = changed_names(change, texts)
+    python = [text for file in change.files if is_python_source(file) for text in texts(file)]
+    callers = {name for text in python for name in callers_of(text, names)}
     for side in ("head", "base"):
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
         roots = relative_roots(side_built)
-        tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths)
+        tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths, callers)
         found |= {test.path: test for test in tests if test.path not in found}
     shown = [TestFile(path, FAR) for path in _with_examples(change, built) if path not in found]
     return [*list(found.values())[: max(limit - len(shown), 1)], *shown][:limit]

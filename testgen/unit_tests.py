@@ -41,6 +41,8 @@ FIRST_FILES = 3
 """Test files of the first coverage run; each further run takes twice as many."""
 NEAR_FROM, FAR_FROM = 6, 3
 """Usable tests with which no further test file is tried: equally near ones, and farther ones."""
+FURTHER = 5
+"""Times `max_test_files` that are tried where nothing executes the change yet, in a quarter of the search's time."""
 TRACED = 5.0
 """Times that a test takes longer while it is traced, about."""
 PROFILED = 64
@@ -78,7 +80,7 @@ class UnitTests:
         settings, rows = case.settings, _Rows(case)
         if not case.changes_code:
             return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, case.why_unchanged)]
-        files = candidate_files(case.change, case.sides, settings.max_test_files)
+        files = candidate_files(case.change, case.sides, FURTHER * settings.max_test_files)
         if not files:
             return [rows.none(Reason.NO_TESTS, _why_no_tests(case.sides["base"]))]
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:
@@ -89,6 +91,19 @@ class UnitTests:
                 return [rows.none(*executing.nothing())]
             _check(candidates, runner, case.trace.functions)
         return rows.all(candidates)
+
+
+def any_passes(case: Case, nodes: Sequence[str]) -> bool:
+    """Whether one of these tests passes at the base, in one process.
+
+    Raises:
+        SandboxUnavailable: the sandbox itself could not start.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        runner = Runner(case.prober, case.sides, case.tools, case.settings, pool)
+        return any(
+            item.outcome == "passed" for item in runner.start("base", "check", nodes, CHECK_SEED).result().values()
+        )
 
 
 def _why_no_tests(base: BuiltSide) -> str:
@@ -102,8 +117,10 @@ def _why_no_tests(base: BuiltSide) -> str:
 def _search(executing: Executing, files: Sequence[TestFile], settings: GenerateSettings) -> list[Candidate]:
     """Runs ever more test files until enough tests execute the change, and each changed function is executed.
 
-    Fewer tests are enough before going farther, and one after `settings.search_seconds`.
+    Fewer tests are enough before going farther, and one after `settings.search_seconds`. Beyond
+    `settings.max_test_files` a test must be missing altogether, and time be left.
     """
+    most = min(settings.max_test_files, len(files))
     nearest = min(test.distance for test in files)
     near = max(index for index, test in enumerate(files) if test.distance == nearest) + 1
     start, size = 0, FIRST_FILES
@@ -115,8 +132,13 @@ def _search(executing: Executing, files: Sequence[TestFile], settings: GenerateS
             return True
         return usable >= min(settings.max_workloads, wanted) and not executing.missed(candidates)
 
-    while start < len(files) and not (start and is_enough(FAR_FROM if start >= near else NEAR_FROM)):
-        end = min(start + size, near if start < near else len(files))
+    def goes_on() -> bool:
+        if start < most:
+            return not (start and is_enough(FAR_FROM if start >= near else NEAR_FROM))
+        return start < len(files) and not candidates and executing.seconds < settings.search_seconds / 4
+
+    while goes_on():
+        end = min(start + size, near if start < near else len(files), most if start < most else len(files))
         paths = [test.path for test in files[start:end]]
         executing.run(paths)
         candidates = executing.candidates()

@@ -42,6 +42,18 @@ CALLS_AND_WRITES = """\
     def test_read():
         assert total([1]) == 1
 """
+HIDES_WHY_IT_FAILS = """\
+    from work import total
+    def written():
+        try:
+            open(__file__ + ".out", "w").close()
+        except OSError:
+            return False
+        return True
+    def test_total():
+        assert total(range(2000)) == 1999000
+        assert written()
+"""
 FEW = MeasureSettings(max_pairs=6, aa_every=6, warmups=1, turn_seconds=0.02, most_turns=24)
 BREAKS = """\
 --- a/work/__init__.py
@@ -102,6 +114,13 @@ def test_a_few_tests_that_only_read_do_not_keep_the_others_out(tmp_path: Path, m
     assert len(by_change) == 2 and all(wanted <= codes for codes in by_change.values())
     assert all(row.writable_tree for row in made.run.store.records(Build, made.run.name))
     assert copied == [False, True, True], "the second change begins with copies"
+
+
+def test_tests_that_do_not_say_why_they_fail_are_tried_in_copies(tmp_path: Path) -> None:
+    made = Repository(tmp_path, tests=HIDES_WHY_IT_FAILS)
+    run_stages(made.run, ["mine", "judge", "build", "generate"])
+    assert [row.code for row in made.run.store.records(Workload, made.run.name) if row.status == "kept"]
+    assert all(row.writable_tree for row in made.run.store.records(Build, made.run.name))
 
 
 def test_large_trees_are_not_copied_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

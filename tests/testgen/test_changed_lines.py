@@ -2,7 +2,13 @@
 
 import textwrap
 
-from perfquarry.testgen.changed_lines import differing_lines, in_functions, named_functions, standing_for
+from perfquarry.testgen.changed_lines import (
+    callers_of,
+    differing_lines,
+    in_functions,
+    named_functions,
+    standing_for,
+)
 from perfquarry.testgen.imports import parse
 
 
@@ -103,3 +109,22 @@ def test_names_of_functions_are_qualified() -> None:
     tree = parse("if x:\n    class A:\n        class B:\n            async def f(self): ...\ndef g(): ...\n")
     assert tree is not None
     assert [name for name, _ in named_functions(tree)] == ["A.B.f", "g"]
+
+
+def test_who_uses_a_function_is_followed_through_private_ones() -> None:
+    source = b"""
+class Builder:
+    def _columns(self): ...
+    def get_sql(self): return self._body()
+    def _body(self): return self._columns()
+    def __init__(self): self._columns()
+
+class Query:
+    def create_table(self): return Builder()
+    def other(self): return self.create_table()
+
+def alone(): ...
+"""
+    assert callers_of(source, ["Builder._columns"]) == {"get_sql", "create_table"}
+    assert callers_of(source, ["Query.other", "Builder.gone"]) == set()
+    assert callers_of(b"print 1", ["f"]) == set()

@@ -270,6 +270,11 @@ def test_the_text_of_a_test_says_what_it_is_about(tmp_path: Path) -> None:
     )
     tests = reachable_tests(tmp_path, [""], ["pkg/heap.py"], 3, ["Pile.push_down"])
     assert [test.path for test in tests] == ["tests/heap/test_zz.py", "tests/test_zoo.py", "tests/test_plugin.py"]
+    write(
+        tmp_path, {f"tests/test_{name}.py": f"import pkg.all\nrun.{name}_task(){TEST}" for name in ("often", "rarely")}
+    )
+    by_callers = reachable_tests(tmp_path, [""], ["pkg/heap.py"], 4, ["Pile._down"], callers=["rarely_task", "run"])
+    assert [test.path for test in by_callers[2:]] == ["tests/test_rarely.py", "tests/test_often.py"]
 
 
 @pytest.mark.parametrize("name", ["tests.py", "pkg/tests/heap.py", "test.py", "heap_tests.py", "test/check_heap.py"])
