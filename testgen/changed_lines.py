@@ -3,7 +3,8 @@
 What counts is a statement inside a function: the removed and modified ones on the base, the
 added and modified ones on the head. A changed decorator or signature belongs to its function,
 whose body stands for it. Definitions at module or class level run at import, not in a test; where
-nothing else changed, the functions that use the changed names stand for them.
+nothing else changed, the functions that use the changed names stand for them. A function that makes
+what the module binds runs then, too: those that use what it made count beside it.
 """
 
 from __future__ import annotations
@@ -60,15 +61,48 @@ def _common(pairs: Iterable[tuple[bytes, bytes]]) -> int:
 def in_functions(path: str, source: bytes, changed: set[int]) -> Targets:
     """The changed lines that are statements, decorators or signatures of functions; none where it does not parse."""
     tree = parse(source)
+    if tree is None:
+        return Targets(path)
     spans: dict[int, frozenset[int]] = {}
-    for function in _functions(tree) if tree else ():
+    for function in _functions(tree):
         body = frozenset(line for span in _body_spans(function) for line in span)
         first = min([function.lineno, *(node.lineno for node in function.decorator_list)])
         spans.update((line, body) for line in range(first, function.body[0].lineno) if line in changed)
-    for function in _functions(tree) if tree else ():  # inner statements last: they win over an outer header
+    for function in _functions(tree):  # inner statements last: they win over an outer header
         for span in _body_spans(function):
             spans.update((line, span) for line in span if line in changed)
+    for maker in definitions_in(tree.body):
+        lines = [line for line in _range(maker) if line in spans] if isinstance(maker, Function) else []
+        users = _users_of_made(tree, maker.name) if lines else frozenset()
+        spans.update((line, spans[line] | users) for line in lines)
     return Targets(path, spans)
+
+
+def _users_of_made(tree: ast.Module, maker: str) -> frozenset[int]:
+    """Lines of the functions that use what statements of the module bind with this function of it."""
+    made = {maker}
+    for node in _statements(tree.body):
+        if made & _names_in(node):
+            made.update(name for name, _ in bindings(node))
+    made.remove(maker)
+    users = [function for _, function in named_functions(tree) if made & _names_in(function)] if made else []
+    return frozenset(line for function in users for span in _body_spans(function) for line in span)
+
+
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:
+    """Simple statements of a module, those under if and try included, in their order."""
+    for node in body:
+        if isinstance(node, Function | ast.ClassDef):
+            continue
+        inner = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            yield node
+        elif not isinstance(node, ast.expr):
+            yield from _statements(inner)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def standing_for(path: str, source: bytes, changed: set[int], functions: Iterable[str]) -> Targets:
@@ -85,8 +119,7 @@ def standing_for(path: str, source: bytes, changed: set[int], functions: Iterabl
     spans: dict[int, frozenset[int]] = {}
     for qualified, function in named_functions(tree):
         owner = qualified.rpartition(".")[0]
-        used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        if qualified in wanted or owner in classes or used & names:
+        if qualified in wanted or owner in classes or _names_in(function) & names:
             spans.update((line, span) for span in _body_spans(function) for line in span)
     return Targets(path, spans)
 
@@ -144,10 +177,7 @@ def callers_of(source: bytes, names: Iterable[str]) -> set[str]:
 
 
 def _used_names(function: Function) -> set[str]:
-    nodes = list(ast.walk(function))
-    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
-        node.attr for node in nodes if isinstance(node, ast.Attribute)
-    }
+    return _names_in(function) | {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
 
 
 def _nested(source: bytes) -> Iterator[tuple[str, Function]]:

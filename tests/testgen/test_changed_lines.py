@@ -128,3 +128,29 @@ def alone(): ...
     assert callers_of(source, ["Builder._columns"]) == {"get_sql", "create_table"}
     assert callers_of(source, ["Query.other", "Builder.gone"]) == set()
     assert callers_of(b"print 1", ["f"]) == set()
+
+
+def test_users_of_what_a_function_made_at_import_count_beside_it() -> None:
+    source = code("""\
+        def make():
+            return {1: 2}
+
+        def other():
+            return make()
+
+        try:
+            TABLE = make()
+        except ValueError:
+            pass
+        LOOKUP = TABLE.get
+
+        def look(n):
+            return LOOKUP(n)
+
+        class Reader:
+            def read(self):
+                return TABLE[self]
+        """)
+    assert in_functions("m.py", source, {2}).spans == {2: {2, 14, 18}}
+    assert in_functions("m.py", source, {5, 14}).spans == {5: {5}, 14: {14}}
+    assert in_functions("m.py", code("def make():\n    return 1\nprint(make())\n"), {2}).spans == {2: {2}}
