@@ -142,5 +142,7 @@ def _of_python_2(traceback: str, tree: Path) -> bool:
     if missing:
         name = missing[1].split(".")[0]
         made = name.startswith("__") and name.endswith("__")  # by the package's own build: none is on any index
-        return name in _MODULES or made or any(beside.glob(f"{name}.*")) or (beside / name / "__init__.py").is_file()
+        bare = name == missing[1]  # of a dotted name the first part was found
+        near = bare and (any(beside.glob(f"{name}.*")) or (beside / name / "__init__.py").is_file())
+        return name in _MODULES or made or near
     return _NAMES.search(traceback) is not None

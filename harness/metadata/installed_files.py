@@ -169,7 +169,8 @@ def _is_missing(tree: Path, target: str) -> bool:
     if any(file.suffix != ".pyi" for file in package.glob(f"{path.name}.*")):  # a stub is no module
         return False
     init = read_text(package / "__init__.py")
-    return not re.search(rf"^[ \t]*(?:{re.escape(path.name)}\s*[:=]|def {re.escape(path.name)}\b)", init, re.M)
+    name = re.escape(path.name)  # a docstring may say `version: 1.2`
+    return not re.search(rf"^[ \t]*(?:{name}[ \t]{{0,9}}(?::[^=\n]{{0,99}})?=|def {name}\b)", init, re.M)
 
 
 def _metadata(folder: str, name: str, entry_points: dict[str, list[str]]) -> str:

@@ -50,6 +50,7 @@ IMPORTS = {
     "{}.keys() + [1]": True, "[1] + {}.keys()": True, "{}.items()[0]": True, "map(str, []).sort()": True,
     "from io import read": True, "from os import no_such_name": False,
     "len(filter(None, []))": True, "zip([], [])[0] = 1": True, "[1] + (1,)": False, "(1)[0]": False,
+    "from .version import version": False,
 }  # fmt: skip
 
 
@@ -59,7 +60,8 @@ def test_what_fails_at_import_is_told_apart(statement: str, old: bool, tmp_path:
     for folder in (package / "folder", site):
         folder.mkdir(parents=True)
     (package / "__init__.py").write_text(f"\n{statement}\n")
-    (package / "beside.py").write_text("")
+    for name in ("beside", "lib"):
+        (package / f"{name}.py").write_text("")
     (package / "io.py").write_text("def read(): pass\n")
     (package / "fast.pyx").write_text("")
     (package / "folder" / "__init__.py").write_text("")

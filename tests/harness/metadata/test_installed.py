@@ -70,6 +70,11 @@ except ImportError:
             "import my_lib; print(my_lib._my_version.version)",
         ),
         (
+            {"pyproject.toml": '[project]\nname = "my-lib"\n[tool.setuptools_scm]\nwrite_to = "my_lib/version.py"'},
+            {"my_lib/__init__.py": '"""My library.\n\n   version: 0.9\n"""\nfrom .version import version\n'},
+            "import my_lib; print(my_lib.version)",
+        ),
+        (
             {"setup.cfg": "[metadata]\nname = my-lib\n[versioneer]\nVCS = git\n"},
             {
                 "my_lib/__init__.py": "from my_lib._version import get_versions\nfound = get_versions()\n"
@@ -93,6 +98,7 @@ except ImportError:
         "a module above",
         "hatch-vcs, beside the package",
         "setuptools-scm in setup.py, beside the package",
+        "setuptools-scm, a docstring with the version",
         "versioneer",
         "a name that speaks of no version",
     ],
