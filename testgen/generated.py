@@ -32,6 +32,7 @@ TRIED_SHARE = 0.5
 NOTE_CHARACTERS = 200
 DETAIL_LINES = 8
 """Lines of a rejection's detail that the model is shown, from its end."""
+NONE_CAN = "the model answered that no script can show the change"
 _UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
 _FENCE = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
 
@@ -104,6 +105,8 @@ class Generated:
             trials += try_scripts(case, list(fresh.values()))
             usable = [trial for trial in without_duplicates(trials) if trial.reason is None]
             enough = not fresh or len(usable) >= settings.wanted
+        if not trials:
+            return [case.row(self.name, reason=Reason.NO_WORKLOADS, detail=NONE_CAN, round=1)]
         return _rows(case, trials, rounds, wanted)
 
 

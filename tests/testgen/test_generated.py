@@ -27,7 +27,7 @@ from perfquarry.llm.prompts import Prompt
 from perfquarry.llm.recordings import Recording
 from perfquarry.llm.settings import LlmSettings, Price
 from perfquarry.testgen.case import Case
-from perfquarry.testgen.generated import PROMPTS, VERSION, Generated, Sample, Samples, portable
+from perfquarry.testgen.generated import NONE_CAN, PROMPTS, VERSION, Generated, Sample, Samples, portable
 from perfquarry.testgen.settings import GeneratedSettings, GenerateSettings
 from tests.bare_python import bare_python, bare_tools
 from tests.six_functions import REST
@@ -207,7 +207,8 @@ def test_an_empty_answer_ends_the_sampling(tmp_path: Path, prober: Prober) -> No
     sampling = Sampling(tmp_path, prober)
     sampling.asked()
     sampling.answer(answer={"scripts": []})
-    assert sampling.rows() == []
+    (row,) = sampling.rows()
+    assert (row.reason, row.code, row.detail) == (Reason.NO_WORKLOADS, "", NONE_CAN)
 
 
 def test_answers_that_are_none_are_rows(tmp_path: Path, prober: Prober) -> None:
