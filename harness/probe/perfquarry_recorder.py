@@ -69,13 +69,13 @@ class RecordMode(Mode):
     def run(self, item, execute, left):
         """One test, twice if it calls what changed."""
         self.node, self.found, self.touched, self.active = item.nodeid, False, False, self.discover
+        self.limit_test()
         try:
             outcome, message, seconds = execute(item)
             if outcome == "passed" and self.found and self.touched:
                 self.opened, self.taken, self.active = [], {}, self.capture
                 self.histories.forget()
-                self.limits[1:] = [TimeLimit(self.wanted["test_seconds"])]
-                self.due = min(limit.due for limit in self.limits)
+                self.limit_test()
                 before = {name: list(some) for name, some in self.saved.items()}
                 if execute(item)[0] != "passed":
                     self.saved = before
@@ -85,6 +85,11 @@ class RecordMode(Mode):
             self.active = None
             self.histories.forget()
         return {"outcome": outcome, "message": message, "seconds": seconds}
+
+    def limit_test(self):
+        """Begins the time of one run of one test."""
+        self.limits[1:] = [TimeLimit(self.wanted["test_seconds"])]
+        self.due = min(limit.due for limit in self.limits)
 
     def finish(self, journal):
         """Reports what was recorded, and why what was not."""
@@ -105,6 +110,9 @@ class RecordMode(Mode):
     def discover(self, frame, event, argument):
         """Profile function: finds the public functions through which changed ones are called."""
         if event != "call":
+            return
+        if clock() > self.due and self.is_late():  # what was found so far is recorded
+            self.teardown(None)
             return
         function = self.functions.of(frame)
         if function is None or function.name not in self.changed:

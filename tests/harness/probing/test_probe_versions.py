@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -209,6 +210,28 @@ def test_every_mode_works_on_every_interpreter(version: str, tmp_path: Path) -> 
     assert (around.level, around.kind, around.positional[1:]) == (1, "method", [10])
     state = {"kind": "object", "module": "module", "name": "K", "classes": [["module", "K"]], "state": []}
     assert around.positional[0] == state
+
+
+def test_a_long_test_is_watched_for_its_time_only(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    prober = Prober(choose_sandbox(), tmp_path / "scratch")
+    built = BuiltSide("base", "sha", tree, Path(sys.executable), "e", (tree,))
+    (built.tree / "module.py").write_text("def helper(n):\n    return n + 1\n")
+    (built.tree / "test_it.py").write_text(
+        "import sys, time\nfrom module import helper\nSEEN = []\ndef test_long():\n"
+        "    SEEN.append([helper(len(SEEN)) and sys.getprofile() is not None])\n    end = time.time() + 60\n"
+        "    while sys.getprofile() and time.time() < end:\n        helper(1)\n"
+        "    SEEN[-1].append(sys.getprofile() is None)\n    assert all(map(all, SEEN)), SEEN\n"
+    )
+    wanted = RecordRequest(
+        functions=["module.py::helper"], lines={"module.py": [2]}, test_files=["test_*.py"], calls=5, test_calls=5,
+        values=100, bytes=1000, seconds=60.0, test_seconds=0.2,
+    )  # fmt: skip
+    request = ProbeRequest(mode="record", arguments=["test_it.py"], record=wanted)
+    recorded = prober.run(built, request, limits=Limits(wall_seconds=100.0))
+    assert [item.outcome for item in recorded.items] == ["passed"], recorded
+    assert [call.positional for call in recorded.recorded] == [[1]]  # the second run's first call
 
 
 WHOLE = f"""
