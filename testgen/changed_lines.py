@@ -236,7 +236,7 @@ def _changed_bindings(tree: ast.Module, changed: set[int]) -> tuple[set[str], se
                 if changed & _lines_of(child) or any(changed & set(_range(part)) for part in child.decorator_list):
                     classes.add(qualified)
                 visit(child, qualified)
-            elif isinstance(child, ast.stmt) and changed & set(_range(child)):
+            elif isinstance(child, ast.stmt) and not is_text(child) and changed & set(_range(child)):
                 if owner:
                     classes.add(owner)
                 else:

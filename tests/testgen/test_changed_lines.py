@@ -103,6 +103,8 @@ def test_functions_stand_for_changed_definitions() -> None:
     assert set(standing_for("m.py", source, {4}, []).spans) == {6}
     assert set(standing_for("m.py", source, {3}, []).spans) == {6}
     assert set(standing_for("m.py", source, set(), ["Leaf.size"]).spans) == {9}
+    told = code('class A:\n    """Text.\n\n    More."""\n    def f(self):\n        return 1\n')
+    assert standing_for("m.py", told, {2, 4}, []).spans == {}, "a docstring of a class is no definition"
 
 
 def test_names_of_functions_are_qualified() -> None:
