@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import ClassVar
 
 from perfquarry.testgen.files import files_below
@@ -68,7 +69,7 @@ def reachable_tests(
     """
     files = {path: tree / path for path in module_files(tree)}
     goals = [path for path in changed if path in files or not path.endswith(".py")]
-    graph = ImportGraph(files, source_roots)
+    graph = ImportGraph(files, source_roots, _links(tree))
     distances = _distances(graph, goals)
     patterns = python_files(tree)
     tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
@@ -111,15 +112,28 @@ def module_files(tree: Path) -> Iterator[str]:
     return (path for path in files_below(tree, built) if path.endswith(MODULE_ENDINGS))
 
 
+def _links(tree: Path) -> dict[str, str]:
+    """Links at the top of a tree to folders in it: packages whose folder has another name."""
+    found = {one.name: one.resolve() for one in tree.iterdir() if one.is_symlink() and one.is_dir()}
+    inside = {name: to.relative_to(tree.resolve()) for name, to in found.items() if to.is_relative_to(tree.resolve())}
+    return {name: to.as_posix() for name, to in inside.items() if to.parts}
+
+
 class ImportGraph:
     """The files of a tree and which of them each imports."""
 
-    def __init__(self, files: dict[str, Path], source_roots: Sequence[str]) -> None:
+    def __init__(
+        self, files: dict[str, Path], source_roots: Sequence[str], links: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`links`: folders that are other names of folders, with these."""
         self._files = files
         self._modules: dict[str, str] = {}
         for ending in reversed(MODULE_ENDINGS):
             self._modules.update((_module(path), path) for path in files if path.endswith(ending))
-        self._folders = {folder for path in files for folder in _folders_above(path)}
+        for link, to in links.items():
+            below = {name: path for name, path in self._modules.items() if name.startswith(f"{to}/")}
+            self._modules.update((link + name.removeprefix(to), path) for name, path in below.items())
+        self._folders = {folder for path in (*files, *self._modules) for folder in _folders_above(path)}
         self._roots = list(dict.fromkeys([*(_join(root.strip("/")) for root in source_roots), ""]))
         self._bases: dict[str, list[str]] = {}
         self._imports: dict[str, tuple[Import, ...]] = {}

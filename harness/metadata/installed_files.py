@@ -8,6 +8,7 @@ packages that compare it when they are imported take for none.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,12 @@ def installed_commands(tree: Path, projects: Sequence[Project]) -> list[str]:
     """
     texts = [{path: read_text(tree / path) for path in _sources(tree, project.layout)} for project in projects]
     asked = any(_asks(text) for some in texts for text in some.values())
-    commands = []
+    commands = [
+        f"test -e {shlex.quote(link)} || ln -s {shlex.quote(os.path.relpath(to, PurePosixPath(link).parent))} "
+        f"{shlex.quote(link)}"
+        for project in projects
+        for link, to in project.layout.links
+    ]
     for project, some in zip(projects, texts, strict=True):
         metadata, layout = project.metadata, project.layout
         root = layout.roots[0] if layout.roots else "."

@@ -40,11 +40,14 @@ class Layout:
     """Whether only folders speak for them: any of them may be something else."""
     places: tuple[str, ...] = ()
     """Paths of the packages' folders and modules, and of packages within that have a name of documentation."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Paths at which packages must be found whose folder has another name, each with that folder."""
 
     def below(self, folder: str) -> Layout:
         """The same of a tree in which this one is a folder."""
         roots, places = ((_clean(f"{folder}/{one}") for one in of) for of in (self.roots, self.places))
-        return replace(self, roots=tuple(roots), places=tuple(places))
+        links = ((_clean(f"{folder}/{link}"), _clean(f"{folder}/{to}")) for link, to in self.links)
+        return replace(self, roots=tuple(roots), places=tuple(places), links=tuple(links))
 
 
 def layout_of(
@@ -62,7 +65,14 @@ def layout_of(
     known = [root for root in roots if shelf.has_folder(root)]
     folders = list(dict.fromkeys(map(_clean, known or [*_above(shelf, metadata), *_ROOTS])))
     beside: list[tuple[str, str]] = []
-    if packages:
+    renamed = {} if packages else {name: _clean(to) for name, to in metadata.renamed.items()}
+    links = [(name, to) for name, to in renamed.items() if shelf.is_package(to)]
+    links = [one for one in links if one[0] in metadata.packages or _is_own(one[0], metadata.name)]
+    links = [(name, to) for name, to in links if not shelf.has_folder(name) and not shelf.is_module(name)]
+    if links:
+        found = [(".", name) for name, _ in links]
+        found += [one for one in _declared(shelf, folders, metadata) if one not in found]
+    elif packages:
         found = _by_names(shelf, folders, packages)
     else:
         found = _declared(shelf, folders, metadata) or _called_like(shelf, folders, metadata.name)
@@ -72,7 +82,8 @@ def layout_of(
     found = list(dict.fromkeys([*(found or guessed), *beside]))
     names = tuple(dict.fromkeys([*packages, *(name for _, name in found)]))
     above = [root for root, _ in found] or known[:1] or ["."]
-    return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), tuple(shelf.places(found)))
+    places = [*(to for _, to in links), *shelf.places(found)]
+    return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), tuple(places), tuple(links))
 
 
 def _above(shelf: _Shelf, metadata: Metadata) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfquarry.harness.metadata.build_backends import Tables, modules_of, table_of, texts_of
-from perfquarry.harness.metadata.setup_script import SetupScript, folders_of, setup_script_of
+from perfquarry.harness.metadata.setup_script import SetupScript, folders_of, renamed_of, setup_script_of
 
 _NATIVE_BACKENDS = re.compile(r"mesonpy|maturin|scikit_build|skbuild|sipbuild|setuptools[-_]rust|poetry.*build\.py")
 _ENTRY_POINTS_LENGTH = 20_000
@@ -36,6 +36,8 @@ class Metadata:
     backend: str | None = None
     package_folders: list[str] = field(default_factory=list)
     """Folders that hold the packages, where the metadata names them ('src')."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Packages whose folder has another name, with that folder's path ('lib')."""
     modules: list[str] = field(default_factory=list)
     """Paths of packages and modules without an ending, where the build backend's own settings name them ('src/lib')."""
     packages: list[str] = field(default_factory=list)
@@ -102,7 +104,7 @@ def _read_pyproject(text: str, found: Metadata) -> None:
     found.native = found.native or "ext-modules" in found_setuptools
     found.package_folders += texts_of(table_of(found_setuptools, "packages", "find").get("where"))
     package_dir = table_of(found_setuptools, "package-dir")
-    found.package_folders += folders_of({k: v for k, v in package_dir.items() if isinstance(v, str)})
+    _read_package_dir({k: v for k, v in package_dir.items() if isinstance(v, str)}, found)
     listed = table_of(found_setuptools, "dynamic", "dependencies").get("file")
     found.runtime_files += texts_of(listed if isinstance(listed, list) else [listed])
     found.runtime_files += texts_of(table_of(tool, "hatch", "metadata", "hooks", "requirements_txt").get("files"))
@@ -270,7 +272,7 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     if "tests_require" in options:
         found.extras.setdefault("tests_require", _listed(options["tests_require"]))
     pairs = (line.partition("=") for line in _lines(options.get("package_dir", "")))
-    found.package_folders += folders_of({package.strip(): folder.strip() for package, _, folder in pairs})
+    _read_package_dir({package.strip(): folder.strip() for package, _, folder in pairs}, found)
     if parser.has_section("options.packages.find"):
         found.package_folders += _lines(parser.get("options.packages.find", "where", fallback=""))
     found.packages = found.packages or _top_names(_listed(options.get("packages", ""), ","))
@@ -281,6 +283,11 @@ def _read_setup_cfg(text: str, found: Metadata) -> None:
     if parser.has_section("options.extras_require"):
         for name, lines in parser.items("options.extras_require"):
             found.extras.setdefault(name, _listed(lines))
+
+
+def _read_package_dir(package_dir: dict[str, str], found: Metadata) -> None:
+    found.package_folders += [one for one in folders_of(package_dir) if one not in found.package_folders]
+    found.renamed = renamed_of(package_dir) | found.renamed
 
 
 def _read_classifiers(text: str, found: Metadata) -> None:
@@ -304,7 +311,8 @@ def _merge_script(script: SetupScript, found: Metadata) -> None:
     for name, lines in script.lists("extras_require").items():
         found.extras.setdefault(name, lines)
     _add_entry_points(script.lists("entry_points"), found)
-    found.package_folders += script.package_folders()
+    _read_package_dir(script.package_dir(), found)
+    found.package_folders += script.texts("where")
     found.packages = found.packages or _top_names(script.texts("packages"))
     found.finds_packages = found.finds_packages or script.finds_packages
     found.py_modules = found.py_modules or _top_names(script.texts("py_modules"))

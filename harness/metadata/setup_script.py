@@ -81,11 +81,10 @@ class SetupScript:
         named = {str(k): [v] if isinstance(v, str) else v for k, v in value.items()}
         return {k: [v for v in lines if isinstance(v, str)] for k, lines in named.items() if isinstance(lines, list)}
 
-    def package_folders(self) -> list[str]:
-        """Folders that hold packages."""
+    def package_dir(self) -> dict[str, str]:
+        """Folders of packages by their names; '' stands for all."""
         value = self.values.get("package_dir")
-        named = folders_of({k: v for k, v in value.items() if isinstance(v, str)}) if isinstance(value, dict) else []
-        return list(dict.fromkeys([*named, *self.texts("where")]))
+        return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
 
 
 def folders_of(package_dir: Mapping[str, str]) -> list[str]:
@@ -96,6 +95,14 @@ def folders_of(package_dir: Mapping[str, str]) -> list[str]:
         if places[len(places) - len(parts) :] == parts:
             found.append(str(PurePosixPath(*places[: len(places) - len(parts)])))
     return found
+
+
+def renamed_of(package_dir: Mapping[str, str]) -> dict[str, str]:
+    """Packages at the top whose folder has another name, with it: 'lib' of {'pkg': 'lib'}."""
+    named = {package: PurePosixPath(folder).parts for package, folder in package_dir.items() if package.isidentifier()}
+    return {
+        package: "/".join(parts) for package, parts in named.items() if parts and parts[-1] not in (package, "..", "/")
+    }
 
 
 def setup_script_of(text: str) -> SetupScript:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,6 +131,11 @@ LAYOUTS = {
     "find_packages of the package": Layout(
         "lib/lib.py", ["lib"], ".", _setup("name='lib', packages=['lib'] + find_packages('lib')")
     ),
+    "a folder of another name": Layout(
+        "source/core.py", ["lib"], ".",
+        {**_setup("name='lib', package_dir={'lib': 'source'}, packages=['lib']"),
+         "tests/test_work.py": TEST.format("lib.core")},
+    ),
     "py_modules": Layout(
         "alone.py", ["alone"], ".", {"setup.cfg": "[metadata]\nname = x\n[options]\npy_modules = alone\n"}
     ),
@@ -217,6 +223,9 @@ def test_every_layout_is_understood(made: Made) -> None:
     layout, recipe = made.layout, read_recipe(made.trees["base"], Repository(name="x", codebase="x"))
     roots = [made.trees["base"] / root for root in recipe.source_roots]
     checker = Checker(choose_sandbox("process"), bare_python(), 2**30, 60.0)
+    for tree in made.trees.values():  # links to folders of another name
+        for command in (one for one in recipe.build if "ln -s" in one):
+            subprocess.run(command, cwd=tree, shell=True, check=True)
     assert (recipe.packages, recipe.source_roots) == (layout.packages, [layout.root])
     assert checker.imports(made.trees["base"], roots, recipe.packages) is None
     assert [file.role for file in made.change.files] == ["source"]
