@@ -71,7 +71,7 @@ def layout_of(
     links = [(name, to) for name, to in links if not shelf.has_folder(name) and not shelf.is_module(name)]
     if links:
         found = [(".", name) for name, _ in links]
-        found += [one for one in _declared(shelf, folders, metadata) if one not in found]
+        found += [one for one in _declared(shelf, folders, metadata) if one[1] not in dict(links)]
     elif packages:
         found = _by_names(shelf, folders, packages)
     else:

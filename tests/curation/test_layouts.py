@@ -132,9 +132,9 @@ LAYOUTS = {
         "lib/lib.py", ["lib"], ".", _setup("name='lib', packages=['lib'] + find_packages('lib')")
     ),
     "a folder of another name": Layout(
-        "source/core.py", ["lib"], ".",
-        {**_setup("name='lib', package_dir={'lib': 'source'}, packages=['lib']"),
-         "tests/test_work.py": TEST.format("lib.core")},
+        "src/core.py", ["lib"], ".",
+        {**_setup("name='lib', package_dir={'lib': 'src'}, packages=['lib']"),
+         "tests/test_work.py": TEST.format("lib.core"), "src/lib.py": BROKEN},
     ),
     "py_modules": Layout(
         "alone.py", ["alone"], ".", {"setup.cfg": "[metadata]\nname = x\n[options]\npy_modules = alone\n"}
