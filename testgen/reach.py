@@ -19,6 +19,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import ClassVar
 
+from perfquarry.harness.metadata.installed_files import ELSEWHERE
+from perfquarry.harness.metadata.package import read_text
 from perfquarry.testgen.files import files_below
 from perfquarry.testgen.imports import Import, defined_in, imports_of, is_parsable
 from perfquarry.testgen.pytest_config import Naming, may_hold_tests, python_files
@@ -69,7 +71,7 @@ def reachable_tests(
     """
     files = {path: tree / path for path in module_files(tree)}
     goals = [path for path in changed if path in files or not path.endswith(".py")]
-    graph = ImportGraph(files, source_roots, _links(tree))
+    graph = ImportGraph(files, source_roots, _elsewhere(tree))
     distances = _distances(graph, goals)
     patterns = python_files(tree)
     tests = [TestFile(path, distances.get(path, FAR)) for path in files if may_hold_tests(path, patterns, test_paths)]
@@ -112,27 +114,26 @@ def module_files(tree: Path) -> Iterator[str]:
     return (path for path in files_below(tree, built) if path.endswith(MODULE_ENDINGS))
 
 
-def _links(tree: Path) -> dict[str, str]:
-    """Links at the top of a tree to folders in it: packages whose folder has another name."""
-    found = {one.name: one.resolve() for one in tree.iterdir() if one.is_symlink() and one.is_dir()}
-    inside = {name: to.relative_to(tree.resolve()) for name, to in found.items() if to.is_relative_to(tree.resolve())}
-    return {name: to.as_posix() for name, to in inside.items() if to.parts}
+def _elsewhere(tree: Path) -> dict[str, str]:
+    """Packages at the top of a tree whose code lies in a folder of another name, with that folder."""
+    found = {init.parent.name: read_text(init).partition("\n")[0] for init in tree.glob("*/__init__.py")}
+    return {name: line.removeprefix(ELSEWHERE) for name, line in found.items() if line.startswith(ELSEWHERE)}
 
 
 class ImportGraph:
     """The files of a tree and which of them each imports."""
 
     def __init__(
-        self, files: dict[str, Path], source_roots: Sequence[str], links: Mapping[str, str] = MappingProxyType({})
+        self, files: dict[str, Path], source_roots: Sequence[str], elsewhere: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`links`: folders that are other names of folders, with these."""
+        """`elsewhere`: packages whose code lies in folders of another name, with these."""
         self._files = files
         self._modules: dict[str, str] = {}
         for ending in reversed(MODULE_ENDINGS):
             self._modules.update((_module(path), path) for path in files if path.endswith(ending))
-        for link, to in links.items():
+        for package, to in elsewhere.items():
             below = {name: path for name, path in self._modules.items() if name.startswith(f"{to}/")}
-            self._modules.update((link + name.removeprefix(to), path) for name, path in below.items())
+            self._modules.update((package + name.removeprefix(to), path) for name, path in below.items())
         self._folders = {folder for path in (*files, *self._modules) for folder in _folders_above(path)}
         self._roots = list(dict.fromkeys([*(_join(root.strip("/")) for root in source_roots), ""]))
         self._bases: dict[str, list[str]] = {}

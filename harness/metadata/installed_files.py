@@ -8,7 +8,6 @@ packages that compare it when they are imported take for none.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -50,6 +49,8 @@ _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,98}[A-Za-z0-9])?", re.ASCII)
 _IN_PARTS = re.compile(r"tuple|info", re.I)
 _MOST = 20
 """Modules that are written, and names of one; of more, none: they are no versions."""
+ELSEWHERE = "# the code of this package lies in "
+"""How the `__init__` of a package begins whose folder in the tree has another name."""
 _STANDARD = ("__version__", "version", "__version_tuple__", "version_tuple")
 
 
@@ -60,12 +61,7 @@ def installed_commands(tree: Path, projects: Sequence[Project]) -> list[str]:
     """
     texts = [{path: read_text(tree / path) for path in _sources(tree, project.layout)} for project in projects]
     asked = any(_asks(text) for some in texts for text in some.values())
-    commands = [
-        f"test -e {shlex.quote(link)} || ln -s {shlex.quote(os.path.relpath(to, PurePosixPath(link).parent))} "
-        f"{shlex.quote(link)}"
-        for project in projects
-        for link, to in project.layout.links
-    ]
+    commands = [_elsewhere(name, to) for project in projects for name, to in project.layout.elsewhere]
     for project, some in zip(projects, texts, strict=True):
         metadata, layout = project.metadata, project.layout
         root = layout.roots[0] if layout.roots else "."
@@ -199,6 +195,21 @@ def _module(target: str, names: set[str]) -> str:
     first = " = ".join(texts)
     second = shlex.quote(" = ".join([*parts, of_parts]))
     return f"""test -e {file} || printf '%s\\n' "{first} = '${{{VERSION}:-0.0.0}}'" {second} > {file}"""
+
+
+def _elsewhere(package: str, folder: str) -> str:
+    """A command that writes a package which takes its code from a folder of another name."""
+    up = "_os.path.dirname(" * (package.count("/") + 2) + "_os.path.abspath(__file__)" + ")" * (package.count("/") + 2)
+    lines = [
+        f"{ELSEWHERE}{folder}",
+        "import os as _os",
+        f"__path__ = [_os.path.join({up}, {folder!r})]",
+        "__file__ = _os.path.join(__path__[0], '__init__.py')",
+        "with open(__file__, 'rb') as _file:",
+        "    _code = compile(_file.read(), __file__, 'exec')",
+        "exec(_code)",
+    ]
+    return f"mkdir -p {shlex.quote(package)} && {_printed(lines)} > {shlex.quote(f'{package}/__init__.py')}"
 
 
 def _versions(path: str) -> str:

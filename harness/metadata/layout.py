@@ -40,14 +40,14 @@ class Layout:
     """Whether only folders speak for them: any of them may be something else."""
     places: tuple[str, ...] = ()
     """Paths of the packages' folders and modules, and of packages within that have a name of documentation."""
-    links: tuple[tuple[str, str], ...] = ()
-    """Paths at which packages must be found whose folder has another name, each with that folder."""
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    """Paths at which packages are to be found whose folder has another name, each with that folder."""
 
     def below(self, folder: str) -> Layout:
         """The same of a tree in which this one is a folder."""
         roots, places = ((_clean(f"{folder}/{one}") for one in of) for of in (self.roots, self.places))
-        links = ((_clean(f"{folder}/{link}"), _clean(f"{folder}/{to}")) for link, to in self.links)
-        return replace(self, roots=tuple(roots), places=tuple(places), links=tuple(links))
+        elsewhere = ((_clean(f"{folder}/{name}"), _clean(f"{folder}/{to}")) for name, to in self.elsewhere)
+        return replace(self, roots=tuple(roots), places=tuple(places), elsewhere=tuple(elsewhere))
 
 
 def layout_of(
@@ -65,13 +65,10 @@ def layout_of(
     known = [root for root in roots if shelf.has_folder(root)]
     folders = list(dict.fromkeys(map(_clean, known or [*_above(shelf, metadata), *_ROOTS])))
     beside: list[tuple[str, str]] = []
-    renamed = {} if packages else {name: _clean(to) for name, to in metadata.renamed.items()}
-    links = [(name, to) for name, to in renamed.items() if shelf.is_package(to)]
-    links = [one for one in links if one[0] in metadata.packages or _is_own(one[0], metadata.name)]
-    links = [(name, to) for name, to in links if not shelf.has_folder(name) and not shelf.is_module(name)]
-    if links:
-        found = [(".", name) for name, _ in links]
-        found += [one for one in _declared(shelf, folders, metadata) if one[1] not in dict(links)]
+    elsewhere = {} if packages else _elsewhere(shelf, metadata)
+    if elsewhere:
+        found = [(".", name) for name in elsewhere]
+        found += [one for one in _declared(shelf, folders, metadata) if one[1] not in elsewhere]
     elif packages:
         found = _by_names(shelf, folders, packages)
     else:
@@ -82,8 +79,17 @@ def layout_of(
     found = list(dict.fromkeys([*(found or guessed), *beside]))
     names = tuple(dict.fromkeys([*packages, *(name for _, name in found)]))
     above = [root for root, _ in found] or known[:1] or ["."]
-    places = [*(to for _, to in links), *shelf.places(found)]
-    return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), tuple(places), tuple(links))
+    places = (*elsewhere.values(), *shelf.places(found))
+    return Layout(tuple(dict.fromkeys(known or above)), names, bool(guessed), places, tuple(elsewhere.items()))
+
+
+def _elsewhere(shelf: _Shelf, metadata: Metadata) -> dict[str, str]:
+    """The folders of packages that have another name in the tree."""
+    renamed = {name: _clean(folder) for name, folder in metadata.renamed.items() if shelf.is_package(_clean(folder))}
+    own = {name for name in renamed if name in metadata.packages or _is_own(name, metadata.name)}
+    return {
+        name: renamed[name] for name in renamed if name in own and not (shelf.has_folder(name) or shelf.is_module(name))
+    }
 
 
 def _above(shelf: _Shelf, metadata: Metadata) -> Iterator[str]:

@@ -13,6 +13,7 @@ from perfquarry.data.records import Change, Reason, Side, Stamp
 from perfquarry.data.registry import Repository
 from perfquarry.harness.building.checks import Checker
 from perfquarry.harness.contracts import BuiltSide
+from perfquarry.harness.metadata.installed_files import ELSEWHERE
 from perfquarry.harness.metadata.recipe import read_recipe
 from perfquarry.harness.sandbox import choose_sandbox
 from perfquarry.miners.history import crawl
@@ -223,8 +224,8 @@ def test_every_layout_is_understood(made: Made) -> None:
     layout, recipe = made.layout, read_recipe(made.trees["base"], Repository(name="x", codebase="x"))
     roots = [made.trees["base"] / root for root in recipe.source_roots]
     checker = Checker(choose_sandbox("process"), bare_python(), 2**30, 60.0)
-    for tree in made.trees.values():  # links to folders of another name
-        for command in (one for one in recipe.build if "ln -s" in one):
+    for tree in made.trees.values():
+        for command in (one for one in recipe.build if ELSEWHERE in one):
             subprocess.run(command, cwd=tree, shell=True, check=True)
     assert (recipe.packages, recipe.source_roots) == (layout.packages, [layout.root])
     assert checker.imports(made.trees["base"], roots, recipe.packages) is None
