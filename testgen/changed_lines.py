@@ -108,13 +108,14 @@ def _names_in(node: ast.AST) -> set[str]:
 def standing_for(path: str, source: bytes, changed: set[int], functions: Iterable[str]) -> Targets:
     """All lines of the functions that changed definitions outside functions concern.
 
-    Those are the methods of a class whose body or header changed, the functions that use a
-    name bound by a changed statement of the module, and the given ones ('Class.method').
+    Those are the methods of a class whose body or header changed, and of its subclasses, the functions
+    that use a name bound by a changed statement of the module, and the given ones ('Class.method').
     """
     tree = parse(source)
     if tree is None:
         return Targets(path)
-    names, classes = _changed_bindings(tree, changed)
+    names, changed_classes = _changed_bindings(tree, changed)
+    classes = _with_subclasses(tree, changed_classes)
     wanted = set(functions)
     spans: dict[int, frozenset[int]] = {}
     for qualified, function in named_functions(tree):
@@ -244,6 +245,15 @@ def _changed_bindings(tree: ast.Module, changed: set[int]) -> tuple[set[str], se
 
     visit(tree, "")
     return names, classes
+
+
+def _with_subclasses(tree: ast.Module, classes: set[str]) -> set[str]:
+    """Classes of the module, and those at its top that are made of them."""
+    found = set(classes)
+    for node in definitions_in(tree.body):  # a class stands after its bases
+        if isinstance(node, ast.ClassDef) and any(isinstance(one, ast.Name) and one.id in found for one in node.bases):
+            found.add(node.name)
+    return found
 
 
 def _range(node: ast.stmt | ast.expr) -> range:

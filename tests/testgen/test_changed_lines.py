@@ -103,6 +103,20 @@ def test_functions_stand_for_changed_definitions() -> None:
     assert set(standing_for("m.py", source, {4}, []).spans) == {6}
     assert set(standing_for("m.py", source, {3}, []).spans) == {6}
     assert set(standing_for("m.py", source, set(), ["Leaf.size"]).spans) == {9}
+    made = code(
+        """\
+        class Base(object):
+            __slots__ = ()
+        class Middle(Base): ...
+        class Other:
+            def f(self):
+                return 1
+        class Leaf(Other, Middle):
+            def g(self):
+                return 2
+        """
+    )
+    assert set(standing_for("m.py", made, {2}, []).spans) == {9}
     told = code('class A:\n    """Text.\n\n    More."""\n    def f(self):\n        return 1\n')
     assert standing_for("m.py", told, {2, 4}, []).spans == {}, "a docstring of a class is no definition"
 
