@@ -28,8 +28,8 @@ def with_own_roles(clone: Path, repository: Repository, change: Change) -> Chang
     """The change as its own head has it: modules that are beside the package, not in it, are no source.
 
     Such are scripts of the developers, which nobody installs: they lie outside of the package's places and of
-    every folder with an `__init__.py`, and no test names them. When the history is mined, the layout of
-    each commit is not known.
+    every folder with an `__init__.py`, neither the package nor a test imports them, and no test has their file's
+    name. When the history is mined, the layout of each commit is not known.
 
     Raises:
         GitFailed: the head's tree cannot be read.
@@ -41,7 +41,7 @@ def with_own_roles(clone: Path, repository: Repository, change: Change) -> Chang
     places = _places(clone, change.head_sha, paths, repository)
     packages = {str(PurePosixPath(path).parent) for path in paths if path.endswith("__init__.py")}
     beside = {file.path for file in python if places and not _is_inside(file, places, packages)}
-    scripts = {path for path in beside if not _is_named_by_tests(clone, change.head_sha, path)}
+    scripts = {path for path in beside if not _is_used(clone, change.head_sha, path, places)}
     if not scripts:
         return change
     files = [one.model_copy(update={"role": "build"}) if one.path in scripts else one for one in change.files]
@@ -61,10 +61,22 @@ def _is_inside(file: FileChange, places: Collection[str], packages: Collection[s
     )
 
 
-def _is_named_by_tests(clone: Path, sha: str, path: str) -> bool:
-    """Whether a test of the tree imports a module of this name, or has the file's; True where git cannot say."""
+def _is_used(clone: Path, sha: str, path: str, places: Collection[str]) -> bool:
+    """Whether a test of the tree or the package imports a module of this name, or a test has the file's.
+
+    True where git cannot say.
+    """
     name = PurePosixPath(path)
-    words = ("-e", rf"^[ \t]*(from|import)[ \t].*\b{re.escape(name.stem)}\b", "-e", re.escape(name.name))
-    done = git_of(clone).run("grep", "-l", "-z", "-I", "-E", *words, sha)
+    importing = _with_lines(clone, sha, rf"^[ \t]*(from|import)[ \t].*\b{re.escape(name.stem)}\b")
+    naming = _with_lines(clone, sha, re.escape(name.name))
+    if importing is None or naming is None:
+        return True
+    package = any(is_below(one, place) for one in importing for place in places)
+    return package or any(TESTS.search(one) for one in (*importing, *naming))
+
+
+def _with_lines(clone: Path, sha: str, pattern: str) -> list[str] | None:
+    """Files of a tree with a line like this; None where git cannot say."""
+    done = git_of(clone).run("grep", "-l", "-z", "-I", "-E", "-e", pattern, sha)
     found = done.out.decode("utf-8", "replace").split("\0")
-    return done.code > 1 or any(TESTS.search(one.partition(":")[2]) for one in found if one)
+    return [one.partition(":")[2] for one in found if one] if done.code <= 1 else None

@@ -120,8 +120,11 @@ def path_at(file: FileChange, side: Side) -> str:
     return file.old_path or file.path if side == "base" else file.path
 
 
-def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) -> list[TestFile]:
-    """Test files that can reach the changed source on either side, most promising first."""
+def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int, further: int = 1) -> list[TestFile]:
+    """Test files that can reach the changed source on either side, most promising first.
+
+    Changed modules with examples are the last of the first `limit`; up to `further` times as many come in all.
+    """
     found: dict[str, TestFile] = {}
     texts = texts_of(built["base"].tree, built["head"].tree)
     names = changed_names(change, texts)
@@ -131,10 +134,11 @@ def candidate_files(change: Change, built: dict[Side, BuiltSide], limit: int) ->
         side_built = built[side]
         changed = [path_at(file, side) for file in change.files if file.role == "source"]
         roots = relative_roots(side_built)
-        tests = reachable_tests(side_built.tree, roots, changed, limit, names, side_built.test_paths, callers)
+        tests = reachable_tests(side_built.tree, roots, changed, limit * further, names, side_built.test_paths, callers)
         found |= {test.path: test for test in tests if test.path not in found}
     shown = [TestFile(path, FAR) for path in _with_examples(change, built) if path not in found]
-    return [*list(found.values())[: max(limit - len(shown), 1)], *shown][:limit]
+    tests, first = list(found.values()), max(limit - len(shown), 1)
+    return [*tests[:first], *shown, *tests[first:]][: limit * further]
 
 
 def _with_examples(change: Change, built: dict[Side, BuiltSide]) -> list[str]:

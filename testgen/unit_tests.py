@@ -80,7 +80,7 @@ class UnitTests:
         settings, rows = case.settings, _Rows(case)
         if not case.changes_code:
             return [rows.none(Reason.NO_TEST_EXECUTES_CHANGE, case.why_unchanged)]
-        files = candidate_files(case.change, case.sides, FURTHER * settings.max_test_files)
+        files = candidate_files(case.change, case.sides, settings.max_test_files, FURTHER)
         if not files:
             return [rows.none(Reason.NO_TESTS, _why_no_tests(case.sides["base"]))]
         with ThreadPoolExecutor(max_workers=case.jobs) as pool:

@@ -268,9 +268,22 @@ def test_a_package_keeps_its_roles_where_it_lay_before(tmp_path: Path) -> None:
 
 def test_scripts_beside_the_package_are_no_source_unless_a_test_names_them(tmp_path: Path) -> None:
     git = Git(tmp_path / "work")
-    modules = ["lib/core.py", "alone/core.py", "bin/update-tables.py", "bin/ran.py", "bin/imported.py", "counted.py"]
+    modules = [
+        "lib/core.py",
+        "alone/core.py",
+        "bin/update-tables.py",
+        "bin/ran.py",
+        "bin/imported.py",
+        "counted.py",
+        "part.py",
+    ]
     tests = "import os\nfrom lib import core\nimport lib, imported\nos.system('bin/ran.py')\ncounted = 1\n"
-    files = {"lib/__init__.py": "", "alone/__init__.py": "", "tests/test_it.py": tests, **_project("lib")}
+    files = {
+        "lib/__init__.py": "# made by bin/update-tables.py\nimport part\n",
+        "alone/__init__.py": "",
+        "tests/test_it.py": tests,
+        **_project("lib"),
+    }
     git.commit("start", {**files, **dict.fromkeys(modules, CODE.format("1"))})
     git.commit("faster", dict.fromkeys(modules, CODE.format("n")))
     git.git("mv", "lib", "library")
