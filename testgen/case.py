@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,16 @@ from perfquarry.harness.probing.prober import Prober
 from perfquarry.harness.trees.tree_copies import can_have_own_trees
 from perfquarry.testgen.settings import GenerateSettings
 from perfquarry.testgen.traced import Trace, has_native_source, texts_of, trace_of
+
+
+@dataclass
+class Seen:
+    """What unit tests showed of a change, for the sources that come after them."""
+
+    files: list[str] = field(default_factory=list)
+    """Test files that ran; none where no line that was executed says anything."""
+    nodes: list[str] = field(default_factory=list)
+    """Tests of them that execute changed lines and pass at the base, those that execute most first."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,8 @@ class Case:
     must have them in its environment."""
     jobs: int = 2
     """Processes run at once."""
+    seen: Seen = field(default_factory=Seen, compare=False)
+    """Filled by the source `unit-test`."""
 
     @property
     def sides(self) -> dict[Side, BuiltSide]:
@@ -48,7 +60,7 @@ class Case:
         if self.base.writable_tree or not all(map(can_have_own_trees, self.sides.values())):
             return None
         base, head = (replace(side, writable_tree=True) for side in (self.base, self.head))
-        return replace(self, base=base, head=head)
+        return replace(self, base=base, head=head, seen=Seen())
 
     @property
     def changes_code(self) -> bool:

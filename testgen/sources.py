@@ -10,6 +10,7 @@ from typing import Protocol
 from perfquarry.data.records import INFORMATIVE, Reason, Source, Workload
 from perfquarry.testgen.candidates import NEEDS
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.expectations import edited_expectations
 
 _NAMED = 5
@@ -65,6 +66,9 @@ def ask_further(case: Case, known: Sequence[Workload], further: Sequence[Workloa
     Raises:
         SandboxUnavailable: the sandbox itself could not start.
     """
+    tests = [row for row in known if row.source == "unit-test" and row.hits]
+    case.seen.nodes[:] = [row.code for row in tests if row.reason not in (Reason.FAILS_ON_BASE, *NEEDS)]
+    case.seen.files[:] = dict.fromkeys(NodeId.parse(row.code).path for row in tests)
     rows = _asked(case, (), further, math.inf)
     return rows or [row.model_copy(update={"created_at": datetime.now(UTC)}) for row in known[:1]]
 

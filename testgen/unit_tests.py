@@ -87,6 +87,9 @@ class UnitTests:
             runner = Runner(case.prober, case.sides, case.tools, settings, pool)
             executing = Executing(runner, case.trace, native=case.changes_native)
             candidates = _search(executing, files, settings)
+            if executed := [one for one in candidates if one.hits]:
+                case.seen.files[:] = executing.files
+                case.seen.nodes[:] = [one.node for one in sorted(executed, key=_most_lines) if _passes_at_base(one)]
             if not candidates:
                 return [rows.none(*executing.nothing())]
             _check(candidates, runner, case.trace.functions)
@@ -104,6 +107,15 @@ def any_passes(case: Case, nodes: Sequence[str]) -> bool:
         return any(
             item.outcome == "passed" for item in runner.start("base", "check", nodes, CHECK_SEED).result().values()
         )
+
+
+def _most_lines(candidate: Candidate) -> int:
+    return -len(candidate.lines)
+
+
+def _passes_at_base(candidate: Candidate) -> bool:
+    item = candidate.first.get("base")
+    return item is not None and item.outcome == "passed"
 
 
 def _why_no_tests(base: BuiltSide) -> str:

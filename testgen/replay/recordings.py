@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from perfquarry.harness.contracts import Limits, ProbeRequest
 from perfquarry.harness.probing.recording import Recorded, RecordRequest, Unrecorded
 from perfquarry.testgen.case import Case
+from perfquarry.testgen.definitions import NodeId
 from perfquarry.testgen.pytest_config import python_files
 from perfquarry.testgen.traced import candidate_files
 
+TESTS = 60
+"""Tests of one run."""
 FIRST_FILES = 2
 """Test files of the first run; each further run takes twice as many."""
 LONGEST = 4.0
@@ -50,22 +54,33 @@ class Recordings:
 
 
 def record(case: Case) -> Recordings:
-    """Runs ever more test files until enough calls were recorded."""
-    settings = case.settings.replay
-    files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
-    files = [path for path in files if (case.base.tree / path).is_file()]
-    found, size = Recordings(), FIRST_FILES
-    while files and sum(call.level == 0 for call in found.calls) < ENOUGH and found.may_go_on(settings.seconds):
-        _run(case, files[:size], found)
-        files, size = files[size:], 2 * size
+    """Runs the tests that are known to execute the change, then test files that did not run yet, until enough calls
+    were recorded.
+    """
+    found = Recordings()
+    for arguments in _arguments(case):
+        if sum(call.level == 0 for call in found.calls) >= ENOUGH or not found.may_go_on(case.settings.replay.seconds):
+            break
+        _run(case, arguments, found)
     return found
 
 
-def _run(case: Case, files: list[str], found: Recordings) -> None:
+def _arguments(case: Case) -> Iterator[list[str]]:
+    """Of one run after the other: tests, then files."""
+    yield from (case.seen.nodes[at : at + TESTS] for at in range(0, len(case.seen.nodes), TESTS))
+    files = [test.path for test in candidate_files(case.change, case.sides, case.settings.max_test_files)]
+    files = [path for path in files if path not in case.seen.files and (case.base.tree / path).is_file()]
+    size = FIRST_FILES
+    while files:
+        yield files[:size]
+        files, size = files[size:], 2 * size
+
+
+def _run(case: Case, arguments: list[str], found: Recordings) -> None:
     settings = case.settings.replay
     request = ProbeRequest(
         mode="record",
-        arguments=files,
+        arguments=arguments,
         test_timeout=case.settings.test_timeout,
         files_seconds=settings.seconds / 2,  # of CPU: of waiting, twice as many
         record=RecordRequest(
@@ -82,7 +97,8 @@ def _run(case: Case, files: list[str], found: Recordings) -> None:
     )
     limits = Limits(wall_seconds=case.settings.timeout, memory_bytes=case.settings.memory_bytes)
     report = case.prober.run(case.base, request, limits=limits, hash_seed=SEED)
-    found.files += files
+    paths = [NodeId.parse(one).path for one in arguments]
+    found.files += [path for path in dict.fromkeys(paths) if path not in found.files]
     found.wall += report.wall_seconds
     found.waited += report.waited_seconds
     found.late |= report.outcome == "timeout"

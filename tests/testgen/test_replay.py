@@ -20,6 +20,7 @@ from perfquarry.testgen.replay.source import ReplaySource
 from perfquarry.testgen.replay.texts import Replay
 from perfquarry.testgen.replay.variants import run_scripts
 from perfquarry.testgen.settings import GenerateSettings, ReplaySettings, ScriptSettings
+from perfquarry.testgen.unit_tests import UnitTests
 from tests.bare_python import bare_tools
 
 SETTINGS = GenerateSettings(
@@ -506,3 +507,27 @@ def test_a_collection_that_holds_itself_is_compared_by_its_text(tmp_path: Path, 
     wrong = changed.replace("*other._ends", "*[end + 1 for end in other._ends]")
     rows = ReplaySource().workloads(case_of(tmp_path / "wrong", prober, wrong, base, tests))
     assert rows and not kept(rows)
+
+
+def test_after_unit_tests_only_tests_that_execute_the_change_are_recorded(tmp_path: Path, prober: Prober) -> None:
+    tests = """\
+        from shop import Basket, unique
+
+        def test_unique():
+            assert unique([3, 1, 3]) == [3, 1]
+
+        def test_fails():
+            assert unique([2, 2]) == [2, 2]
+
+        def test_other():
+            assert Basket([1]).total == 1
+        """
+    case = case_of(
+        tmp_path / "trees", prober, BASE.replace("if item not in found", "if not item in found"), tests=tests
+    )
+    UnitTests().workloads(case)
+    assert [node.partition("::")[2] for node in case.seen.nodes] == ["test_unique"]
+    assert case.seen.files == ["tests/test_shop.py"]
+    found = record(case)
+    assert {call.node.partition("::")[2] for call in found.calls} == {"test_unique"} and found.files == case.seen.files
+    assert not [one for one in found.missed if "pass while" in one.reason]
