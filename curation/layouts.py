@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 from perfquarry.data.errors import GitFailed
-from perfquarry.data.git import git_of
+from perfquarry.data.git import git_of, given
 from perfquarry.data.records import Change, FileChange
 from perfquarry.data.registry import Repository
 from perfquarry.harness.metadata.project import metadata_files, project_of
 from perfquarry.miners.roles import TESTS, is_below
 from perfquarry.miners.vocabulary import content_at, paths_at
+
+_WORD = re.compile(r"\w+")
 
 
 def places_of(clone: Path, repository: Repository) -> tuple[str, ...]:
@@ -41,7 +43,7 @@ def with_own_roles(clone: Path, repository: Repository, change: Change) -> Chang
     places = _places(clone, change.head_sha, paths, repository)
     packages = {str(PurePosixPath(path).parent) for path in paths if path.endswith("__init__.py")}
     beside = {file.path for file in python if places and not _is_inside(file, places, packages)}
-    scripts = {path for path in beside if not _is_used(clone, change.head_sha, path, places)}
+    scripts = beside - _used(clone, change.head_sha, beside, places) if beside else beside
     if not scripts:
         return change
     files = [one.model_copy(update={"role": "build"}) if one.path in scripts else one for one in change.files]
@@ -61,22 +63,31 @@ def _is_inside(file: FileChange, places: Collection[str], packages: Collection[s
     )
 
 
-def _is_used(clone: Path, sha: str, path: str, places: Collection[str]) -> bool:
-    """Whether a test of the tree or the package imports a module of this name, or a test has the file's.
+def _used(clone: Path, sha: str, paths: Collection[str], places: Collection[str]) -> set[str]:
+    """Those of the paths whose module a test of the tree or the package imports, and whose file's name a test has.
 
-    True where git cannot say.
+    All of them where git cannot say.
     """
-    name = PurePosixPath(path)
-    importing = _with_lines(clone, sha, rf"^[ \t]*(from|import)[ \t].*\b{re.escape(name.stem)}\b")
-    naming = _with_lines(clone, sha, re.escape(name.name))
+    names = {path: PurePosixPath(path) for path in paths}
+    importing = _lines(clone, sha, [r"^[ \t]*(from|import)[ \t]"], "-E")
+    naming = _lines(clone, sha, [name.name for name in names.values()], "-o", "-F")
     if importing is None or naming is None:
-        return True
-    package = any(is_below(one, place) for one in importing for place in places)
-    return package or any(TESTS.search(one) for one in (*importing, *naming))
+        return set(paths)
+    imported = {
+        word
+        for file, line in importing
+        if TESTS.search(file) or any(is_below(file, place) for place in places)
+        for word in _WORD.findall(line)
+    }
+    named = {text for file, text in naming if TESTS.search(file)}
+    return {path for path, name in names.items() if name.stem in imported or name.name in named}
 
 
-def _with_lines(clone: Path, sha: str, pattern: str) -> list[str] | None:
-    """Files of a tree with a line like this; None where git cannot say."""
-    done = git_of(clone).run("grep", "-l", "-z", "-I", "-E", "-e", pattern, sha)
-    found = done.out.decode("utf-8", "replace").split("\0")
-    return [one.partition(":")[2] for one in found if one] if done.code <= 1 else None
+def _lines(clone: Path, sha: str, patterns: Sequence[str], *options: str) -> list[tuple[str, str]] | None:
+    """(File of a tree, line of it or what matches of the line); None where git cannot say."""
+    with given(patterns) as lines:
+        done = git_of(clone).run("grep", "-z", "-I", *options, "-f", "-", sha, istream=lines)
+    if done.code > 1:
+        return None
+    found = (line.partition("\0") for line in done.out.decode("utf-8", "replace").split("\n"))
+    return [(file.partition(":")[2], line) for file, _, line in found if file]

@@ -71,22 +71,34 @@ def in_functions(path: str, source: bytes, changed: set[int]) -> Targets:
     for function in _functions(tree):  # inner statements last: they win over an outer header
         for span in _body_spans(function):
             spans.update((line, span) for line in span if line in changed)
-    for maker in definitions_in(tree.body):
-        lines = [line for line in _range(maker) if line in spans] if isinstance(maker, Function) else []
-        users = _users_of_made(tree, maker.name) if lines else frozenset()
-        spans.update((line, spans[line] | users) for line in lines)
+    makers = {one.name: one for one in definitions_in(tree.body) if isinstance(one, Function)}
+    changed_makers = {name for name, one in makers.items() if any(line in spans for line in _range(one))}
+    for name, users in _users_of_made(tree, changed_makers).items():
+        spans.update((line, spans[line] | users) for line in _range(makers[name]) if line in spans)
     return Targets(path, spans)
 
 
-def _users_of_made(tree: ast.Module, maker: str) -> frozenset[int]:
-    """Lines of the functions that use what statements of the module bind with this function of it."""
-    made = {maker}
+def _users_of_made(tree: ast.Module, makers: Container[str]) -> dict[str, frozenset[int]]:
+    """By those of the makers with which statements of the module bind names: lines of the functions that use these."""
+    made: dict[str, set[str]] = {}
     for node in _statements(tree.body):
-        if made & _names_in(node):
-            made.update(name for name, _ in bindings(node))
-    made.remove(maker)
-    users = [function for _, function in named_functions(tree) if made & _names_in(function)] if made else []
-    return frozenset(line for function in users for span in _body_spans(function) for line in span)
+        used = _names_in(node)
+        bound = {name for name, _ in bindings(node)}
+        for maker in [*made, *(name for name in used if name in makers and name not in made)]:
+            if maker in used or not used.isdisjoint(made[maker]):
+                made.setdefault(maker, set()).update(bound)
+    functions = list(named_functions(tree)) if made else []
+    users = [(_names_in(function), function) for _, function in functions]
+    return {
+        maker: frozenset(
+            line
+            for used, function in users
+            if not used.isdisjoint(names - {maker})
+            for span in _body_spans(function)
+            for line in span
+        )
+        for maker, names in made.items()
+    }
 
 
 def _statements(body: Iterable[ast.AST]) -> Iterator[ast.stmt]:

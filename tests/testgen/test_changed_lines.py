@@ -170,3 +170,14 @@ def test_users_of_what_a_function_made_at_import_count_beside_it() -> None:
     assert in_functions("m.py", source, {2}).spans == {2: {2, 14, 18}}
     assert in_functions("m.py", source, {5, 14}).spans == {5: {5}, 14: {14}}
     assert in_functions("m.py", code("def make():\n    return 1\nprint(make())\n"), {2}).spans == {2: {2}}
+
+
+def test_a_module_all_of_whose_functions_changed_keeps_nobody_busy() -> None:
+    count = 1000
+    makers = [
+        f"def make_{number}():\n    return {number}\nTABLE_{number} = make_{number}()\n" for number in range(count)
+    ]
+    users = [f"def use_{number}():\n    return TABLE_{number}\n" for number in range(count)]
+    spans = in_functions("m.py", "".join([*makers, *users]).encode(), set(range(1, 3 * count + 1))).spans
+    assert len(spans) == 2 * count
+    assert all(spans[3 * number + 2] == {3 * number + 2, 3 * count + 2 * number + 2} for number in range(count))
